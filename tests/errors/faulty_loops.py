@@ -134,6 +134,161 @@ def round_that_changes_a_list_around() -> Any:
 
 
 @fault
+def round_that_deletes_what_is_bound_before() -> Any:
+    @op
+    def f(x: real[N]):
+        s = 0.0
+        for t in range(N):
+            s = s + x[t]
+            del s
+        return x
+
+    return f(X)
+
+
+@fault
+def arm_that_deletes_what_is_bound_before() -> Any:
+    @op
+    def f(x, c):
+        y = 2 * x
+        if c > 0:
+            del y
+        return x
+
+    return f(X, C)
+
+
+@fault
+def round_that_deletes_a_part_of_a_list() -> Any:
+    @op
+    def f(x: real[N]):
+        parts = [x, 2 * x]
+        for t in range(N):
+            x = x + t
+            del parts[0]
+        return x
+
+    return f(X)
+
+
+@fault
+def round_that_deletes_a_part_of_a_list_around() -> Any:
+    seen = [1, 2]
+
+    @op
+    def f(x: real[N]):
+        for t in range(N):
+            x = x + t
+            del seen[0]
+        return x
+
+    return f(X)
+
+
+@fault
+def part_of_a_tensor_that_is_deleted() -> Any:
+    @op
+    def f(x):
+        del x[0]
+        return x
+
+    return f(X)
+
+
+@fault
+def round_that_changes_an_attribute_in_passing() -> Any:
+    model = SimpleNamespace()
+
+    @op
+    def f(x: real[N]):
+        for t in range(N):
+            model.h, y = x[t], t
+        return x
+
+    return f(X)
+
+
+@fault
+def round_that_binds_a_global_name() -> Any:
+    @op
+    def f(x: real[N]):
+        global LAST
+        for t in range(N):
+            LAST = x[t]
+        return x
+
+    return f(X)
+
+
+@fault
+def round_whose_number_is_a_global_name() -> Any:
+    @op
+    def f(x: real[N]):
+        global LAST
+        for t in range(N):
+            for LAST in range(t):
+                x = x + t
+        return x
+
+    return f(X)
+
+
+def kept(value: Any) -> Any:
+    global LAST
+    LAST = value
+    return value
+
+
+@fault
+def plain_function_that_binds_a_global_name() -> Any:
+    @op
+    def f(x: real[N]):
+        for t in range(N):
+            x = x + kept(x[t])
+        return x
+
+    return f(X)
+
+
+@fault
+def round_that_binds_a_name_around() -> Any:
+    last = None
+
+    @op
+    def f(x: real[N]):
+        nonlocal last
+        for t in range(N):
+            last = x[t]
+        return x
+
+    return f(X)
+
+
+@fault
+def parts_of_a_round_that_are_too_many() -> Any:
+    @op
+    def f(x):
+        s = 0.0
+        for a, b in x:
+            s = s + a * b
+        return s
+
+    return f(X.reshape(2, 3))
+
+
+@fault
+def cell_that_is_unpacked() -> Any:
+    @op
+    def f(x):
+        s = 0.0
+        for a, b in x:
+            s = s + a * b
+        return s
+
+    return f(X)
+
+
+@fault
 def round_that_prints() -> Any:
     @op
     def f(x: real[N]):

@@ -250,6 +250,31 @@ def of_parts(x: real[N], c):
 
 
 @op
+def of_deleted_names(x: real[N], pairs):
+    first, last = pairs
+    total, held = first, x
+    for t, (a, b) in enumerate(pairs):
+        weights = [2.0, a]
+        del weights[0]
+        if b[0] > 0.5:
+            scaled = weights[0] * b
+            total = total + scaled
+            del scaled
+        del weights, t
+    del held
+    return total * last
+
+
+def test_names_of_a_round_are_deleted_and_parts_of_tensors_unpacked() -> None:
+    x = GENERATOR.random(3)
+    pairs = GENERATOR.random((2, 2, 3))
+    total = pairs[0]
+    for a, b in pairs:
+        total = total + (a * b if b[0] > 0.5 else 0)
+    check(of_deleted_names, (x, pairs), total * pairs[1])
+
+
+@op
 def of_inner_functions(x: real[N]):
     total = x
 

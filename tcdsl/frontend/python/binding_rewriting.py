@@ -19,13 +19,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from tcdsl.frontend.arrays.unpacking import Parts
 from tcdsl.frontend.names.name_resolution import is_letter
 from tcdsl.frontend.python.recorded_statements import RecordedDefinition
 from tcdsl.frontend.source.assigned_names import is_of_names
 from tcdsl.frontend.source.rewritten_functions import RECORDER, thunk
 from tcdsl.frontend.source.syntax_trees import copied
 
-__all__ = ["RECORDER", "BindingRewriter", "FunctionNames", "may_hold_letters", "recorder_call"]
+__all__ = ["RECORDER", "BindingRewriter", "FunctionNames", "may_hold_letters", "parts_of", "recorder_call"]
 
 
 def recorder_call(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
@@ -46,7 +47,7 @@ def recorder_call(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
 class FunctionNames:
     """The names of a function: its own, those that may hold ``tensors``, and ``targets``, which nothing else than
     tensor statements binds. Strings declare the names in ``declared``; ``projected`` says that it speaks of slots.
-    Some may be bound by functions in it.
+    Some may be bound by functions in it; ``outside`` are those that ``global`` and ``nonlocal`` name.
     """
 
     own: frozenset[str]
@@ -55,6 +56,7 @@ class FunctionNames:
     declared: frozenset[str]
     projected: bool
     of_nested_functions: frozenset[str] = frozenset()
+    outside: frozenset[str] = frozenset()
 
 
 class BindingRewriter(ast.NodeTransformer):
@@ -92,9 +94,12 @@ class BindingRewriter(ast.NodeTransformer):
             if isinstance(inner, ast.Name) and (defines or inner.id in self.names.tensors):
                 place = f"{RECORDER}{len(places)}"
                 places[place], inner.id = inner.id, place
+        parts = parts_of(node.targets[0]) if len(node.targets) == 1 else None
         if not places:
-            return self.generic_visit(node)
-        node.value = self._parts(node.value, node.targets[0], node, places)
+            self.generic_visit(node)
+            node.value = self._apart(node.value, parts)
+            return node
+        node.value = self._apart(self._parts(node.value, node.targets[0], node, places), parts)
         if defines:
             self._locals.update(places.values())
         stores: list[ast.stmt] = [node]
@@ -109,6 +114,12 @@ class BindingRewriter(ast.NodeTransformer):
             call = recorder_call(method, ast.Constant(name), ast.Name(place, ast.Load()), at=node)
             stores.append(self._store((name,), call, node))
         return stores
+
+    def _apart(self, value: ast.expr, parts: Parts) -> ast.expr:
+        # What is unpacked may be a tensor.
+        if parts is None or (isinstance(value, ast.Tuple | ast.List) and not any(parts)):
+            return value
+        return recorder_call("apart", value, ast.Constant(parts), at=value)  # type: ignore[arg-type]  # constants may be tuples
 
     def _may_define(self, value: ast.expr) -> bool:
         return may_hold_letters(value, self.own) or not self._locals.isdisjoint(names_in(value))
@@ -163,6 +174,11 @@ class BindingRewriter(ast.NodeTransformer):
             case ast.Tuple() | ast.List() if unpacked:
                 value.elts = [self._named(each, unpacked) for each in value.elts]
         return value
+
+
+def parts_of(target: ast.expr) -> Parts:
+    """What a target unpacks a value into."""
+    return tuple(map(parts_of, target.elts)) if isinstance(target, ast.Tuple | ast.List) else None
 
 
 def names_in(node: ast.AST) -> set[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, may_hold_letters, recorder_call
+from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, may_hold_letters, parts_of, recorder_call
 from tcdsl.frontend.python.loop_jumps import breaks, without_jumps
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
-from tcdsl.frontend.source.assigned_names import bindings_of
-from tcdsl.frontend.source.changes_in_place import CHANGING, changed_names, root_of
+from tcdsl.frontend.source.assigned_names import binding_of, bindings_of
+from tcdsl.frontend.source.changes_in_place import CHANGING, changed_names, deleted_names, root_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, thunk
 from tcdsl.frontend.source.syntax_trees import copied
 
@@ -29,18 +30,36 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
     ) -> LoopStatement:
         made = loop_statement(body, loop, left)
         changes = {name: place for name, place in changed_names(body) if name in self.own}
-        names = {*made.names, *changes}
+        names = {*made.names, *changes} - self.names.outside
         if any(isinstance(part, ast.Call) for statement in body for part in ast.walk(statement)):
             names |= self.names.of_nested_functions
-        return replace(made, names=tuple(sorted(names.difference(made.numbers))), changes=changes)
+        names.difference_update(made.numbers)
+        return replace(made, names=tuple(sorted(names)), changes=changes, deletes=dict(deleted_names(body)))
 
-    def outside_change(self, node: ast.Assign | ast.AugAssign) -> list[ast.stmt]:
+    def visit(self, node: ast.AST) -> Any:
+        """``node``, rewritten; what it changes outside of the function is told before it."""
+        bound = binding_of(node) & self.names.outside if self._around and isinstance(node, ast.stmt) else ()
+        place = next((each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr | ast.withitem)), node)
+        place = node if isinstance(node, ast.Assign | ast.AugAssign) else place
+        told = [self._told_before(ast.Name(name, ast.Load()), place) for name in sorted(bound)]
+        made = super().visit(node)
+        return [*told, *(made if isinstance(made, list) else [made])] if told else made
+
+    def outside_change(self, node: ast.Assign | ast.AugAssign | ast.Delete) -> list[ast.stmt]:
         """What is said to the recorder before ``self.h = h`` and the like in a body."""
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        stored = [each for each in targets if isinstance(each, ast.Attribute | ast.Subscript)]
-        if not self._around or not stored:
+        if not self._around:
             return []
-        return [ast.copy_location(ast.Expr(self._told("changes", each, node)), node) for each in stored]
+        targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+        return [self._told_before(each, node) for target in targets for each in _stored_parts(target)]
+
+    def visit_Delete(self, node: ast.Delete) -> ast.AST | list[ast.stmt]:
+        """``del`` of an attribute, or of a part of what the function does not own."""
+        told = [] if all(root_of(each) in self.own for each in node.targets) else self.outside_change(node)
+        self.generic_visit(node)
+        return [*told, node]
+
+    def _told_before(self, part: ast.expr, node: ast.AST) -> ast.stmt:
+        return ast.copy_location(ast.Expr(self._told("changes", part, node)), node)
 
     def outside_call(self, node: ast.Call) -> None:
         """Have the recorder see what ``out.append(h)`` changes in a body, and `print`."""
@@ -272,9 +291,30 @@ def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = 
     names = tuple(sorted(bound.difference(numbers, (left,))))
     otherwise = loop is not None and bool(loop.orelse)
     leaves = tuple(_leaves(body))
+    parts = parts_of(loop.target) if isinstance(loop, ast.For) else None
     return LoopStatement(
-        tuple(numbers), names, leaves, otherwise, loop is None, bool(left), isinstance(loop, ast.While), adds
+        tuple(numbers),
+        names,
+        leaves,
+        otherwise,
+        loop is None,
+        bool(left),
+        isinstance(loop, ast.While),
+        adds,
+        parts=parts,
     )
+
+
+def _stored_parts(target: ast.expr) -> Iterator[ast.expr]:
+    # The attributes and subscripts that a target, or one in it, stores into.
+    match target:
+        case ast.Tuple(elts=targets) | ast.List(elts=targets):
+            for each in targets:
+                yield from _stored_parts(each)
+        case ast.Starred(value=value):
+            yield from _stored_parts(value)
+        case ast.Attribute() | ast.Subscript():
+            yield target
 
 
 def _first_stores(body: Sequence[ast.stmt]) -> dict[str, ast.stmt]:

@@ -29,6 +29,7 @@ from tcdsl.frontend.python.recorded_statements import (
     TensorStatement,
 )
 from tcdsl.frontend.running_loops.loop_recorder import LoopRecorder
+from tcdsl.frontend.running_loops.outside_changes import refuse_globals
 from tcdsl.frontend.source.assigned_names import target_of
 from tcdsl.frontend.source.logic_operands import LogicOperand
 from tcdsl.frontend.source.python_stores import augmented, store_item
@@ -36,7 +37,7 @@ from tcdsl.frontend.source.spacing import refused, signed
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
-from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, materialized, session_of
+from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, current_session, materialized, session_of
 from tcdsl.frontend.staging.target_states import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic
 from tcdsl.frontend.statements.part_targets import extents_of, is_part, record_part
@@ -416,7 +417,11 @@ class Recorder(LoopRecorder, OperatorRecorder):
 
     def call(self, function: Any, *arguments: Any, **keywords: Any) -> Any:
         """``function(...)``: a primitive on symbolic arguments, else Python's call."""
-        return call_function(function, arguments, keywords)
+        result = call_function(function, arguments, keywords)
+        session = current_session()
+        if session is not None and session.running:
+            refuse_globals(session, function)
+        return result
 
     def name(self, name: str) -> object:
         """A name of the language that the function does not bind: closures, globals and builtins come first."""

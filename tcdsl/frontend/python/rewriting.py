@@ -45,7 +45,7 @@ from tcdsl.frontend.source.assigned_names import (
     target_of,
     value_of,
 )
-from tcdsl.frontend.source.changes_in_place import names_of_nested_functions
+from tcdsl.frontend.source.changes_in_place import names_from_outside, names_of_nested_functions
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.logic_operands import term_thunk
 from tcdsl.frontend.source.rewritten_functions import is_result, thunk
@@ -316,10 +316,13 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     bindings = bindings_of(definition.body)
     parameters = [argument.arg for argument in parameters_of(definition)]
     annotated = [name for a in parameters_of(definition) if a.annotation for name in annotation_names(a.annotation)]
-    bound = bindings.bound | set(parameters)
-    fresh = tuple(name for name in (*bindings.targets, *bindings.sizes, *annotated) if name not in bound)
+    outside = names_from_outside(definition.body)
+    bound = (bindings.bound | set(parameters)) - outside
+    fresh = tuple(
+        name for name in (*bindings.targets, *bindings.sizes, *annotated) if name not in bound and name not in outside
+    )
     if in_place:
-        fresh = (*fresh, *sorted((bindings.assigned | bindings.augmented) - set(parameters)))
+        fresh = (*fresh, *sorted((bindings.assigned | bindings.augmented) - {*parameters, *outside}))
     projected = PROJECTIONS in parameters
     if projected:
         # Slots are there without being bound.
@@ -330,7 +333,7 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
     declared = frozenset() if in_place else declared_names(definition) - own
     nested = names_of_nested_functions(definition) & own
-    names = FunctionNames(own, tensors, targets, declared, projected, nested)
+    names = FunctionNames(own, tensors, targets, declared, projected, nested, outside)
     rewriter = _Rewriter(definition, names, in_place)
     body: list[ast.stmt] = []
     for statement in definition.body:

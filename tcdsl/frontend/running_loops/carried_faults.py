@@ -12,7 +12,7 @@ from tcdsl.frontend.staging.declarations import OfARound
 from tcdsl.frontend.staging.session import Session
 from tcdsl.span import Span
 
-__all__ = ["changed_kind", "changed_value", "changed_view", "number_after", "unbound_after"]
+__all__ = ["changed_kind", "changed_value", "changed_view", "deleted_name", "number_after", "unbound_after"]
 
 _SAME = "which one ends it is known at the call only: let all return the same kind"
 
@@ -74,6 +74,14 @@ def changed_view(name: str, arms: bool, span: Span | None) -> TcdslError:
     where = "an arm of a branch" if arms else "a loop"
     fact = f"`{name}` is a part of memory, and becomes something else in {where} that runs"
     return DslSyntaxError.at(fact, span, f"bind `{name}` in the round, or write the part where it is used: `a[t, 1:]`")
+
+
+def deleted_name(name: str, arms: bool, span: Span | None) -> TcdslError:
+    """The fault of a name that has a value before, and that a round or an arm of a branch deletes."""
+    around, inside = ("a branch", "an arm") if arms else ("a loop", "a round")
+    fact = f"`{name}` is bound before {around} that runs, and {inside} of it deletes the name"
+    hint = f"delete it after {around.replace('a ', 'the ')}, or bind another name in the {inside.split()[1]}"
+    return DslSyntaxError.at(fact, span, hint)
 
 
 def number_after(name: str, span: Span | None, numbers: frozenset[str]) -> OfARound:

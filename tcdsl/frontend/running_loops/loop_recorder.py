@@ -18,11 +18,14 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from types import FrameType, SimpleNamespace
 from typing import Any, cast
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of
+from tcdsl.frontend.arrays.unpacking import Parts, unpacked
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.carried import Bound, bound_in_both
 from tcdsl.frontend.running_loops.carried_faults import changed_value
@@ -77,9 +80,10 @@ class LoopRecorder:
         if found is None:
             if isinstance(iterable, Iterated) and iterable.counts:
                 session.unrolled.add(statement)
-            return python_rounds(session, iterable)
+            return (unpacked(session, each, statement.parts) for each in python_rounds(session, iterable))
         if not isinstance(found, RoundCount):
-            return found
+            return (unpacked(session, each, statement.parts) for each in found)
+        found = replace(found, element=partial(_element, session, statement.parts, found))
         always = isinstance(iterable, Iterated) and iterable.function is loop
         numbers = frozenset() if always else numbers_of(*bounds_of(iterable))
         self._check_body(statement, numbers, frame)
@@ -88,6 +92,10 @@ class LoopRecorder:
         running = RunningLoop(session, statement, frame, found, condition=going, numbers=numbers, entry=entry)
         session.running.append(running)
         return running.passes()
+
+    def apart(self, value: Any, parts: Parts) -> Any:
+        """The value of ``a, b = value``, for Python to unpack."""
+        return unpacked(session_of("an assignment"), value, parts)
 
     def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
         """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""
@@ -372,3 +380,8 @@ class LoopRecorder:
         running = session_of("a loop").running
         last = running[-1] if running else None
         return last if last is not None and last.statement is statement and last.frame is frame else None
+
+
+def _element(session: Session, parts: Parts, rounds: RoundCount, number: Any) -> Any:
+    # What a round binds, for Python to unpack.
+    return unpacked(session, rounds.element(number), parts)

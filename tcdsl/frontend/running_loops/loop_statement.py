@@ -6,6 +6,8 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tcdsl.frontend.arrays.unpacking import Parts
+
 __all__ = ["LoopStatement"]
 
 
@@ -16,7 +18,8 @@ class LoopStatement:
     ``breaks`` says that a round may be left by ``break``, ``leaves`` are other statements that leave one early, and
     ``otherwise`` says that the loop has an ``else``. What rounds add up in a name is to be there before: ``adds`` are
     the names that a ``+=`` of the body, or the like, writes first. ``changes`` are names of containers of Python's, and
-    where a method changes them.
+    where a method or ``del`` changes them, ``deletes`` names that ``del`` unbinds. What a round binds is unpacked into
+    ``parts``: one name, or as many as a tuple of such has.
     """
 
     numbers: tuple[str, ...]
@@ -28,3 +31,5 @@ class LoopStatement:
     asks: bool = False
     adds: Mapping[str, ast.stmt] = field(default_factory=dict)
     changes: Mapping[str, ast.expr] = field(default_factory=dict)
+    deletes: Mapping[str, ast.expr] = field(default_factory=dict)
+    parts: Parts = None

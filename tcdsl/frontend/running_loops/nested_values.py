@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any
 
-__all__ = ["CONTAINERS", "is_nested", "is_unchanged", "outline", "own_copy", "rebuilt", "values_in"]
+from tcdsl.frontend.staging.declarations import OfARound, Unwritten
+
+__all__ = ["CONTAINERS", "NamesBefore", "is_nested", "is_unchanged", "outline", "own_copy", "rebuilt", "values_in"]
 
 #: What Python changes in place.
 CONTAINERS = (list, dict, set, deque)
@@ -75,6 +77,36 @@ def is_unchanged(before: Any, after: Any) -> bool:
         key == other and is_unchanged(part, changed)
         for (key, part), (other, changed) in zip(_parts(before), _parts(after), strict=True)
     )
+
+
+class NamesBefore:
+    """What names hold before a loop: ``before["h"]``, and of a nested value each part, ``before["state[0]"]``."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        #: The nested values, by their names.
+        self.nested: dict[str, Any] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values.get(key, Unwritten(key))
+
+    def hold(self, name: str, value: Any) -> None:
+        """The name holds a value."""
+        self.values |= self.taken_apart(name, value)
+
+    def taken_apart(self, name: str, value: Any) -> dict[str, Any]:
+        """The parts of a value, or itself, if that is the outline of what the name holds."""
+        if is_nested(value):
+            self.nested[name] = value
+        return dict(values_in(name, value))
+
+    def put_together(self, name: str, found: Callable[[str], Any]) -> Any:
+        """What the name holds if its parts are what is ``found``."""
+        return rebuilt(name, self.nested[name], lambda key, _: found(key)) if name in self.nested else found(name)
+
+    def binds(self, name: str) -> bool:
+        """Whether the name has a value."""
+        return name in self.nested or not isinstance(self[name], Unwritten | OfARound)
 
 
 def _parts(value: Any) -> list[tuple[Any, Any]]:

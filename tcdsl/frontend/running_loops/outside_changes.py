@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from types import FrameType
+import dis
+from functools import lru_cache
+from types import CodeType, FrameType, FunctionType
+from typing import Any
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 
-__all__ = ["refuse_change", "refuse_printing"]
+__all__ = ["refuse_change", "refuse_globals", "refuse_printing"]
 
 _HINT = (
     "the body is staged once: carry values under names that are bound before, "
@@ -19,9 +23,27 @@ def refuse_change(session: Session, text: str, root: str, frame: FrameType) -> N
     """A fault if ``text``, which begins with the name ``root``, changes what a round has not made itself."""
     if _is_own(session, root, frame):
         return
+    _refuse(session, f"`{text}` lets a value leave")
+
+
+def refuse_globals(session: Session, function: Any) -> None:
+    """A fault if a plain ``function`` that a round has called has bound a global name to a value of the round."""
+    if not isinstance(function, FunctionType):
+        return
+    for name in _stored_globals(function.__code__):
+        if isinstance(function.__globals__.get(name), SymbolicArray | SymbolicNumber | SymbolicSize):
+            _refuse(session, f"`global {name}` in `{function.__name__}` lets a value leave")
+
+
+@lru_cache(1024)
+def _stored_globals(code: CodeType) -> tuple[str, ...]:
+    return tuple(each.argval for each in dis.get_instructions(code) if each.opname == "STORE_GLOBAL")
+
+
+def _refuse(session: Session, fact: str) -> None:
     _leave_to_python(session)
     where = "an arm of a branch" if session.running[-1].statement.arms else "a round of a loop"
-    raise session.fault(DslSyntaxError, f"`{text}` lets a value leave {where} that runs", _HINT)
+    raise session.fault(DslSyntaxError, f"{fact} {where} that runs", _HINT)
 
 
 def refuse_printing(session: Session) -> None:

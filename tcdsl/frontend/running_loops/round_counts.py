@@ -18,7 +18,7 @@ from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.conjunctions import conjuncts
 from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import Constant, Expr, Read, reads, size_names, transform
-from tcdsl.ir.program import Repeat
+from tcdsl.ir.program import Repeat, Tensor
 from tcdsl.rewrite.loop_segments import in_segments
 
 __all__ = [
@@ -90,6 +90,22 @@ class RoundCount:
             begin = self.begin.value if isinstance(self.begin, Constant) else SymbolicSize(session.builder, self.begin)
             number = begin + int(self.step.value) * number
         return self.element(number)
+
+    def counted(self, session: Session, label: str) -> tuple[Any, Tensor]:
+        """The number of a round, while its body is staged, and the input of the body that counts from 0."""
+        builder, plain = session.builder, self.plain
+        if self.sized:
+            counter = builder.counter(f"{label}_round", label if plain else f"{label}_round")
+            size = counter.shape[0]
+            builder.require(apply("lt", size, self.count), "")
+            expr = size if plain else apply("add", self.begin, apply("mul", self.step, size))
+            return SymbolicSize(builder, expr), counter
+        held = builder.placeholder(label if plain else f"{label}_round", "int64", ())
+        if plain:
+            return held, builder.tensor(held.name)
+        steps = apply("mul", self.step, cast(held.cell(()).expr, "int64"))
+        value = Value(apply("add", self.begin, steps), None, "int64")
+        return record_elementwise(session, value, (), label), builder.tensor(held.name)
 
     @property
     def plain(self) -> bool:

@@ -8,6 +8,7 @@ their types, are those that it was staged with. Numbers of Python take the type 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +16,6 @@ from types import FrameType
 from typing import Any
 
 from tcdsl.errors import DtypeError, TcdslError
-from tcdsl.frontend.arrays.arithmetic import record_elementwise
 from tcdsl.frontend.running_loops.bodies import body_of, labels_of, stand_for
 from tcdsl.frontend.running_loops.carried import (
     Bound,
@@ -36,6 +36,7 @@ from tcdsl.frontend.running_loops.carried_faults import (
     changed_kind,
     changed_value,
     changed_view,
+    deleted_name,
     number_after,
     unbound_after,
 )
@@ -43,7 +44,14 @@ from tcdsl.frontend.running_loops.carried_tensors import declared_in_round, init
 from tcdsl.frontend.running_loops.conditions import goes_on
 from tcdsl.frontend.running_loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
-from tcdsl.frontend.running_loops.nested_values import is_nested, is_unchanged, outline, own_copy, rebuilt, values_in
+from tcdsl.frontend.running_loops.nested_values import (
+    NamesBefore,
+    is_nested,
+    is_unchanged,
+    outline,
+    own_copy,
+    values_in,
+)
 from tcdsl.frontend.running_loops.round_counts import RoundCount
 from tcdsl.frontend.running_loops.run_time_checks import both_passed
 from tcdsl.frontend.running_loops.settled_bodies import Settled, SettledBody
@@ -56,12 +64,11 @@ from tcdsl.frontend.staging.session import Poison, Session
 from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
-from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor, View
-from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.build import apply, cast
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor, View
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import BRANCH, Program, Repeat, Tensor
+from tcdsl.span import Span
 
 __all__ = ["RunningLoop"]
 
@@ -99,12 +106,10 @@ class RunningLoop:
         self.rounds = rounds
         self.span = session.location()
         held = frame.f_locals if before is None else before
-        #: What the names hold that hold nested values, whose parts are carried under names like `state[0]`.
-        self._nested: dict[str, Any] = {}
-        self._before: dict[str, Any] = {}
+        self._before = NamesBefore()
         for name in statement.names:
             if name in held:
-                self._before |= self._taken_apart(name, unheld(held[name]))
+                self._before.hold(name, unheld(held[name]))
         self._condition = None if condition is None else condition[1]
         #: Whether the user's checks in the body have passed.
         self._checks: Carried | None = None
@@ -114,10 +119,10 @@ class RunningLoop:
         self._blank: dict[str, Kind] = {}
         self._first = frozenset(blank or ())
         for name, bound in (blank or {}).items():
-            if name in self._nested or not isinstance(self._before_round(name), Unwritten):
+            if name in self._before.nested or not isinstance(self._before[name], Unwritten):
                 continue
-            values = self._taken_apart(name, bound.value)
-            self._before |= {key: Unwritten(key) if key in bound.kinds else value for key, value in values.items()}
+            values = self._before.taken_apart(name, bound.value)
+            self._before.values |= {key: Unwritten(key) if key in bound.kinds else each for key, each in values.items()}
             self._blank |= bound.kinds
         #: What stands for the number of the round, where the body has one name for it.
         self.number: Any = None
@@ -133,7 +138,7 @@ class RunningLoop:
         self._versions: dict[int, tuple[str, str]] = {}
         self._stand_ins: dict[str, Any] = {}
         self._after: dict[str, Any] = {}
-        self._memo = SettledBody(session, entry, statement, self._nested)
+        self._memo = SettledBody(session, entry, statement, self._before.nested)
 
     # -- for the rewritten function
 
@@ -155,7 +160,7 @@ class RunningLoop:
                     body = body_of(part, f"{self._builder.name}_loop", counter, left, self._going)
                 since = self._builder.forget_since(learned)
             if self._session.faults:
-                self._nested.clear()
+                self._before.nested.clear()
                 self._after = dict.fromkeys(self.statement.names, Poison())
                 self.finished = True
                 return
@@ -171,7 +176,7 @@ class RunningLoop:
 
     def _begin_with(self, known: Settled | None) -> None:
         names = {} if known is None else known.names
-        self._names = {name: Carried(label_of(name), self._before_round(name), *each) for name, each in names.items()}
+        self._names = {name: Carried(label_of(name), self._before[name], *each) for name, each in names.items()}
         self._memory, self._versions = {}, {}
         for memory in self._memo.memory(known):
             self._carry_memory(memory, memory.name, memory.element_type)
@@ -187,8 +192,8 @@ class RunningLoop:
             yield number
             held = self.frame.f_locals
             for name in self.statement.names:
-                new = name not in self._nested and isinstance(self._before_round(name), Unwritten)
-                if new and not isinstance(held.get(name, self._before_round(name)), Unwritten):
+                new = name not in self._before.nested and isinstance(self._before[name], Unwritten)
+                if new and not isinstance(held.get(name, self._before[name]), Unwritten):
                     self.bound[name] = bound_value(self._session, name, held[name])
 
     @contextmanager
@@ -215,25 +220,14 @@ class RunningLoop:
         return tuple(
             Unwritten(name)
             if name in self._unseen
-            else own_copy(self._put_together(name, lambda key: self._stand_ins.get(key, self._before_round(key))))
+            else own_copy(self._before.put_together(name, lambda key: self._stand_ins.get(key, self._before[key])))
             for name in self.statement.names
         )
-
-    def _taken_apart(self, name: str, value: Any) -> dict[str, Any]:
-        if is_nested(value):
-            self._nested[name] = value
-        return dict(values_in(name, value))
-
-    def _put_together(self, name: str, found: Callable[[str], Any]) -> Any:
-        return rebuilt(name, self._nested[name], lambda key, _: found(key)) if name in self._nested else found(name)
-
-    def _before_round(self, key: str) -> Any:
-        return self._before.get(key, Unwritten(key))
 
     def after(self) -> Any:
         """What they hold after the loop, the number of the round first."""
         numbers = (number_after(name, self.span, self._numbers) for name in self.statement.numbers)
-        return (*numbers, *(self._put_together(name, self._after_loop) for name in self.statement.names))
+        return (*numbers, *(self._before.put_together(name, self._after_loop) for name in self.statement.names))
 
     def _after_loop(self, key: str) -> Any:
         return self._after[key] if key in self._after else self._after_round(key)
@@ -241,7 +235,7 @@ class RunningLoop:
     def has_bound(self, name: str) -> bool:
         """Whether ``name`` holds what this round has bound it to."""
         held = self.frame.f_locals.get(name)
-        return name in self.statement.names and held is not None and held is not self._before.get(name)
+        return name in self.statement.names and held is not None and held is not self._before.values.get(name)
 
     @property
     def by_sizes(self) -> bool:
@@ -254,29 +248,14 @@ class RunningLoop:
             raise Specialize(self._numbers)
 
     def _begin(self) -> tuple[Any, Tensor]:
-        builder, rounds = self._builder, self.rounds
         numbers = self.statement.numbers
         label = BRANCH if self.statement.arms else numbers[0] if len(numbers) == 1 else "round"
-        plain = rounds.plain
-        number: Any
-        if rounds.sized:
-            counter = builder.counter(f"{label}_round", label if plain else f"{label}_round")
-            size = counter.shape[0]
-            builder.require(apply("lt", size, rounds.count), "")
-            expr = size if plain else apply("add", rounds.begin, apply("mul", rounds.step, size))
-            number = SymbolicSize(builder, expr)
-        else:
-            held = builder.placeholder(label if plain else f"{label}_round", "int64", ())
-            counter, number = builder.tensor(held.name), held
-            if not plain:
-                steps = apply("mul", rounds.step, cast(held.cell(()).expr, "int64"))
-                value = Value(apply("add", rounds.begin, steps), None, "int64")
-                number = record_elementwise(self._session, value, (), label)
+        number, counter = self.rounds.counted(self._session, label)
         self.number = number if len(numbers) == 1 else None
         self._stand_ins = {name: stand_in(self._builder, each) for name, each in self._names.items()}
-        for name, before in self._before.items():
+        for name, before in self._before.values.items():
             if isinstance(before, DeclaredTarget) and before.extents is not None and name not in self._names:
-                self._stand_ins[name] = declared_in_round(builder, name, before)
+                self._stand_ins[name] = declared_in_round(self._builder, name, before)
         if self._going is not None:
             stand_in(self._builder, self._going)
         self._session.checked = None if self._checks is None else stand_in(self._builder, self._checks)
@@ -304,6 +283,8 @@ class RunningLoop:
                 self._carry_memory(memory, name, dtype)
                 settled = False
         for name in self.statement.names:
+            if name not in held and self._before.binds(name):
+                raise self._deleted(name)
             for key, value in self._values(name, held.get(name, Unwritten(name))):
                 settled &= self._name_settled(recording, key, value)
         return settled
@@ -315,10 +296,10 @@ class RunningLoop:
 
     def _values(self, name: str, after: Any) -> list[tuple[str, Any]]:
         # What a name holds after a round, as it was taken apart before.
-        nested = self._nested.get(name)
-        open_before = isinstance(self._before.get(name, Unwritten(name)), Unwritten)
+        nested = self._before.nested.get(name)
+        open_before = isinstance(self._before[name], Unwritten)
         if nested is None and is_result(name) and is_nested(after) and open_before:
-            self._taken_apart(name, after)
+            self._before.taken_apart(name, after)
         elif nested is None or after is nested or isinstance(after, Poison | Unwritten):
             return [(name, after)] if nested is None else []
         elif outline(after) != outline(nested):
@@ -326,7 +307,7 @@ class RunningLoop:
         return list(values_in(name, after))
 
     def _name_settled(self, recording: Recording, name: str, after: Any) -> bool:
-        before, known = self._before_round(name), self._names.get(name)
+        before, known = self._before[name], self._names.get(name)
         if is_unchanged(before, after) or isinstance(after, Poison | Unwritten):
             return True
         if isinstance(before, View) and before.memory:
@@ -432,7 +413,7 @@ class RunningLoop:
         self.finished = True
 
     def _after_round(self, name: str) -> Any:
-        before = self._before_round(name)
+        before = self._before[name]
         if not isinstance(before, Unwritten):
             return before
         return unbound_after(name, self.statement.arms, self.span, self._numbers)
@@ -442,8 +423,14 @@ class RunningLoop:
         first = self.statement.arms and name.partition("[")[0] in self._first
         return changed_kind(name, before, after, self.statement.arms, first, self.span)
 
+    def _deleted(self, name: str) -> TcdslError:
+        self.specialize()
+        return deleted_name(name, self.statement.arms, self._span_of(self.statement.deletes.get(name)))
+
+    def _span_of(self, place: ast.expr | None) -> Span | None:
+        return self.span if place is None else span_of(place, self.frame.f_code.co_filename)
+
     def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
         self.specialize()
-        place = self.statement.changes.get(name)
-        span = self.span if place is None else span_of(place, self.frame.f_code.co_filename)
+        span = self._span_of(self.statement.changes.get(name))
         return changed_value(self._session, name, before, after, self.statement.arms, span)

@@ -12,6 +12,7 @@ from tcdsl.frontend.source.annotations import annotation_names
 
 __all__ = [
     "Bindings",
+    "binding_of",
     "bindings_of",
     "is_memory_attribute",
     "is_of_names",
@@ -45,6 +46,19 @@ def bindings_of(body: Sequence[ast.stmt]) -> Bindings:
     for statement in body:
         visitor.visit(statement)
     return visitor
+
+
+def binding_of(statement: ast.stmt) -> set[str]:
+    """The names that a statement binds itself, without those in it."""
+    visitor = _Visitor()
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        visitor.visit(statement)
+    for part in ast.iter_child_nodes(statement):
+        if not isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case):
+            visitor.visit(part)
+    return visitor.bound
 
 
 def parameters_of(definition: ast.FunctionDef) -> list[ast.arg]:

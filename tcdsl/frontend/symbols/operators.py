@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tcdsl.errors import DtypeError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.written_cells import WrittenCells
 from tcdsl.rows.ranks import RowRanks
@@ -219,6 +219,10 @@ class ArithmeticOperators(PrimitiveOperators):
 
     def __iter__(self) -> Any:
         return self.builder.algebra.iterate(self)
+
+    def __delitem__(self, key: object) -> None:
+        hint = "give what is left a name: `x = x[1:]`"
+        raise self.builder.algebra.fault(DslSyntaxError, "`del` of a part of a tensor", hint)
 
     def __getitem__(self, key: object) -> Any:
         for each in key if isinstance(key, tuple | list) else (key,):

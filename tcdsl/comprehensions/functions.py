@@ -68,8 +68,13 @@ class Comprehension(TensorFunction):
         """Add all that staging depends on."""
         contents.put("comprehension", self._text, self.__name__, bool(self._body.continued))
 
+    @property
+    def stores_out(self) -> bool:
+        """Whether nothing is accumulated onto what ``out`` holds."""
+        return super().stores_out and (not self._checked.continued or bool(self._body.continued))
+
     def _called(self, out: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        if out is not None and self._checked.continued and not self._body.continued:
+        if out is not None and not self.stores_out:
             # What is accumulated onto is read, too: the buffers are arguments, by copies.
             positional = [value for _, value in self.signature.split(arguments, keywords)[0]]
             return self._continuing(*positional, *self._held(out), out=out)

@@ -127,6 +127,11 @@ class DecoratedFunction(Inspected):
 
         return run_inline(self, arguments, keywords)
 
+    @property
+    def stores_out(self) -> bool:
+        """Whether ``out`` of a call does nothing but receive the results."""
+        return not self.signature.declares_out
+
     # -- calling ---------------------------------------------------------------------------------------------
 
     def __call__(self, /, *arguments: Any, out: Any = _UNGIVEN, **keywords: Any) -> Any:
@@ -135,10 +140,16 @@ class DecoratedFunction(Inspected):
         For a function with a parameter ``out`` that is the parameter.
         """
         try:
-            if out is _UNGIVEN and ACTIVE_SESSION.get() is None:
-                done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
-                if done is not None:
-                    return done[0]
+            if ACTIVE_SESSION.get() is None:
+                if out is _UNGIVEN:
+                    done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
+                    if done is not None:
+                        return done[0]
+                elif out is not None and self.stores_out:
+                    buffers = _buffers(out)
+                    done = self.repeated.run(arguments, keywords, buffers)
+                    if done is not None or self.kept.run(arguments, keywords, buffers) is not None:
+                        return out
             function, given = self._with_receiver(arguments)
             if out is _UNGIVEN:
                 out = None
@@ -156,13 +167,7 @@ class DecoratedFunction(Inspected):
             return self.inline(*arguments, **keywords)
         if out is None:
             return self.staging.run(self.signature, arguments, keywords)
-        call = self.signature.call(arguments, keywords)
-        entry, arrays = self.staging.entry(call)
-        from tcdsl.runtime.calling.written_memory import check_written, output_buffers  # which is imported by now
-
-        check_written(entry.executable.program, arrays, call)
-        sizes = entry.executable.sizes(arrays)
-        entry.executable.run(arrays, output_buffers(entry.executable.program, out, arrays, sizes), sizes)
+        self.staging.run(self.signature, arguments, keywords, _buffers(out))
         return out
 
     def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
@@ -349,6 +354,10 @@ class BoundFunctions(dict[tuple[int, int], Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BoundFunctions, ()
+
+
+def _buffers(out: Any) -> tuple[Any, ...]:
+    return tuple(out) if isinstance(out, tuple | list) else (out,)
 
 
 def reduced(function: Any) -> tuple[Any, ...]:

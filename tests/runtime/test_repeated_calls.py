@@ -143,6 +143,8 @@ def test_a_repeated_call_passes_few_python_functions() -> None:
         (lambda: shifted(table[:, 0], table[:, 1], rate=0.5), 11),
         (lambda: times(x, 3), 13),
         (lambda: weighing(x), 14),
+        (lambda: added(x, x, out=table[5]), 10),
+        (lambda: times(x, 3, out=(table[5],)), 14),
     ):
         call()
         call()
@@ -270,6 +272,36 @@ def test_a_remembered_call_refuses_what_a_first_one_does() -> None:
     refused(memory[:4], np.ones(4, complex), "element type complex128")
     refused(memory[:4], np.ones(4, ">f8"), "byte order")
     refused(memory[:4].astype(np.int64), np.ones(4), "float64")
+
+
+def test_a_remembered_call_stores_into_out_only_what_a_first_one_would() -> None:
+    first, frozen, memory = np.arange(4.0), np.zeros(4), np.zeros(12)
+    frozen.flags.writeable = False
+    for f, arguments in ((added, (first, first)), (times, (first, 2.0))):
+        for out in (np.zeros(4), (np.zeros(4),), [np.zeros(4)]):
+            for _ in range(2):
+                assert f(*arguments, out=out) is out
+                np.testing.assert_array_equal(np.ravel(out), 2 * first)
+        for out, message in (
+            (first, "out shares memory with another array"),
+            (first.view(), "out shares memory with another array"),
+            (frozen, "out must be writable"),
+            (memory[::3], "out must be writable and row-major"),
+            (np.zeros(5), r"out is float64\[5\]"),
+            (np.zeros((4, 1)), r"out is float64\[4, 1\]"),
+            (np.zeros(4, np.float32), r"out is float32\[4\]"),
+            (np.zeros(4, ">f8"), r"out is >f8\[4\]|byte order"),
+            ([0.0] * 4, "out has 4 arrays for 1 outputs"),
+            ((), "out has 0 arrays for 1 outputs"),
+            ("text", "out is str"),
+            (np.ma.zeros(4), "masked"),
+        ):
+            with pytest.raises(tc.TcdslError, match=message):
+                f(*arguments, out=out)
+    np.testing.assert_array_equal(first, np.arange(4.0))
+    assert not frozen.any()
+    assert not memory.any()
+    assert added(first, first, out=None).tolist() == (2 * first).tolist()
 
 
 def test_unusual_arrays_in_repeated_calls() -> None:

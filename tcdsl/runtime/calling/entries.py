@@ -28,7 +28,7 @@ from tcdsl.rewrite.renaming import expression_with_tensors_renamed
 from tcdsl.runtime.calling.arguments import Call, tensor_argument
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.structure import Structure
-from tcdsl.runtime.calling.written_memory import check_written
+from tcdsl.runtime.calling.written_memory import check_written, output_buffers
 from tcdsl.span import Span
 from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 
@@ -124,13 +124,15 @@ class Entry:
             check_narrowed(self.narrowed, self.executable.program, arrays, self.executable.sizes(arrays))
         return arrays
 
-    def run(self, arrays: list[np.ndarray], call: Call | None = None) -> Any:
-        """Run on the program's inputs and put the results into their structure."""
+    def run(self, arrays: list[np.ndarray], call: Call | None = None, out: Sequence[Any] | None = None) -> Any:
+        """Run on the program's inputs and put the results, which ``out`` receives, into their structure."""
         program = self.executable.program
         check = partial(check_written, program, arrays, call) if program.updates else None
         if check is not None and call is not None:
             check()  # some arrays may have been made from other objects
-        results = self.executable.run(arrays, check=check)
+        sizes = self.executable.sizes(arrays)
+        buffers = None if out is None else output_buffers(program, out, arrays, sizes)
+        results = self.executable.run(arrays, buffers, sizes, check)
         return self.structure.build([array if array.ndim else array[()] for array in results])
 
     @property

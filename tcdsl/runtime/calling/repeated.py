@@ -28,7 +28,7 @@ from tcdsl.targets.protocol.loaded_kernel import NestStopped
 if TYPE_CHECKING:
     from tcdsl.targets.protocol.loaded_kernel import LaunchedKernel
 
-__all__ = ["RepeatedCall", "RepeatedCalls", "Served"]
+__all__ = ["Out", "RepeatedCall", "RepeatedCalls", "Served"]
 
 _CALLS = 8  # How many kinds of calls are remembered for the same types of arguments.
 
@@ -40,6 +40,7 @@ _NUMBERS = {"float64": "d", "int64": "q", "bool": "?7x"}
 _TAKEN = (np.ndarray, float, int, bool)
 
 Shapes = tuple[tuple[int, ...], ...]
+Out = tuple[Any, ...] | None
 Launches = Recent[Shapes, tuple[tuple["LaunchedKernel", Any], ...]]
 
 
@@ -105,13 +106,16 @@ class RepeatedCalls:
     def __init__(self) -> None:
         self._known: dict[tuple[type, ...], tuple[RepeatedCall, ...]] = {}
 
-    def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any] | None:
-        """The result by the short way, in a tuple; None unless the call is like an earlier one, and on arrays."""
+    def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], out: Out = None) -> tuple[Any] | None:
+        """The result by the short way, in a tuple; None unless the call is like an earlier one, and on arrays.
+
+        ``out`` are the buffers that receive the results.
+        """
         types = tuple(map(type, arguments))
         known = self._known.get(types, ())
         for repeated in known:
             try:
-                done = repeated.run(arguments, keywords)
+                done = repeated.run(arguments, keywords, out)
             except NestStopped:
                 continue
             if done is not None:
@@ -203,7 +207,7 @@ class RepeatedCall:
         same = self.entry is other.entry and self._keywords == other._keywords and self._count == other._count
         return same and self._number_types == other._number_types
 
-    def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any] | None:
+    def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], out: Out = None) -> tuple[Any] | None:
         """The result in a tuple, or ``None``, or `NestStopped`, if the long way has to be taken."""
         if keywords.keys() != self._keywords or not self._staleness.unchanged():
             return None
@@ -235,12 +239,12 @@ class RepeatedCall:
             launches = self._launches_for(current)
         known = launches.young.get(shapes) or launches.get(shapes) or ()
         for kernel, plan in known:
-            results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
+            results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check, out)
             if results is not None:
                 break
         else:
             launched = self._launched if known else self._launched_anew
-            results = launched(launches, shapes, inputs, numbers, current)
+            results = launched(launches, shapes, inputs, numbers, current, out)
             if results is None:
                 return None
         self.entry.hits += 1
@@ -299,6 +303,7 @@ class RepeatedCall:
         inputs: tuple[Any, ...],
         numbers: tuple[Any, ...],
         current: Settings,
+        out: Out,
     ) -> Sequence[np.ndarray] | None:
         # The first call with these shapes. Most often all else is as in the last call; what is not, the driver sees.
         whose, kernel = self._planning
@@ -308,11 +313,11 @@ class RepeatedCall:
             found = self.entry.values_of(shapes if self._bare else self._every(shapes))
             if found is not None and found[1] <= kernel.limit:
                 plan = kernel.planned(found[0], self.number_positions)
-                results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
+                results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check, out)
                 if results is not None:
                     launches[shapes] = ((kernel, plan),)
                     return results
-        return self._launched(launches, shapes, inputs, numbers, current)
+        return self._launched(launches, shapes, inputs, numbers, current, out)
 
     def _every(self, shapes: Shapes) -> Shapes:
         # Those of all inputs; the others are numbers.
@@ -328,6 +333,7 @@ class RepeatedCall:
         inputs: tuple[Any, ...],
         numbers: tuple[Any, ...],
         current: Settings,
+        out: Out,
     ) -> Sequence[np.ndarray] | None:
         # The first call with these shapes, or with such a layout.
         if current.debug or "nan" in current.check or tuple(map(len, shapes)) != self._ranks:
@@ -352,7 +358,7 @@ class RepeatedCall:
         known = launches.get(shapes) or ()
         if (kernel, plan) in known or not kernel.changes(self._updated, self._seen):
             return None
-        results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check)
+        results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check, out)
         if results is not None:
             launches[shapes] = ((kernel, plan), *known[:_LAYOUTS])
             self._planning = launches, kernel

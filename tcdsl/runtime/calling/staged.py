@@ -28,7 +28,7 @@ from tcdsl.locks import COMPILING
 from tcdsl.runtime.calling.arguments import Argument, Call, Signature
 from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced, narrowed_integers
 from tcdsl.runtime.calling.execution import Executable
-from tcdsl.runtime.calling.repeated import RepeatedCall, RepeatedCalls
+from tcdsl.runtime.calling.repeated import Out, RepeatedCall, RepeatedCalls
 from tcdsl.runtime.calling.results import returned_if_passed
 from tcdsl.runtime.calling.tape_memory import staged_within_memory
 
@@ -232,14 +232,16 @@ class StagedFunction(ABC):
         """What the function calls the extents of the parameter ``label``."""
         return ()
 
-    def run(self, signature: Signature, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
-        """Run on concrete arguments, by the short way if the call is like an earlier one."""
-        done = self.repeated.run(arguments, keywords)
+    def run(
+        self, signature: Signature, arguments: tuple[Any, ...], keywords: Mapping[str, Any], out: Out = None
+    ) -> Any:
+        """Run on concrete arguments, by the short way if the call is like an earlier one. ``out`` gets the results."""
+        done = self.repeated.run(arguments, keywords, out)
         if done is not None:
             return done[0]
         call = signature.call(arguments, keywords)
         entry, arrays = self.entry(call)
-        result = entry.run(arrays, call)
+        result = entry.run(arrays, call, out)
         repeated = RepeatedCall(entry, call, arguments, keywords)
         self.repeated.remember(repeated, arguments)
         if self._kept is not None:

@@ -67,10 +67,10 @@ def _overlaps_itself(array: np.ndarray) -> bool:
 
 
 def output_buffers(
-    program: Program, out: Any, arrays: Sequence[np.ndarray], sizes: Mapping[str, int]
+    program: Program, out: Sequence[Any], arrays: Sequence[np.ndarray], sizes: Mapping[str, int]
 ) -> list[np.ndarray]:
     """The arrays of ``out``, one per output: of its type and shape, row-major, writable, and apart from the inputs."""
-    buffers = list(out) if isinstance(out, tuple | list) else [out]
+    buffers = list(out)
     if len(buffers) != len(program.outputs):
         raise ConfigurationError(f"{program.name}(): out has {len(buffers)} arrays for {len(program.outputs)} outputs")
     for number, (buffer, output) in enumerate(zip(buffers, program.outputs, strict=True)):

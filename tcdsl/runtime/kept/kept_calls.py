@@ -25,7 +25,7 @@ from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.installation import sources_digest
 from tcdsl.locks import COMPILING
 from tcdsl.runtime.calling.arguments import Call, Signature
-from tcdsl.runtime.calling.repeated import RepeatedCall, RepeatedCalls
+from tcdsl.runtime.calling.repeated import Out, RepeatedCall, RepeatedCalls
 from tcdsl.runtime.kept.content import Contents, HasContent, UnknownContentError
 from tcdsl.runtime.kept.records import KeptEntry, readable_records, record_of, written_records
 from tcdsl.targets.cache.store import store
@@ -64,8 +64,8 @@ class KeptCalls:
         #: A call like the last one that was served.
         self.latest: Call | None = None
 
-    def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any] | None:
-        """The result of a call of a new kind, if an earlier process has kept what serves it."""
+    def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], out: Out = None) -> tuple[Any] | None:
+        """The result of a call of a new kind, if an earlier process has kept what serves it; ``out`` receives it."""
         kinds = tuple(
             [
                 (each.dtype, each.ndim, each.flags.c_contiguous)
@@ -90,12 +90,12 @@ class KeptCalls:
             return None
         with COMPILING:
             if key in self._names:  # another thread has looked in the meantime
-                return self._function.repeated.run(arguments, keywords)
+                return self._function.repeated.run(arguments, keywords, out)
             contents = self._contents(call)
             name = self._name(call, contents, current)
             done = None
             if name is not None and contents is not None:
-                done = self._served(name, call, contents.readings, arguments, keywords, current)
+                done = self._served(name, call, contents.readings, arguments, keywords, current, out)
             self._names[key] = name, warnings_given()
             self._kinds.add(kinds)
             return done
@@ -130,12 +130,13 @@ class KeptCalls:
         arguments: tuple[Any, ...],
         keywords: Mapping[str, Any],
         current: Settings,
+        out: Out,
     ) -> tuple[Any] | None:
         for record, kernel in _found(name, call, current):
             entry = KeptEntry(record, kernel, readings)
             repeated = RepeatedCall(entry, call, arguments, keywords)
             with suppress(NestStopped):
-                done = repeated.run(arguments, keywords) if repeated.is_usable else None
+                done = repeated.run(arguments, keywords, out) if repeated.is_usable else None
                 if done is not None:
                     self._function.repeated.remember(repeated, arguments)
                     self.served.append(entry)

@@ -92,6 +92,7 @@ class CompiledKernel(Launcher):
             rounds=bool(kernel.rounds),
             limit=kernel.limit,
             plain=arrays.direct and not kernel.updates,
+            sound=not self._generated.checks,
             readable=array_header() is not None and tuple_header() is not None,
         )
 

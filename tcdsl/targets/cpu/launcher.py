@@ -42,7 +42,8 @@ class KernelFacts:
     ``given``: the positions of the inputs that it reads, and whether it changes them; ``made``: the types of the arrays
     that it makes. ``slots`` and ``lives`` are those of its temporaries. ``words`` are those of its layout, ``frame``
     those of its frames, ``rows`` the rows of its table; it has loops of ``rounds`` or none. ``plain``: the arrays made
-    are its results, in order, and nothing is copied after the nests.
+    are its results, in order, and nothing is copied after the nests. ``sound``: its nests check nothing, so that they
+    end once they have begun.
     """
 
     title: str
@@ -58,6 +59,7 @@ class KernelFacts:
     rounds: bool
     limit: int
     plain: bool
+    sound: bool
     readable: bool
 
 
@@ -167,8 +169,11 @@ class Launcher:
         pack: Callable[..., None],
         threads: int,
         check: Callable[[tuple[Array, ...]], None],
+        out: tuple[Any, ...] | None = None,
     ) -> Sequence[Array] | None:
         """Run on arrays that may be otherwise than planned: see `LoadedKernel.launch`."""
+        if out is not None and not self._receives(inputs, out):
+            return None
         frame = self._free.pop() if self._free else self._frame(plan)
         if frame.plan is not plan:
             frame.take(plan)
@@ -177,9 +182,9 @@ class Launcher:
                 pack(frame.words, self._numbers_at, *numbers)
             except struct.error:  # an integer of more than 64 bits
                 return None
-        made = tuple(map(np.empty, plan.made, self._made_types))
+        made = out or tuple(map(np.empty, plan.made, self._made_types))
         done = self._drivers.run(plan.address, frame.address, id(inputs), id(made), 0)
-        if done == OVERLAPPING:
+        if done == OVERLAPPING and out is None:
             check(inputs)
             done = self._drivers.run(plan.address, frame.address, id(inputs), id(made), KNOWN_APART)
         if done < 0:
@@ -193,6 +198,11 @@ class Launcher:
             self._free.append(frame)
             return made
         return self._finished(PreparedCall(plan, frame, inputs, made))
+
+    def _receives(self, inputs: tuple[Array, ...], out: tuple[Any, ...]) -> bool:
+        # Whether nests write straight into ``out``, and the driver sees all arrays that could share its memory.
+        facts = self.facts
+        return facts.plain and facts.sound and len(out) == len(facts.made) > 0 and len(inputs) == len(facts.given)
 
     def _finished(self, call: PreparedCall) -> Sequence[Array]:
         # What follows the nests.

@@ -61,8 +61,11 @@ class LaunchedKernel(Protocol):
         pack: Callable[..., None],
         threads: int,
         check: Callable[[tuple[np.ndarray, ...]], None],
+        out: tuple[Any, ...] | None = None,
     ) -> Sequence[np.ndarray] | None:
         """Run as `run` does, on arrays that may be otherwise than planned: ``None`` if nothing was run.
+
+        So may be those in ``out``, which receive the results; ``None`` has arrays made for them.
 
         ``pack(memory, offset, *numbers)`` writes ``numbers`` into memory, eight bytes each. ``check(inputs)`` raises if
         inputs share cells with one that is written; it may be left out where a simpler test shows that none do.

@@ -53,12 +53,13 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console()
     peers = peers_at_hand(options.peers)
     chosen = [(case, dtype) for case in CASES if options.only in case.name for dtype in options.dtypes]
+    threads = options.threads or os.cpu_count() or 1
     measurements = []
     try:
         with tc.config(threads=options.threads), console.status("") as status:
             for case, dtype in chosen:
                 status.update(f"{case.name}, {dtype}")
-                measurements.append(measure(case, dtype, peers, options.seconds))
+                measurements.append(measure(case, dtype, peers, options.seconds, threads))
     except WrongResultError as error:
         console.print(f"[red]{error}[/]")
         return 1

@@ -1,7 +1,8 @@
 """The list of benchmarks: one row says what runs, on what, and what bounds its speed. To add a case, add a row.
 
 ``operations`` counts floating-point operations (an ``exp`` as one), ``moved`` the array elements that must be read or
-written at least once: inputs and outputs, no temporaries.
+written at least once: inputs and outputs, no temporaries. Where the first axis of all inputs can be cut into ``blocks``
+of the same work, each of which fits in a cache, the time of one of them tells what the arithmetic alone takes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Case:
     operations: int
     moved: int
     limit: str
+    blocks: int = 1
 
     @property
     def name(self) -> str:
@@ -73,6 +75,7 @@ CASES = (
         operations=5 * R * C,
         moved=2 * R * C,
         limit="bytes",
+        blocks=256,
     ),
     Case(
         "softmax gradient",
@@ -82,6 +85,7 @@ CASES = (
         operations=9 * R * C,
         moved=3 * R * C,
         limit="bytes",
+        blocks=256,
     ),
     Case(
         "stencil",
@@ -109,6 +113,7 @@ CASES = (
         operations=4 * E,
         moved=2 * E,
         limit="bytes",
+        blocks=32,
     ),
     Case(
         "quick gelu gradient",
@@ -118,6 +123,7 @@ CASES = (
         operations=9 * E,
         moved=3 * E,
         limit="bytes",
+        blocks=32,
     ),
     Case(
         "mish",
@@ -127,6 +133,7 @@ CASES = (
         operations=5 * E,
         moved=2 * E,
         limit="operations",
+        blocks=32,
     ),
     Case(
         "mish gradient",
@@ -136,6 +143,7 @@ CASES = (
         operations=12 * E,
         moved=3 * E,
         limit="operations",
+        blocks=32,
     ),
     Case(
         "log-sum-exp",
@@ -145,6 +153,17 @@ CASES = (
         operations=4 * R * C,
         moved=R * C + R,
         limit="bytes",
+        blocks=256,
+    ),
+    Case(
+        "log-sum-exp gradient",
+        ((R, C), (R,)),
+        tc.grad(programs.weighted_log_sum_exp),
+        numpy_peer.log_sum_exp_gradient,
+        operations=7 * R * C,
+        moved=2 * R * C + R,
+        limit="bytes",
+        blocks=256,
     ),
     Case(
         "Black-Scholes",
@@ -154,6 +173,17 @@ CASES = (
         operations=30 * E,
         moved=4 * E,
         limit="operations",
+        blocks=32,
+    ),
+    Case(
+        "Black-Scholes gradient",
+        ((E,), (E,), (E,), (E,)),
+        tc.grad(programs.weighted_black_scholes, argnums=(0, 1, 2)),
+        numpy_peer.black_scholes_gradient,
+        operations=60 * E,
+        moved=7 * E,
+        limit="operations",
+        blocks=64,
     ),
     Case(
         "n-body",
@@ -162,6 +192,15 @@ CASES = (
         numpy_peer.n_body,
         operations=18 * B**2,
         moved=6 * B,
+        limit="operations",
+    ),
+    Case(
+        "n-body gradient",
+        ((3, B), (3, B)),
+        tc.grad(programs.weighted_n_body),
+        numpy_peer.n_body_gradient,
+        operations=40 * B**2,
+        moved=9 * B,
         limit="operations",
     ),
 )

@@ -11,13 +11,17 @@ from typing import Any
 
 import numpy as np
 
+import tcdsl as tc
+from benchmarks import programs
 from benchmarks.cases import Case
 from benchmarks.timing import Timing, alternate
 
 __all__ = ["Measurement", "WrongResultError", "measure", "peers_at_hand"]
 
-# Relative to the largest number in the result: rounding grows with the length of the sums (at most about a thousand).
-TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
+# Relative to the largest number in the result: rounding grows with the length of sums, and where bodies are close.
+TOLERANCE = {"float32": 1e-4, "float64": 1e-12}
+
+_COPYING, _BLOCK, _ROW = "copying", "block", "row"
 
 
 class WrongResultError(Exception):
@@ -32,10 +36,25 @@ class Measurement:
     dtype: str
     timings: dict[str, Timing]
     errors: dict[str, float]
+    copying: Timing
+    in_cache: tuple[Timing, Timing] | None
+    threads: int
 
     def ratio(self, peer: str) -> float:
         """How many times longer ``peer`` takes than tcdsl."""
         return self.timings[peer].median / self.timings["tcdsl"].median
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds: the longer of copying as many bytes as the case moves, and of its arithmetic in cached memory.
+
+        None where one of them is not known.
+        """
+        if self.in_cache is None:
+            return self.copying.median if self.case.limit == "bytes" else None
+        block, row = self.in_cache
+        arithmetic = self.case.blocks * max(0.0, block.median - row.median) / self.threads
+        return max(self.copying.median, arithmetic)
 
 
 def peers_at_hand(wanted: list[str]) -> dict[str, Any]:
@@ -70,8 +89,24 @@ def _difference(result: Any, reference: Any) -> float:
     return largest
 
 
-def measure(case: Case, dtype: str, peers: dict[str, Any], seconds: float) -> Measurement:
-    """Compare, then time. Raises `WrongResultError` if a result is off by more than rounding explains."""
+def _limits(case: Case, inputs: list[Any], dtype: str) -> dict[str, Callable[[], Any]]:
+    # What is timed for the limit: a copy; a block of the inputs that a cache holds, and what a call costs by itself.
+    source = np.zeros(case.moved // 2, dtype)
+    limits: dict[str, Callable[[], Any]] = {_COPYING: partial(programs.copied, source, out=np.zeros_like(source))}
+    if case.blocks > 1:
+        block = [array[: len(array) // case.blocks].copy() for array in inputs]
+        limits[_BLOCK] = partial(_on_one_thread, case.function, block)
+        limits[_ROW] = partial(_on_one_thread, case.function, [array[:1].copy() for array in inputs])
+    return limits
+
+
+def _on_one_thread(function: Callable[..., Any], inputs: list[Any]) -> Any:
+    with tc.config(threads=1):
+        return function(*inputs)
+
+
+def measure(case: Case, dtype: str, peers: dict[str, Any], seconds: float, threads: int) -> Measurement:
+    """Compare, then time, on so many ``threads``. `WrongResultError` if a result is off by more than rounding."""
     generator = np.random.default_rng(0)
     inputs = [generator.standard_normal(shape).astype(dtype) for shape in case.shapes]
     contenders = _contenders(case, inputs, peers)
@@ -80,4 +115,8 @@ def measure(case: Case, dtype: str, peers: dict[str, Any], seconds: float) -> Me
     for name, error in errors.items():
         if not error <= TOLERANCE[dtype]:
             raise WrongResultError(f"{name} differs from NumPy by {error:.1e} in {case.name}, {dtype}")
-    return Measurement(case, dtype, alternate(contenders, seconds), errors)
+    limits = _limits(case, inputs, dtype)
+    timings = alternate({**contenders, **limits}, seconds)
+    of_limits = {name: timings.pop(name) for name in limits}
+    in_cache = (of_limits[_BLOCK], of_limits[_ROW]) if case.blocks > 1 else None
+    return Measurement(case, dtype, timings, errors, of_limits[_COPYING], in_cache, threads)

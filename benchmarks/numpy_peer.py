@@ -11,12 +11,15 @@ from scipy.special import erf
 
 __all__ = [
     "black_scholes",
+    "black_scholes_gradient",
     "log_sum_exp",
+    "log_sum_exp_gradient",
     "matmul",
     "matmul_gradient",
     "mish",
     "mish_gradient",
     "n_body",
+    "n_body_gradient",
     "quick_gelu",
     "quick_gelu_gradient",
     "softmax",
@@ -108,3 +111,33 @@ def n_body(X: Array) -> Array:
     between = X[:, None, :] - X[:, :, None]
     inverse = 1 / np.sqrt(np.square(between).sum(axis=0) + 0.01)
     return np.einsum("cij,ij->ci", between, inverse**3)
+
+
+def log_sum_exp_gradient(X: Array, W: Array) -> Array:
+    gradient = X - log_sum_exp(X)[:, None]
+    np.exp(gradient, out=gradient)
+    gradient *= W[:, None]
+    return gradient
+
+
+def black_scholes_gradient(A: Array, B: Array, C: Array, W: Array) -> tuple[Array, Array, Array]:
+    price, strike, time = np.exp(0.2 * A), np.exp(0.2 * B), np.exp(0.5 * C)
+    spread = 0.3 * np.sqrt(time)
+    d = (np.log(price / strike) + 0.065 * time) / spread
+    half = math.sqrt(0.5)
+    above, below = 0.5 * (1 + erf(half * d)), 0.5 * (1 + erf(half * (d - spread)))
+    discounted = strike * np.exp(-0.02 * time)
+    density = np.exp(-0.5 * np.square(d - spread)) / math.sqrt(2 * math.pi)
+    by_time = discounted * (0.02 * below + density * 0.5 * spread / time)
+    return 0.2 * price * above * W, -0.2 * discounted * below * W, 0.5 * time * by_time * W
+
+
+def n_body_gradient(X: Array, W: Array) -> Array:
+    between = X[:, None, :] - X[:, :, None]
+    inverse = 1 / np.sqrt(np.square(between).sum(axis=0) + 0.01)
+    pull = inverse**3
+    along = np.einsum("cij,ci->ij", between, W)
+    along *= 3 * inverse**5
+    by_between = W[:, :, None] * pull - between * along
+    gradient: Array = by_between.sum(axis=1) - by_between.sum(axis=2)
+    return gradient

@@ -10,6 +10,7 @@ from tcdsl.primitives import erf, exp, log, recip_sqrt, sigmoid, softplus, sqrt,
 
 __all__ = [
     "black_scholes",
+    "copied",
     "log_sum_exp",
     "matmul",
     "mish",
@@ -17,12 +18,22 @@ __all__ = [
     "quick_gelu",
     "softmax",
     "stencil",
+    "weighted_black_scholes",
+    "weighted_log_sum_exp",
     "weighted_matmul",
     "weighted_mish",
+    "weighted_n_body",
     "weighted_quick_gelu",
     "weighted_softmax",
     "weighted_stencil",
 ]
+
+
+@op
+def copied(X: Any) -> Any:
+    Y = output()
+    Y[i] = X[i]
+    return Y
 
 
 @op
@@ -131,4 +142,28 @@ def weighted_mish(X: Any, W: Any) -> Any:
     Y = mish(X)
     loss = output()
     loss[()] += Y[i] * W[i]
+    return loss
+
+
+@op
+def weighted_log_sum_exp(X: Any, W: Any) -> Any:
+    Y = log_sum_exp(X)
+    loss = output()
+    loss[()] += Y[i] * W[i]
+    return loss
+
+
+@op
+def weighted_black_scholes(A: Any, B: Any, C: Any, W: Any) -> Any:
+    Y = black_scholes(A, B, C)
+    loss = output()
+    loss[()] += Y[i] * W[i]
+    return loss
+
+
+@op
+def weighted_n_body(X: Any, W: Any) -> Any:
+    A = n_body(X)
+    loss = output()
+    loss[()] += A[c, i] * W[c, i]
     return loss

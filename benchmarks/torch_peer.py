@@ -74,4 +74,7 @@ FUNCTIONS = {
     "n-body": _n_body,
     "quick gelu gradient": _gradient(_quick_gelu, 1),
     "mish gradient": _gradient(_mish, 1),
+    "log-sum-exp gradient": _gradient(_log_sum_exp, 1),
+    "Black-Scholes gradient": _gradient(_black_scholes, 3),
+    "n-body gradient": _gradient(_n_body, 1),
 }

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import builtins
 import linecache
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ __all__ = [
     "TcdslError",
     "raise_diagnostics",
     "raised_by_user",
+    "without_values",
 ]
 
 
@@ -186,3 +188,9 @@ def raise_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
         raise faults[0].error()
     parts = [f"{len(faults)} faults", *(fault.render() for fault in faults)]
     raise faults[0].kind("\n\n".join(parts), faults)
+
+
+def without_values(message: str) -> tuple[str, str]:
+    """The fact and the hint of what calls would be told, before any: ``{N}``, the value of a size, becomes its name."""
+    fact, _, hint = re.sub(r"\{(\w+)\}", r"\1", message).partition("\n")
+    return fact, hint

@@ -22,15 +22,15 @@ def sizes_of_round(number: str, sizes: Mapping[str, Size]) -> frozenset[str]:
     return frozenset(found)
 
 
-def over_all_rounds(condition: Expr, context: isl.Set, of_round: Collection[str]) -> Expr | None:
+def over_all_rounds(condition: Expr, context: isl.Set, around: isl.Set, of_round: Collection[str]) -> Expr | None:
     """The condition on the other sizes under which ``condition`` holds in all rounds; ``None`` if it always does.
 
-    ``context`` is what is known about the sizes in a round. Raises `tcdsl.polyhedra.affine.NotAffine`.
+    ``context`` is what is known about the sizes in a round, ``around`` what is known about the other ones also where
+    there is no round. Raises `tcdsl.polyhedra.affine.NotAffine`.
     """
     wrong = _without(context.subtract(condition_set(condition, context)), of_round)
     if wrong.is_empty():
         return None
-    around = _without(context, of_round)
     return expression_of_condition(around.subtract(wrong).coalesce().gist(around))
 
 

@@ -48,6 +48,7 @@ __all__ = [
     "combine",
     "element_of",
     "meet",
+    "named_sizes",
     "record_cells",
     "record_elementwise",
     "staged_operand",
@@ -203,7 +204,7 @@ def _combine_numbers(session: Session, primitive: str, operands: Sequence[object
         isinstance(o, SymbolicSize | int) and not isinstance(o, bool) for o in operands
     ):
         expr = apply(primitive, *(value.expr for value in values))
-        return expr.value if isinstance(expr, Constant) else SymbolicSize(builder, _named(session, expr))
+        return expr.value if isinstance(expr, Constant) else SymbolicSize(builder, named_sizes(session, expr))
     result = apply_primitive(primitive, values, session.location())
     parameters = frozenset().union(*(o.parameters for o in operands if isinstance(o, SymbolicNumber)))
     weak = result.weak or ("bool" if result.expr.dtype == "bool" else None)
@@ -213,8 +214,9 @@ def _combine_numbers(session: Session, primitive: str, operands: Sequence[object
     return SymbolicNumber(builder, result.expr, weak, parameters)
 
 
-def _named(session: Session, expr: Expr) -> Expr:
-    # N * M and N // K are names in domains; sums of sizes, and quotients by integers, stay what they are.
+def named_sizes(session: Session, expr: Expr) -> Expr:
+    """``expr`` with names for what domains cannot hold: N * M and N // K, but no sums, and no quotients by integers."""
+
     def opaque(node: Expr) -> Expr:
         if isinstance(node, Apply) and node.primitive in ("mul", "floor_div", "mod"):
             left, right = node.arguments

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import islpy as isl
 
@@ -13,10 +14,12 @@ from tcdsl.frontend.running_loops.round_counts import RoundCount
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recordings import Learned
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Expr, SizeValue, size_names, transform
+from tcdsl.ir.expressions import Apply, Expr, SizeValue, size_names, substitute, transform
 from tcdsl.ir.program import Assertion, AxisExtent, Size, Tensor
+from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.ir.text.expression_printer import format_expr
-from tcdsl.polyhedra.affine import NotAffine, condition_set
+from tcdsl.polyhedra.affine import NotAffine, condition_set, knowing
+from tcdsl.polyhedra.linear import linear_expression, linear_form
 from tcdsl.ranges.round_conditions import over_all_rounds, sizes_of_round
 from tcdsl.span import Span
 
@@ -44,16 +47,48 @@ def learn_for_all_rounds(
     builder.learn(fixed, _where_a_round_runs(session, lasting, rounds))
     asked = [each for each in since.assertions if size_names(each.condition) & changing]
     if asked:
+        names = changing.union(*(size_names(each.condition) for each in asked))
+        around = builder.known().about(names - changing)
         before = builder.learned()
         # The first says that there are no more rounds.
         builder.learn((since.sizes[name] for name in changing), asked[:1])
-        context = builder.known().about(changing.union(*(size_names(each.condition) for each in asked)))
-        builder.forget_since(before)
-        texts = {name: _spoken(name, since.sizes) for name in changing}
-        builder.learn((), _over_rounds(asked[1:], context, texts, span))
+        ends = _ends_of_quotients(session, since.sizes, number, rounds.count, changing)
+        context = reduce(knowing, ends, builder.known().about(names))
+        named = builder.forget_since(before).sizes
+        texts = {name: _spoken(session, name, since.sizes) for name in changing}
+        found = _over_rounds(asked[1:], (context, around), texts, span)
+        used = frozenset().union(*(size_names(each.condition) for each in found))
+        builder.learn((size for name, size in named.items() if name in used), found)
     guards = session.guards
     for guard in [each for each in guards if (size_names(each.left) | size_names(each.right)) & changing]:
         del guards[guard]
+
+
+def _ends_of_quotients(
+    session: Session, sizes: Mapping[str, Size], number: str, count: Expr, changing: frozenset[str]
+) -> list[Expr]:
+    # In rounds 0 <= t < T of a loop (t + a) // K goes from a // K to (T - 1 + a) // K, which sizes around can say.
+    builder, found = session.builder, []
+    ends = integer(0), apply("sub", count, integer(1))
+    for name in sorted(changing):
+        match sizes[name].source:
+            case Apply(primitive="floor_div", arguments=(dividend, divisor)) if not size_names(divisor) & changing:
+                terms, _ = linear_form(dividend)
+                scale = terms.get(SizeValue(number), 0)
+                if (
+                    size_names(dividend) & changing != {number}
+                    or not scale
+                    or not never_negative(divisor, builder.never_negative)
+                ):
+                    continue
+                low, high = (
+                    builder.opaque_size(apply("floor_div", linear_expression(*linear_form(end)), divisor))
+                    for end in (substitute(dividend, {SizeValue(number): t}) for t in ends[:: 1 if scale > 0 else -1])
+                )
+                found += [apply("le", low, SizeValue(name)), apply("le", SizeValue(name), high)]
+            case _:
+                pass
+    return found
 
 
 def _where_a_round_runs(session: Session, assertions: Sequence[Assertion], rounds: RoundCount) -> list[Assertion]:
@@ -83,16 +118,20 @@ def _is_affine(condition: Expr, context: isl.Set) -> bool:
 
 
 def _over_rounds(
-    assertions: Iterable[Assertion], context: isl.Set, changing: Mapping[str, str], span: Span | None
+    assertions: Iterable[Assertion],
+    known: tuple[isl.Set, isl.Set],
+    changing: Mapping[str, str],
+    span: Span | None,
 ) -> list[Assertion]:
     """What the body asks of sizes in each round, as conditions on the sizes around the loop.
 
-    Messages say of sizes that are ``changing`` from round to round what is given.
+    ``known`` are what is known in a round, and what is known around the loop. Messages say of sizes that are
+    ``changing`` from round to round what is given.
     """
     kept = []
     for assertion in assertions:
         try:
-            condition = over_all_rounds(assertion.condition, context, changing)
+            condition = over_all_rounds(assertion.condition, *known, changing)
         except NotAffine:
             raise ShapeError.at(
                 f"it cannot be told for all rounds at once whether {assertion.message.splitlines()[0]}",
@@ -105,13 +144,13 @@ def _over_rounds(
     return kept
 
 
-def _spoken(name: str, sizes: Mapping[str, Size]) -> str:
+def _spoken(session: Session, name: str, sizes: Mapping[str, Size]) -> str:
     # How a size is written: names of quotients and remainders are made up.
     def written(expr: Expr) -> Expr:
         found = sizes.get(expr.name) if isinstance(expr, SizeValue) else None
         if found is None or isinstance(found.source, AxisExtent):
             return expr
-        return transform(found.source, written)
+        return transform(session.builder.divided.as_written(found.source), written)
 
     return format_expr(transform(SizeValue(name), written))
 

@@ -49,7 +49,7 @@ from tcdsl.frontend.running_loops.running_loop import RunningLoop
 from tcdsl.frontend.running_loops.settled_bodies import known_bounds, remember_bounds
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
-from tcdsl.frontend.staging.declarations import OfARound, Unwritten
+from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound, Unwritten
 from tcdsl.frontend.staging.entry_states import EntryState, entry_state
 from tcdsl.frontend.staging.run_time_integers import RunInProgram, Specialize
 from tcdsl.frontend.staging.session import Session, current_session, session_of
@@ -76,7 +76,8 @@ class LoopRecorder:
         """``for t in iterable``: one round for staging if the loop runs, else what Python iterates over."""
         frame = sys._getframe(1)
         session = session_of("a loop")
-        found = rounds_over(session, iterable, statement in (session.loops_to_run or ()))
+        runs = statement in (session.loops_to_run or ()) or self._leaves_as_declared(statement, iterable, frame)
+        found = rounds_over(session, iterable, runs)
         if found is None:
             if isinstance(iterable, Iterated) and iterable.counts:
                 session.unrolled.add(statement)
@@ -96,6 +97,14 @@ class LoopRecorder:
     def apart(self, value: Any, parts: Parts) -> Any:
         """The value of ``a, b = value``, for Python to unpack."""
         return unpacked(session_of("an assignment"), value, parts)
+
+    def _leaves_as_declared(self, statement: LoopStatement, iterable: Any, frame: FrameType) -> bool:
+        # Without rounds a target stays as it was declared. Of which type, its first statement says: the body is staged.
+        if not (isinstance(iterable, Iterated) and iterable.counts) or any(map(is_data, iterable.arguments)):
+            return False
+        held = (frame.f_locals.get(name) for name in statement.names)
+        declared = any(isinstance(each, DeclaredTarget) and each.extents is not None for each in held)
+        return declared and not range(*iterable.arguments)
 
     def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
         """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""

@@ -9,7 +9,7 @@ from functools import partial, reduce
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
-from tcdsl.frontend.arrays.arithmetic import record_elementwise
+from tcdsl.frontend.arrays.arithmetic import named_sizes, record_elementwise
 from tcdsl.frontend.running_loops.conditions import is_data
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -231,4 +231,4 @@ def _as_sizes(session: Session, expr: Expr) -> Expr:
         return node if found is None else found
 
     made = transform(expr, rule)
-    return expr if any(reads(made)) else made
+    return expr if any(reads(made)) else named_sizes(session, made)

@@ -210,7 +210,8 @@ class RunningLoop:
     def _round(self, part: Part) -> Iterator[tuple[Any, Tensor]]:
         outer = self._session.checked
         try:
-            yield self._begin()
+            with self._builder.divided.in_a_round():
+                yield self._begin()
         finally:
             self._session.checked = outer
             self._restore(part.recorded)

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tcdsl.errors import ShapeError
+from tcdsl.errors import ShapeError, without_values
+from tcdsl.frontend.symbols.divided_sizes import DividedSizes
 from tcdsl.frontend.symbols.opaque_sizes import learn_quotients, opaque_facts, spoken_size
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recordings import Learned, Recording
@@ -68,6 +69,7 @@ class ProgramBuilder:
         #: Which cells statements have written.
         self.written = WrittenCells()
         self._comment = ""
+        self.divided = DividedSizes()
 
     # -- inputs and sizes ------------------------------------------------------------------------------------
 
@@ -108,10 +110,15 @@ class ProgramBuilder:
         """A name for an expression of sizes that domains cannot hold; ``N * M`` is called ``N_times_M``."""
         if isinstance(expr, Constant | SizeValue):
             return expr
+        expr, asked = self.divided.safe(expr, self.never_negative)
+        for each in asked:
+            self._require(each)
+        if isinstance(expr, Constant):
+            return expr
         for size in self._sizes.values():
             if size.source == expr:
                 return SizeValue(size.name)
-        name = spoken_size(expr)
+        name = spoken_size(self.divided.as_written(expr))
         if not name.isidentifier():
             name = f"size_{name}"
         name = FreshNames(self._sizes).fresh(name)
@@ -206,7 +213,8 @@ class ProgramBuilder:
         """State that ``condition`` holds at every call; a `ShapeError` now if it never can."""
         if isinstance(condition, Constant):
             if not condition.value:
-                raise ShapeError.at(message, span)
+                fact, hint = without_values(message)
+                raise ShapeError.at(fact, span, hint)
             return
         self._require(Assertion(condition, message, span))
 

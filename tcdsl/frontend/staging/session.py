@@ -120,6 +120,7 @@ class Session:
 
     def __init__(self, name: str, algebra: Algebra) -> None:
         self.builder = ProgramBuilder(name, algebra)
+        self.builder.divided.location = self.location
         self.extents: dict[str, int] = _Extents(self.builder)
         self.guards: dict[BroadcastGuard, None] = {}
         #: How many states of a loop a derivative of what is staged keeps; 0 for all.

@@ -25,8 +25,9 @@ def opaque_facts(size: Size, known: Callable[[str], bool]) -> list[Expr]:
     match size.source:
         case Apply(primitive="floor_div", arguments=(dividend, _)) if never_negative(size.source, known):
             return [apply("le", name, dividend)]
-        case Apply(primitive="mod", arguments=(_, divisor)) if never_negative(size.source, known):
-            return [apply("lt", name, apply("max", divisor, integer(1)))]
+        case Apply(primitive="mod", arguments=(dividend, divisor)) if never_negative(size.source, known):
+            below = apply("lt", name, apply("max", divisor, integer(1)))
+            return [below, apply("le", name, dividend)] if never_negative(dividend, known) else [below]
         case _:
             return []
 

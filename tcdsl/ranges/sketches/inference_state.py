@@ -4,7 +4,7 @@ found.
 
 from __future__ import annotations
 
-from tcdsl.errors import Diagnostic, ShapeError, TcdslError, raise_diagnostics
+from tcdsl.errors import Diagnostic, ShapeError, TcdslError, raise_diagnostics, without_values
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, Read, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion
@@ -53,7 +53,8 @@ class Inference:
         """State that ``condition``, on sizes, holds at the call; what is ``assumed`` is known from here on."""
         if isinstance(condition, Constant):
             if not condition.value:
-                self.fault(message, span)
+                fact, hint = without_values(message)
+                self.fault(fact, span, hint=hint)
             return
         assertion = Assertion(condition, message, span or self.sketch.span, assumed)
         if assertion not in self.assertions:

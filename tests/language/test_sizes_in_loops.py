@@ -1,0 +1,87 @@
+"""Quotients, remainders and extents in loops that run: what is asked of sizes is what Python would need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcdsl.errors import ShapeError
+from tests.language.running_programs import check, program
+
+W = np.random.default_rng(43).random(5)
+
+
+def of_sizes(*lines: str) -> Any:
+    """A function of ``w``, ``z`` and ``k``, arrays of N, M and K cells, with these lines in rounds over ``w``."""
+    body = "".join(f"\n    {line}" for line in lines)
+    return program(f"s = 0.0\nfor t in range(N):{body}\nreturn s", "w: 'real[N]', z: 'real[M]', k: 'real[K]'")
+
+
+def by_hand(line: str, z: Any, k: Any) -> Any:
+    """What Python computes."""
+    names = {"w": W, "N": 5, "M": len(z), "k": k, "s": 0.0}
+    exec(f"for t in range(N):\n    {line}", names)
+    return names["s"]
+
+
+@pytest.mark.parametrize("divided", ["w[1 % M]", "w[t % M]", "w[t // M]", "w[t] * (N // M)", "w[t] * ((t - 1) % M)"])
+def test_rounds_divide_by_sizes_only_where_they_run(divided: str) -> None:
+    f = of_sizes(f"s = s + {divided}")
+    nothing = np.zeros(0)
+    check(f, (nothing, nothing, nothing), 0.0)
+    check(f, (W, W[:2], nothing), by_hand(f"s = s + {divided}", W[:2], nothing))
+    with pytest.raises(ShapeError, match=r"the size .* divides by zero\n(.*\n)*M = 0") as refused:
+        f(W, nothing, nothing)
+    assert "max" not in str(refused.value)
+
+
+def test_a_divisor_that_the_call_says_is_0_only_where_no_round_runs() -> None:
+    f = program("s = 0.0\nfor t in range(N):\n    s = s + w[t // n]\nreturn s", "w: 'real[N]', n")
+    check(f, (W[:0], 0), 0.0)
+    check(f, (W, 2), W[[0, 0, 1, 1, 2]].sum())
+    with pytest.raises(ShapeError, match="the size t // 0 divides by zero"):
+        f(W, 0)
+    g = program("s = 0.0\nfor t in range(N // n):\n    s = s + w[t]\nreturn s", "w: 'real[N]', n")
+    check(g, (W, 2), W[:2].sum())
+    with pytest.raises(ShapeError, match="divides by zero"):
+        g(W, 0)
+
+
+@pytest.mark.parametrize(
+    ("index", "needed"),
+    [("t // M", 3), ("(N - 1 - t) // M", 3), ("(t + 2) // M", 4), ("t % M", 2), ("(t // M) % M", 2)],
+)
+def test_an_array_needs_the_cells_that_rounds_read_and_no_more(index: str, needed: int) -> None:
+    f = of_sizes(f"s = s + k[{index}] * w[t]")
+    k = np.arange(1.0, needed + 1)
+    check(f, (W, W[:2], k), by_hand(f"s = s + k[{index}] * w[t]", W[:2], k))
+    with pytest.raises(ShapeError, match="is out of range of axis 0"):
+        f(W, W[:2], k[1:])
+
+
+@pytest.mark.parametrize("index", ["t + 1", "t - 1", "t + N", "2 * t + 1"])
+def test_indices_that_no_round_could_have_need_no_round(index: str) -> None:
+    f = of_sizes(f"s = s + w[{index}]")
+    check(f, (W[:0], W, W), 0.0)
+    with pytest.raises(ShapeError, match="is out of range of axis 0"):
+        f(W, W, W)
+
+
+@pytest.mark.parametrize("declaration", ["f: real[n]", "f = output(n)"])
+def test_a_target_stays_as_it_is_declared_where_no_round_runs(declaration: str) -> None:
+    f = program(f"{declaration}\nfor t in range(n):\n    f[t] = x[t]\nreturn f", "x: 'real[N]', n")
+    for n in (0, 1, 3):
+        check(f, (W.astype("float32"), n), W[:n].astype("float32"))
+    assert f(W.astype("float32"), 0).dtype == np.float32
+    with pytest.raises(ShapeError, match="an extent of -1"):
+        f(W, -1)
+    g = program("f: real[n + 1]\nfor t in range(n):\n    f[t + 1] = x[t]\nreturn f", "x: 'real[N]', n")
+    for n in (-1, 0, 2):
+        check(g, (W, n), np.array([0.0, *W[: max(n, 0)]])[: n + 1])
+
+
+def test_a_size_in_a_message_of_staging_is_called_by_its_name() -> None:
+    with pytest.raises(ShapeError, match=r"the index N is out of range of axis 0 of y, which has the extent N\n"):
+        program("y: real[N]\ny[N] = x[0]\nreturn y")(W, 0)

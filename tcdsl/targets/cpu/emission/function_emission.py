@@ -185,7 +185,7 @@ class FunctionEmission:
         first, last = scalar(builder, start), scalar(builder, stop)
         order = "<" if step > 0 else ">"
         # The test stands behind the body, where LLVM would put it; it does so by itself where a body has other ends.
-        ahead = any(isinstance(part, ast.Break) for each in node.body for part in ast.walk(each))
+        ahead = _has_break(node.body)
         start, head, after = (builder.append_block() for _ in range(3))
         if ahead:
             builder.branch(start)
@@ -360,6 +360,16 @@ class FunctionEmission:
         for value, block in ends:
             result.add_incoming(value.value, block)
         return first.like(result)
+
+
+def _has_break(statements: Sequence[ast.stmt]) -> bool:
+    # Of the loop with this body, or of one in it.
+    for each in statements:
+        if isinstance(each, ast.Break):
+            return True
+        if isinstance(each, ast.For | ast.While | ast.If) and (_has_break(each.body) or _has_break(each.orelse)):
+            return True
+    return False
 
 
 def _require_one_type(left: Scalar, right: Scalar) -> None:

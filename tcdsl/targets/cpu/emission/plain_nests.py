@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from tcdsl.targets.cpu.emission.walking import walk
+
 __all__ = ["PLAIN", "is_plain"]
 
 PLAIN = "!tcdsl.plain = !{}"
@@ -37,17 +39,19 @@ def _blocks(statements: Sequence[ast.stmt]) -> Iterator[list[ast.stmt]]:
 
 
 def _has_loop(statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.For | ast.While) for node in ast.walk(statement))
+    if isinstance(statement, ast.If):
+        return any(map(_has_loop, statement.body)) or any(map(_has_loop, statement.orelse))
+    return isinstance(statement, ast.For | ast.While)
 
 
 def _is_plain(statements: Sequence[ast.stmt]) -> bool:
     places: dict[str, str] = {}
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             match node:
                 case ast.If() | ast.BoolOp() | ast.Return() | ast.Break() | ast.While():
                     return False
-                case ast.IfExp(test=test) if any(isinstance(part, ast.Subscript) for part in ast.walk(test)):
+                case ast.IfExp(test=test) if any(isinstance(part, ast.Subscript) for part in walk(test)):
                     return False
                 case ast.Subscript(value=ast.Name(id=buffer), slice=index):
                     at = ast.dump(index)

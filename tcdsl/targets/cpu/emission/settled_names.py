@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+
+from tcdsl.targets.cpu.emission.walking import walk
 
 __all__ = ["settled_names"]
 
@@ -60,14 +62,9 @@ class _Uses:
             case _:
                 self._uses(node, block)
 
-    def _uses(self, node: ast.AST, block: _Block) -> None:
-        for name, stored in _names(node):
-            self._used.setdefault(name, []).append(block)
-            if stored:
-                self._several.add(name)
-
-
-def _names(node: ast.AST) -> Iterator[tuple[str, bool]]:
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name):
-            yield each.id, isinstance(each.ctx, ast.Store)
+    def _uses(self, node: ast.stmt | ast.expr, block: _Block) -> None:
+        for each in walk(node):
+            if isinstance(each, ast.Name):
+                self._used.setdefault(each.id, []).append(block)
+                if isinstance(each.ctx, ast.Store):
+                    self._several.add(each.id)

@@ -15,12 +15,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
-__all__ = ["COMPILING", "computed_once", "lock_of_this_process"]
+__all__ = ["COMPILING", "COMPILING_AHEAD", "computed_once", "lock_of_this_process"]
 
 Value = TypeVar("Value")
 
 COMPILING = threading.RLock()
 """Held by whoever stages or compiles: neither isl's contexts nor LLVM's are made for several threads."""
+
+COMPILING_AHEAD = threading.Lock()
+"""Held while a thread of ours compiles what will be needed by whoever holds `COMPILING`, or waits for it."""
 
 # A fork waits so long for compilations to end; one that is in a wait itself for the thread that forks never does.
 _PATIENCE = 20.0
@@ -55,6 +58,7 @@ def lock_of_this_process() -> threading.Lock:
 def _compilers() -> Iterator[Any]:
     # In the order in which they are taken; the others are Numba's and LLVM's, which user functions take as well.
     yield COMPILING
+    yield COMPILING_AHEAD
     numba = sys.modules.get("numba.core.compiler_lock")
     yield getattr(getattr(numba, "global_compiler_lock", None), "_lock", None)
     llvm = sys.modules.get("llvmlite.binding.ffi")

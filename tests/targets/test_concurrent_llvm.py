@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from tcdsl.targets.cpu.machine import concurrent_llvm
+from tcdsl.locks import COMPILING_AHEAD
+from tcdsl.targets.cache.store import ProgramStore
+from tcdsl.targets.cpu.machine import concurrent_llvm, machine_code
 from tcdsl.targets.cpu.machine.concurrent_llvm import concurrently
-from tcdsl.targets.cpu.machine.object_code import object_code
+from tcdsl.targets.cpu.machine.object_code import emission, object_code
+from tcdsl.targets.cpu.machine.python_functions import python_function
 
 LOOP = """
 define void @f{0}(ptr %p, i64 %n) {{
@@ -103,3 +107,38 @@ print([os.waitpid(child, 0)[1] for child in children])
     command = [sys.executable, "-W", "ignore", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout.split() == ["[0,", "0,", "0]"], done.stderr
+
+
+def test_a_driver_that_was_begun_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def noted(text: str, *options: object, **named: object) -> bytes:
+        made.append(threading.current_thread().name)
+        return object_code(text, 2)
+
+    monkeypatch.setattr(machine_code, "object_code", noted)
+    place, text = ProgramStore(tmp_path), "def seven() -> int:\n    return SEVEN\n"
+    for _ in range(2):
+        machine_code.begin_driver(place, text, {"SEVEN": 7})
+    driver = machine_code.compiled_driver(place, text, {"SEVEN": 7})
+    assert made == ["tcdsl driver"]
+    assert python_function(driver, "seven")() == 7
+    machine_code.begin_driver(place, text, {"SEVEN": 7})
+    assert COMPILING_AHEAD.acquire(blocking=False)
+    COMPILING_AHEAD.release()
+
+
+def test_machine_code_that_is_made_otherwise_waits() -> None:
+    order: list[str] = []
+
+    def lasting() -> None:
+        with emission(quick=False):
+            order.append("lasting")
+
+    with emission(quick=True), emission(quick=True):
+        thread = threading.Thread(target=lasting)
+        thread.start()
+        thread.join(0.05)
+        order.append("quick")
+    thread.join()
+    assert order == ["quick", "lasting"]

@@ -35,8 +35,10 @@ class CpuTarget:
 
     def generate(self, kernel: Kernel, build: Build) -> GeneratedModule:
         """The module of ``kernel``."""
+        from tcdsl.targets.cpu.call.drivers import begin_drivers
         from tcdsl.targets.cpu.printing.module import generate_module
 
+        begin_drivers(build.cache_dir)
         return generate_module(_in_registers(kernel, build), build)
 
     def load(self, kernel: Kernel, module: GeneratedModule, build: Build) -> CompiledKernel:

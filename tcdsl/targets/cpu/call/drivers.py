@@ -13,11 +13,11 @@ from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.pace import Pace
 from tcdsl.targets.cpu.layout import call_block, control_rows, frame
 from tcdsl.targets.cpu.layout.control_rows import PAUSED
-from tcdsl.targets.cpu.machine.machine_code import compiled_driver
+from tcdsl.targets.cpu.machine.machine_code import begin_driver, compiled_driver
 from tcdsl.targets.cpu.machine.python_functions import python_function
 from tcdsl.targets.cpu.machine.threading_layer import ThreadingLayer, default_threads, threading_layer
 
-__all__ = ["Drivers"]
+__all__ = ["Drivers", "begin_drivers"]
 
 _BUDGET = 1 << 22  # Points: milliseconds, a tenth of a second if each calls functions.
 
@@ -37,6 +37,17 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_Forked.after_fork)
 
 
+def begin_drivers(cache_dir: Path | None) -> None:
+    """Begin to compile what ``Drivers(cache_dir)`` will need, in a thread."""
+    begin_driver(store(cache_dir), *_text_and_constants())
+
+
+def _text_and_constants() -> tuple[str, dict[str, int]]:
+    text = Path(__file__).with_name("driver.py").read_text(encoding="utf-8")
+    named = vars(call_block) | vars(control_rows) | vars(frame)
+    return text, {name: word for name, word in named.items() if name.isupper()}
+
+
 class Drivers:
     """The compiled drivers, kept in one cache directory.
 
@@ -45,10 +56,7 @@ class Drivers:
     """
 
     def __init__(self, cache_dir: Path | None) -> None:
-        text = Path(__file__).with_name("driver.py").read_text(encoding="utf-8")
-        named = vars(call_block) | vars(control_rows) | vars(frame)
-        constants = {name: word for name, word in named.items() if name.isupper()}
-        self._code = compiled_driver(store(cache_dir), text, constants)
+        self._code = compiled_driver(store(cache_dir), *_text_and_constants())
 
         self.execute: Callable[[int, int, int], int] = python_function(self._code, "execute")
         self.run: Callable[[int, int, int, int, int], int] = python_function(self._code, "run")

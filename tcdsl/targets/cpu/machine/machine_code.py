@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
+from threading import Thread
 from weakref import WeakValueDictionary
 
-from tcdsl.locks import COMPILING
+from tcdsl.locks import COMPILING, COMPILING_AHEAD
 from tcdsl.progress import advance
 from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.emission.driver_symbols import driver_symbols
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
-from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code, quick_emission
+from tcdsl.targets.cpu.machine.object_code import LoadedObject, emission, object_code
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
 
-__all__ = ["CompiledModule", "compiled_driver", "compiled_module", "kept_module", "nest_symbol"]
+__all__ = ["CompiledModule", "begin_driver", "compiled_driver", "compiled_module", "kept_module", "nest_symbol"]
 
 
 class CompiledModule:
@@ -41,6 +41,8 @@ _MODULES: WeakValueDictionary[tuple[Path, int], CompiledModule] = WeakValueDicti
 _NESTS: WeakValueDictionary[tuple[Path, str], LoadedObject] = WeakValueDictionary()
 #: What this process has compiled, for its other directories.
 _DRIVERS: dict[str, bytes] = {}
+#: The threads that are compiling some.
+_BEGUN: dict[str, Thread] = {}
 
 
 def compiled_module(store: ProgramStore, stem: str, text: str, nests: Mapping[str, str], level: int) -> CompiledModule:
@@ -77,17 +79,50 @@ def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]
         loaded = _from_disk(store, {f"{stem}.code": symbols})
         if loaded is not None:
             return CompiledModule(path, loaded.addresses, loaded, from_disk=True)
+        ahead = _BEGUN.pop(stem, None)
+        if ahead is not None:
+            ahead.join()
         code = _DRIVERS.get(stem)
         if code is None:
-            from tcdsl.targets.cpu.emission.driver_emission import emitted_driver
-
-            with quick_emission():
-                code = _DRIVERS[stem] = object_code(emitted_driver(text, constants), 2, long_loops=False)
+            code = _DRIVERS[stem] = _driver_code(text, constants)
         store.write(f"{stem}.code", code)
         loaded = LoadedObject([code], symbols)
         return CompiledModule(path, loaded.addresses, loaded, from_disk=False)
 
     return _module(store, stem, text, 3, made)
+
+
+def begin_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> None:
+    """What `compiled_driver` will have to compile, if anything, is compiled in another thread from now on."""
+    stem = module_stem("tcdsl_driver", text)
+    if stem in _DRIVERS or stem in _BEGUN or store.read(f"{stem}.code") is not None:
+        return
+    import tcdsl.targets.cpu.emission.driver_emission  # noqa: F401  # imports are for the thread of the user
+
+    def work() -> None:
+        try:
+            _DRIVERS[stem] = _driver_code(text, constants)
+        except Exception:  # who needs it compiles it again
+            pass
+        finally:
+            COMPILING_AHEAD.release()
+
+    if COMPILING_AHEAD.acquire(blocking=False):
+        # Python ends when it has ended.
+        thread = Thread(target=work, name="tcdsl driver", daemon=False)
+        try:
+            thread.start()
+        except RuntimeError:
+            COMPILING_AHEAD.release()
+        else:
+            _BEGUN[stem] = thread
+
+
+def _driver_code(text: str, constants: Mapping[str, int]) -> bytes:
+    from tcdsl.targets.cpu.emission.driver_emission import emitted_driver
+
+    with emission(quick=True):
+        return object_code(emitted_driver(text, constants), 1, long_loops=False)
 
 
 def _module(
@@ -147,7 +182,7 @@ def _compiled(text: str, symbols: Mapping[str, str], level: int) -> dict[str, by
 
     count = len(symbols)
     made: dict[str, bytes] = {}
-    with quick_emission() if level < 3 else nullcontext():
+    with emission(quick=level < 3):
         for symbol, code in concurrently(compiled, emitted_nests(text, symbols), min(count, default_threads())):
             made[symbol] = code
             advance(f"{len(made)} of {count} nests")

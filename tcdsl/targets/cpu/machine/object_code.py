@@ -15,7 +15,7 @@ from tcdsl.targets.cpu.emission.plain_nests import PLAIN
 from tcdsl.targets.cpu.machine.concurrent_llvm import emit_object, run_passes
 from tcdsl.targets.cpu.machine.processor import processor_of_code
 
-__all__ = ["LoadedObject", "object_code", "optimized", "quick_emission"]
+__all__ = ["LoadedObject", "emission", "object_code", "optimized"]
 
 _NUMBERS = itertools.count()
 
@@ -66,21 +66,37 @@ def object_code(text: str, level: int = 3, *, long_loops: bool = True) -> bytes:
 _KNOWN_VERSIONS = range(20, 23)
 
 
-@contextmanager
-def quick_emission() -> Iterator[None]:
-    """Inside, machine code is made without strength reduction of loops, which takes half of the time of making it.
+class _Emission:
+    # How the threads that are making machine code make it, and how many there are.
+    changed = threading.Condition()
+    quick = False
+    threads = 0
 
-    x86 addresses memory by a base and a counter at no cost, so that what comes out is as fast. The option is one of the
-    process: not for use in several threads.
+
+@contextmanager
+def emission(*, quick: bool) -> Iterator[None]:
+    """Machine code is made inside: ``quick`` without strength reduction of loops, which takes half of the time.
+
+    x86 addresses memory by a base and a counter at no cost, so that what comes out is as fast. LLVM has one such option
+    for all threads: those that want it otherwise wait.
     """
-    possible = llvm.get_process_triple().startswith("x86_64") and llvm.llvm_version_info[0] in _KNOWN_VERSIONS
-    if possible:
-        llvm.set_option("tcdsl", "-disable-lsr")
+    with _Emission.changed:
+        _Emission.changed.wait_for(lambda: not _Emission.threads or _Emission.quick == quick)
+        if _Emission.quick != quick:
+            _set_emission(quick=quick)
+            _Emission.quick = quick
+        _Emission.threads += 1
     try:
         yield
     finally:
-        if possible:
-            llvm.set_option("tcdsl", "-disable-lsr=false")
+        with _Emission.changed:
+            _Emission.threads -= 1
+            _Emission.changed.notify_all()
+
+
+def _set_emission(*, quick: bool) -> None:
+    if llvm.get_process_triple().startswith("x86_64") and llvm.llvm_version_info[0] in _KNOWN_VERSIONS:
+        llvm.set_option("tcdsl", "-disable-lsr" if quick else "-disable-lsr=false")
 
 
 @cache

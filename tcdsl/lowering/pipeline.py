@@ -27,8 +27,8 @@ from tcdsl.lowering.nests.bodies import NestContext
 from tcdsl.lowering.nests.nests import Draft, drafts_of, finished, joined
 from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, widened
 from tcdsl.lowering.program_passes.fusion import fuse
-from tcdsl.lowering.program_passes.late_overwriting import overwriting_late
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
+from tcdsl.lowering.program_passes.overwriting import overwriting_late, saving_cells
 from tcdsl.lowering.program_passes.phases import in_phases, row_of_phases
 from tcdsl.lowering.program_passes.schedule import LoopOrder, plan
 from tcdsl.lowering.program_passes.shared_memory import Memory, assign_memory
@@ -198,6 +198,8 @@ def _loop_orders(work: Work) -> None:
     # What is told is the fault of the first statement that fails, in the order of the program.
     if work.private and sum(map(can_fail, work.program.statements)) <= 1:
         work.program = overwriting_late(work.program)
+    if work.private:
+        work.program = saving_cells(work.program, work.names)
     work.tensors = {tensor.name: tensor for tensor in (*work.program.inputs, *work.program.tensors)}
     work.plans = [plan(statement, work.tensors, work.context) for statement in work.program.statements]
 

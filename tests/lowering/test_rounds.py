@@ -154,3 +154,54 @@ def test_memory_is_overwritten_after_its_last_reading() -> None:
     kernel = lower(simplify(adjoint(case.program, floating_inputs(case.program))))
     assert not any(loop.swaps for loop in kernel.all_rounds)
     assert "copy" not in format_kernel(kernel).partition("repeat k_2")[2]
+
+
+@op
+def replaced(d: real[N, M], at: int64[T], of: int64[T]):
+    for t in loop(T):
+        d[at[t], j] = d[at[t], j] * d[of[t], 0] + d[of[t], j]
+    return d
+
+
+@op
+def passed_on(d: real[N], x: real[N]):
+    for t in loop(1, N):
+        old = d
+        d[t] = 0.0
+        d[t] += old[t] * x[t]
+        d[t - 1] += old[t] * d[t]
+    return d
+
+
+def test_rounds_that_write_few_cells_save_few() -> None:
+    generator = np.random.default_rng(0)
+    d, at, of = generator.normal(size=(5, 3)), np.array([0, 1, 1, 4]), np.array([2, 1, 0, 4])
+    expected = d.copy()
+    for k, m in zip(at, of, strict=True):
+        expected[k] = expected[k] * expected[m, 0] + expected[m]
+    for run in (replaced, replaced.interpret):
+        np.testing.assert_allclose(run(d, at, of), expected, rtol=1e-14)
+    v, x = generator.normal(size=(2, 6))
+    expected = v.copy()
+    for t in range(1, 6):
+        old = expected[t]
+        expected[t] = old * x[t]
+        expected[t - 1] += old * expected[t]
+    for run in (passed_on, passed_on.interpret):
+        np.testing.assert_allclose(run(v, x), expected, rtol=1e-14)
+    for text in (replaced.explain("loops", d, at, of), passed_on.explain("loops", v, x)):
+        assert "saved" in text
+        assert text.count("in 0 .. N:") == 1  # the argument is copied before the loop
+
+
+def test_only_reads_that_are_made_are_checked_before() -> None:
+    @op
+    def f(d: real[N], at: int64[T]):
+        for t in loop(T):
+            old = d
+            d[0] = old[0] + 1.0
+            d[1] = old[at[t]] if at[t] < N else d[0]
+        return d
+
+    for run in (f, f.interpret):
+        np.testing.assert_array_equal(run(np.arange(3.0), np.array([2, 7])), [2.0, 2.0, 2.0])

@@ -187,7 +187,7 @@ def run_inline(
     if states is not None:
         named = [(name, value) for (name, _), value in zip(positional, values, strict=True)]
         states = states.inner(function, named, configuration)
-    with session.within(oob=function.oob, states=states):
+    with session.within(oob=function.oob, states=states, inner=True):
         with declarations:
             result = function.template.run(function.receiver, *values, **configuration)
         return result if recording is None else recording.complete(result)

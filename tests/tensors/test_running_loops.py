@@ -139,6 +139,44 @@ def test_a_parameter_declared_in_a_round_is_one_for_all_rounds() -> None:
         assert np.isclose(each.grad.flat[0], (sides[0] - sides[1]) / 2e-6, rtol=1e-6)
 
 
+@op
+def until_it_is_small(h):
+    while (h * h).sum() > 0.5:
+        h = 0.5 * tanh("A"[3] @ h)
+    return h
+
+
+@op
+def until_it_ends(h, rounds):
+    for _ in range(rounds):
+        h = 0.5 * tanh("A"[3] @ h)
+        if (h * h).sum() <= 0.5:
+            break
+    return h
+
+
+@op
+def a_number_of_times(h):
+    for _ in tc.loop(2):
+        h = 0.5 * tanh("A"[3] @ h)
+    return h
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers", "most"),
+    [(until_it_is_small, (), 1000), (until_it_ends, (3,), 3), (until_it_ends, (1,), 1), (a_number_of_times, (), 2)],
+)
+def test_parameters_of_rounds_that_data_or_numbers_end(function: Any, numbers: tuple[int, ...], most: int) -> None:
+    x = 40 * X[0]
+    made = np.asarray(function(tc.tensor(x), *numbers))
+    a, wanted = np.asarray(function.parameters["A"].value), x
+    for _ in range(most):
+        wanted = 0.5 * np.tanh(a @ wanted)
+        if function is not a_number_of_times and (wanted * wanted).sum() <= 0.5:
+            break
+    np.testing.assert_allclose(made, wanted, rtol=1e-12)
+
+
 def test_a_layer_with_a_loop_learns() -> None:
     layer = reader(hidden=5)
     loss = (layer(tc.tensor(X)) ** 2).sum()

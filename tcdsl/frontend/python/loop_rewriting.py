@@ -30,11 +30,12 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
     ) -> LoopStatement:
         made = loop_statement(body, loop, left)
         changes = {name: place for name, place in changed_names(body) if name in self.own}
-        names = {*made.names, *changes} - self.names.outside
+        found = {*made.names, *changes} - self.names.outside
         if any(isinstance(part, ast.Call) for statement in body for part in ast.walk(statement)):
-            names |= self.names.of_nested_functions
-        names.difference_update(made.numbers)
-        return replace(made, names=tuple(sorted(names)), changes=changes, deletes=dict(deleted_names(body)))
+            found |= self.names.of_nested_functions
+        given = isinstance(loop, ast.For) and _counts_to(loop.iter, self.names.given)
+        names = tuple(sorted(found.difference(made.numbers)))
+        return replace(made, names=names, changes=changes, deletes=dict(deleted_names(body)), given=given)
 
     def visit(self, node: ast.AST) -> Any:
         """``node``, rewritten; what it changes outside of the function is told before it."""
@@ -303,6 +304,19 @@ def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = 
         adds,
         parts=parts,
     )
+
+
+def _counts_to(iterable: ast.expr, given: frozenset[str]) -> bool:
+    # Whether the ends of a range are made of these names and of numbers.
+    match iterable:
+        case ast.Call(func=ast.Name("reversed"), args=[inner]):
+            return _counts_to(inner, given)
+        case ast.Call(func=ast.Name("range"), args=bounds, keywords=[]):
+            parts = [part for bound in bounds for part in ast.walk(bound)]
+            names = {part.id for part in parts if isinstance(part, ast.Name)}
+            others = ast.Name | ast.BinOp | ast.UnaryOp | ast.Constant | ast.operator | ast.unaryop | ast.expr_context
+            return bool(names) and names <= given and all(isinstance(part, others) for part in parts)
+    return False
 
 
 def _stored_parts(target: ast.expr) -> Iterator[ast.expr]:

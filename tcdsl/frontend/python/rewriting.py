@@ -333,7 +333,9 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
     declared = frozenset() if in_place else declared_names(definition) - own
     nested = names_of_nested_functions(definition) & own
-    names = FunctionNames(own, tensors, targets, declared, projected, nested, outside)
+    rebound = bindings.bound | bindings.augmented | nested | {*bindings.targets, *bindings.sizes, *annotated}
+    given = frozenset(each.arg for each in (*definition.args.posonlyargs, *definition.args.args)) - rebound
+    names = FunctionNames(own, tensors, targets, declared, projected, nested, outside, given)
     rewriter = _Rewriter(definition, names, in_place)
     body: list[ast.stmt] = []
     for statement in definition.body:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.names.array_calls import call_function
+from tcdsl.frontend.running_loops.conditions import is_data
 from tcdsl.frontend.running_loops.round_counts import RoundCount, loop, rounds_of, unrolled, with_checkpoints
 from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
@@ -46,7 +47,9 @@ def bounds_of(iterable: Any) -> list[Any]:
     return [bound for each in iterable.arguments for bound in bounds_of(each)]
 
 
-def rounds_over(session: Session, iterable: Any, runs: bool = False) -> RoundCount | Iterator[Any] | None:
+def rounds_over(
+    session: Session, iterable: Any, runs: Callable[[], bool] = lambda: False
+) -> RoundCount | Iterator[Any] | None:
     """The rounds of a loop over ``iterable``; ``None`` if that is Python's, unless it is a range that ``runs``.
 
     Beside a list of Python's the loop is Python's: over the list and as many parts of the tensors.
@@ -60,7 +63,8 @@ def rounds_over(session: Session, iterable: Any, runs: bool = False) -> RoundCou
         return None
     if iterable.counts:
         return _counted(session, iterable, runs)
-    parts = [rounds_over(session, each) for each in iterable.arguments]
+    alone = runs if iterable.function is reversed else lambda: False
+    parts = [rounds_over(session, each, alone) for each in iterable.arguments]
     if not any(isinstance(each, RoundCount) for each in parts):
         found = [
             python_value(session, each) if part is None else part
@@ -83,7 +87,7 @@ def rounds_over(session: Session, iterable: Any, runs: bool = False) -> RoundCou
     return _together(session, iterable, parts)
 
 
-def _counted(session: Session, iterable: Iterated, runs: bool) -> RoundCount | None:
+def _counted(session: Session, iterable: Iterated, runs: Callable[[], bool]) -> RoundCount | None:
     if any(isinstance(each, Unwritten | GraphTensor) for each in iterable.arguments):
         if session.may_be_whole:
             raise RunsOnTensors
@@ -92,12 +96,17 @@ def _counted(session: Session, iterable: Iterated, runs: bool) -> RoundCount | N
             "a loop over a size, or over data, of a graph of tensors",
             "call the function on arrays, where such loops run; in graphs give the number of rounds as an integer",
         )
-    found = rounds_of(session, iterable.arguments, runs or iterable.function is loop)
+    always = iterable.function is loop or (all(map(_is_integer, iterable.arguments)) and runs())
+    found = rounds_of(session, iterable.arguments, always)
     return (
         with_checkpoints(session, found, **iterable.options)
         if found is not None and iterable.function is loop
         else found
     )
+
+
+def _is_integer(bound: Any) -> bool:
+    return hasattr(type(bound), "__index__") and not is_data(bound)
 
 
 def _together(session: Session, iterable: Iterated, parts: Sequence[Any]) -> RoundCount | Iterator[Any]:

@@ -51,7 +51,7 @@ from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
 from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound, Unwritten
 from tcdsl.frontend.staging.entry_states import EntryState, entry_state
-from tcdsl.frontend.staging.run_time_integers import RunInProgram, Specialize
+from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.symbols.values import as_truth
 
@@ -76,17 +76,16 @@ class LoopRecorder:
         """``for t in iterable``: one round for staging if the loop runs, else what Python iterates over."""
         frame = sys._getframe(1)
         session = session_of("a loop")
-        runs = statement in (session.loops_to_run or ()) or self._leaves_as_declared(statement, iterable, frame)
-        found = rounds_over(session, iterable, runs)
+        found = rounds_over(session, iterable, partial(self._runs, session, statement, iterable, frame))
         if found is None:
             if isinstance(iterable, Iterated) and iterable.counts:
-                session.unrolled.add(statement)
+                session.loops.unrolls(statement)
             return (unpacked(session, each, statement.parts) for each in python_rounds(session, iterable))
         if not isinstance(found, RoundCount):
             return (unpacked(session, each, statement.parts) for each in found)
         found = replace(found, element=partial(_element, session, statement.parts, found))
         always = isinstance(iterable, Iterated) and iterable.function is loop
-        numbers = frozenset() if always else numbers_of(*bounds_of(iterable))
+        numbers = frozenset() if always else numbers_of(*bounds_of(iterable)) | session.loops.tried(statement)
         self._check_body(statement, numbers, frame)
         going = (truth(session, True), lambda: truth(session, True)) if statement.breaks else None
         entry = entry_state(session, frame.f_locals)
@@ -98,13 +97,16 @@ class LoopRecorder:
         """The value of ``a, b = value``, for Python to unpack."""
         return unpacked(session_of("an assignment"), value, parts)
 
-    def _leaves_as_declared(self, statement: LoopStatement, iterable: Any, frame: FrameType) -> bool:
+    def _runs(self, session: Session, statement: LoopStatement, iterable: Iterated, frame: FrameType) -> bool:
+        # Whether a loop over integers runs.
+        given = statement.given and session.context.inner
+        return session.loops.runs(statement, given) or self._leaves_as_declared(statement, iterable, frame)
+
+    def _leaves_as_declared(self, statement: LoopStatement, iterable: Iterated, frame: FrameType) -> bool:
         # Without rounds a target stays as it was declared. Of which type, its first statement says: the body is staged.
-        if not (isinstance(iterable, Iterated) and iterable.counts) or any(map(is_data, iterable.arguments)):
-            return False
         held = (frame.f_locals.get(name) for name in statement.names)
         declared = any(isinstance(each, DeclaredTarget) and each.extents is not None for each in held)
-        return declared and not range(*iterable.arguments)
+        return iterable.counts and declared and not range(*iterable.arguments)
 
     def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
         """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""
@@ -356,11 +358,10 @@ class LoopRecorder:
             # The rounds so far were Python's; whether there is another one is data.
             session_of("a loop").left[statement] = left
             return False
-        session = session_of("a loop")
-        if is_data(left) and session.loops_to_run is not None and statement in session.unrolled:
-            raise RunInProgram(statement)
         if is_data(left):
-            raise session_of("a loop").fault(
+            session = session_of("a loop")
+            session.loops.ended_by_data(statement)
+            raise session.fault(
                 DslSyntaxError,
                 "data says whether this loop, which is unrolled, is left",
                 "write `tc.loop(...)` for `range(...)`: it runs in the program",

@@ -19,7 +19,8 @@ class LoopStatement:
     ``otherwise`` says that the loop has an ``else``. What rounds add up in a name is to be there before: ``adds`` are
     the names that a ``+=`` of the body, or the like, writes first. ``changes`` are names of containers of Python's, and
     where a method or ``del`` changes them, ``deletes`` names that ``del`` unbinds. What a round binds is unpacked into
-    ``parts``: one name, or as many as a tuple of such has.
+    ``parts``: one name, or as many as a tuple of such has. ``given`` says that the ends of its range are made of
+    positional parameters that nothing else binds.
     """
 
     numbers: tuple[str, ...]
@@ -33,3 +34,4 @@ class LoopStatement:
     changes: Mapping[str, ast.expr] = field(default_factory=dict)
     deletes: Mapping[str, ast.expr] = field(default_factory=dict)
     parts: Parts = None
+    given: bool = False

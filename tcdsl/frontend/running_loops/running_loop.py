@@ -59,9 +59,10 @@ from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import is_result
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.entry_states import EntryState
-from tcdsl.frontend.staging.run_time_integers import Specialize
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import Poison, Session
 from tcdsl.frontend.staging.subprograms import Part
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor, View
@@ -433,5 +434,7 @@ class RunningLoop:
 
     def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
         self.specialize()
+        if self._session.may_be_whole and isinstance(before if after is None else after, GraphTensor):
+            raise RunsOnTensors
         span = self._span_of(self.statement.changes.get(name))
         return changed_value(self._session, name, before, after, self.statement.arms, span)

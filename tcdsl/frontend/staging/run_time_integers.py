@@ -17,7 +17,7 @@ from tcdsl.frontend.staging.program_inputs import LARGEST_CARRIED, CarriedIntege
 from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, size_names
 
-__all__ = ["MOST_CONSTANT", "RunInProgram", "RunTimeIntegers", "RunsOnTensors", "Specialize", "terms"]
+__all__ = ["MOST_CONSTANT", "RunTimeIntegers", "RunsOnTensors", "Specialize", "terms"]
 
 MOST_CONSTANT = 16
 
@@ -31,14 +31,6 @@ class Specialize(BaseException):
     def __init__(self, parameters: frozenset[str]) -> None:
         super().__init__(parameters)
         self.parameters = parameters
-
-
-class RunInProgram(BaseException):
-    """Data ends a loop of Python's: stage again with ``loop``, which rewriting has named, as one that runs."""
-
-    def __init__(self, loop: object) -> None:
-        super().__init__(loop)
-        self.loop = loop
 
 
 class RunsOnTensors(BaseException):

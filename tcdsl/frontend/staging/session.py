@@ -18,6 +18,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, rai
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
+from tcdsl.frontend.staging.loop_choices import LoopChoices
 from tcdsl.frontend.staging.program_inputs import CapturedArray
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
 from tcdsl.frontend.surroundings.array_uses import ArrayUses
@@ -94,7 +95,8 @@ class StagingContext:
     being traced: in its own rule an operation is what its statements say. ``slots`` says what the slot names of a
     function with projections stand for. ``graph`` is how tensors of graphs get into the program; without one they are
     arrays like any other. ``states`` are the tensors that code on tensors of graphs keeps from run to run.
-    ``outer_location`` is the place of what is staged outside of decorated functions.
+    ``outer_location`` is the place of what is staged outside of decorated functions. ``inner`` says that the function
+    was called by another one, with values that Python knows among its numbers.
     """
 
     oob: str = "check"
@@ -103,6 +105,7 @@ class StagingContext:
     graph: GraphRecording | None = None
     states: KeptTensors | None = None
     outer_location: Callable[[], Span | None] = _nowhere
+    inner: bool = False
 
     def traces(self, rules: object) -> bool:
         """Whether ``rules`` are being traced."""
@@ -144,9 +147,8 @@ class Session:
         self.settled: dict[Any, Any] = {}
         #: Whether a loop over what tensors of a graph hold may ask for the function to be staged as a whole.
         self.may_be_whole = False
-        #: The loops over integers of Python's, and those that are to run all the same, if there may be any.
-        self.unrolled: set[object] = set()
-        self.loops_to_run: set[object] | None = None
+        #: Which loops over integers of Python's run.
+        self.loops = LoopChoices(fixed=True)
         #: Whether the rounds of these loops of Python's were left, where that is data.
         self.left: dict[Any, Any] = {}
         #: The lists that Python has joined or repeated, by id.

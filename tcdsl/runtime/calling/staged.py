@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tcdsl.frontend.staging.loop_choices import LoopChoices, RunInProgram
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
-from tcdsl.frontend.staging.run_time_integers import RunInProgram, Specialize
+from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.frontend.symbolic_operators import WholeArrays
@@ -166,23 +167,19 @@ class StagedFunction(ABC):
 
     def _staged(self, call: Call, checkpoints: int) -> Entry:
         constants: dict[int | str, Any] = {}
-        loops_to_run: set[object] = set()
+        loops = LoopChoices()
         while True:
             session = Session(self.title, WholeArrays())
-            session.checkpoints = checkpoints
-            session.loops_to_run = loops_to_run
+            session.checkpoints, session.loops = checkpoints, loops
             session.uses.outside = sys._getframe().f_code
-            sources: list[int] = []
+            loops.begin()
+            values = [
+                argument.given if argument.place in constants else self._symbolic(session, argument)
+                for argument in call.arguments
+            ]
             positional: list[Any] = [None] * call.positions
             configuration = dict(call.configuration)
-            for k, argument in enumerate(call.arguments):
-                if argument.place in constants:
-                    value = argument.given
-                else:
-                    value = symbolic_argument(session, argument, self.size_names(argument.label))
-                    if argument.is_integer:
-                        session.integers.add(session.builder.inputs[-1].name, argument.place, int(argument.given))
-                    sources.append(k)
+            for argument, value in zip(call.arguments, values, strict=True):
                 if isinstance(argument.place, int):
                     positional[argument.place] = value
                 else:
@@ -191,42 +188,23 @@ class StagedFunction(ABC):
                 with session.active(), session.within(oob=self.oob):
                     traced = self.trace(session, positional, configuration)
             except RunInProgram as needed:
-                loops_to_run.add(needed.loop)
-                continue
+                loops.run(needed.loop)
             except Specialize as needed:
                 # Python branched on these numbers, so they become constants, and part of what the program depends on.
+                loops.unroll(needed.parameters)
                 for argument in call.arguments:
                     if str(argument.place) in needed.parameters:
                         constants[argument.place] = argument.given
-                continue
-            program = traced.program
-            numbers = {
-                tensor.name
-                for tensor, k in zip(program.inputs, sources, strict=False)
-                if call.arguments[k].weak == "int"
-            }
-            return Entry(
-                Executable(program),
-                traced.structure,
-                (*sources, *_more_inputs(session)),
-                tuple(session.guards),
-                # What the function itself changed while it was staged, such as a list that it appends to, is no reason
-                # to stage it again.
-                tuple(
-                    _guard(reading if reading.unchanged() else reading.renewed(), traced.readings, session)
-                    for reading in traced.readings
-                ),
-                constants,
-                narrowed_integers(program, numbers),
-                None if traced.linear is None else LinearPart.of(traced.linear),
-                labels=tuple(argument.label for argument in call.arguments),
-                tapes=session.tapes,
-                differentiable=tuple(
-                    tensor.name
-                    for tensor, k in zip(program.inputs, sources, strict=False)
-                    if isinstance(call.arguments[k].place, int) and is_floating(tensor.dtype)
-                ),
-            )
+            except Exception as error:
+                loops.leave_to_python(error, [each.statement for each in session.running])
+            else:
+                return _entry(session, call, traced, constants)
+
+    def _symbolic(self, session: Session, argument: Argument) -> Any:
+        value = symbolic_argument(session, argument, self.size_names(argument.label))
+        if argument.is_integer:
+            session.integers.add(session.builder.inputs[-1].name, argument.place, int(argument.given))
+        return value
 
     def size_names(self, label: str) -> Sequence[str | None]:
         """What the function calls the extents of the parameter ``label``."""
@@ -299,6 +277,34 @@ class StagedOperation(StagedFunction):
         """Record one use."""
         outputs, structure = returned_if_passed(session, self._record(session, positional), self.title)
         return Traced(session.builder.program(outputs), structure)
+
+
+def _entry(session: Session, call: Call, traced: Traced, constants: Mapping[int | str, Any]) -> Entry:
+    # What has been staged, with what must hold for it to serve another call. The arguments that are no constants are
+    # the first inputs.
+    program = traced.program
+    sources = [k for k, argument in enumerate(call.arguments) if argument.place not in constants]
+    given = [(tensor, call.arguments[k]) for tensor, k in zip(program.inputs, sources, strict=False)]
+    return Entry(
+        Executable(program),
+        traced.structure,
+        (*sources, *_more_inputs(session)),
+        tuple(session.guards),
+        # What the function itself changed while it was staged, such as a list that it appends to, is no reason
+        # to stage it again.
+        tuple(
+            _guard(reading if reading.unchanged() else reading.renewed(), traced.readings, session)
+            for reading in traced.readings
+        ),
+        constants,
+        narrowed_integers(program, {tensor.name for tensor, argument in given if argument.weak == "int"}),
+        None if traced.linear is None else LinearPart.of(traced.linear),
+        labels=tuple(argument.label for argument in call.arguments),
+        tapes=session.tapes,
+        differentiable=tuple(
+            tensor.name for tensor, each in given if isinstance(each.place, int) and is_floating(tensor.dtype)
+        ),
+    )
 
 
 def _more_inputs(session: Session) -> list[CapturedArray | CarriedInteger]:

@@ -20,6 +20,7 @@ from tcdsl.errors import ConfigurationError, DslSyntaxError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
 from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters
+from tcdsl.frontend.staging.loop_choices import LoopChoices, RunInProgram
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.surroundings.named_values import called_readings
@@ -147,10 +148,22 @@ def scope_of_inner_call(function: DecoratedFunction, configuration: Mapping[str,
 def _tensors(
     function: DecoratedFunction, given: Sequence[Any], configuration: Mapping[str, Any], scope: Parameters
 ) -> Any:
-    try:
-        return _called(function, given, configuration, scope, False)
-    except RunsOnTensors:
-        return _called(function, given, configuration, scope, True)
+    loops, whole = LoopChoices(), False
+    while True:
+        loops.begin()
+        try:
+            return _called(function, given, configuration, scope, whole, loops)
+        except RunsOnTensors:
+            whole = True
+        except RunInProgram as needed:
+            loops.run(needed.loop)
+        except Specialize as needed:
+            if not loops.unroll(needed.parameters):
+                raise
+            whole = False
+        except Exception as error:
+            loops.leave_to_python(error, ())
+            whole = False
 
 
 def _called(
@@ -159,12 +172,16 @@ def _called(
     configuration: Mapping[str, Any],
     scope: Parameters,
     whole: bool,
+    loops: LoopChoices,
 ) -> Any:
     # As a `whole` it is staged on what its tensors are as arrays: it has loops over what they hold.
     algebra = _OfRounds() if whole else _Mixed()
-    with tensors_session(function.__name__, algebra) as (session, recording), session.within(oob=function.oob):
+    with (
+        tensors_session(function.__name__, algebra) as (session, recording),
+        session.within(oob=function.oob, inner=True),
+    ):
         session.readings.extend(called_readings(configuration.values()))
-        session.may_be_whole = not whole
+        session.may_be_whole, session.loops = not whole, loops
         values = list(map(_operand, given))
         tensors = [value for value in values if isinstance(value, Tensor)]
         recording.meet(tensors)

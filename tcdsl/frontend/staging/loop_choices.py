@@ -1,0 +1,86 @@
+"""Loops over integers of Python's: which of them run in the program all the same, as staging finds by trying.
+
+::
+
+    @op
+    def power(A, v, steps):             # in tc.grad(lambda A: power(A, v, 200)[0]) `steps` is an integer of Python's,
+        for _ in range(steps):          # but where `power` is called by itself it is a number of the call
+            v = A @ v
+        return v
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+__all__ = ["LoopChoices", "RunInProgram"]
+
+
+class RunInProgram(BaseException):
+    """Data ends a loop of Python's: stage again with ``loop``, which rewriting has named, as one that runs."""
+
+    def __init__(self, loop: object) -> None:
+        super().__init__(loop)
+        self.loop = loop
+
+
+class LoopChoices:
+    """What is known of the loops of a function that is staged until they are chosen; ``fixed`` if it is staged once.
+
+    A loop over numbers that are given to an op inside another function runs, as it does where numbers are given to the
+    op itself, unless its rounds need Python.
+    """
+
+    def __init__(self, fixed: bool = False) -> None:
+        self._fixed = fixed
+        self._run: set[object] = set()
+        self._unroll: set[str] = set()
+        self._first: Exception | None = None
+        #: The loops that run, and those that are unrolled, without need, while the function is staged.
+        self._tried: dict[str, object] = {}
+        self._unrolled: set[object] = set()
+
+    def begin(self) -> None:
+        """The function is staged from its beginning."""
+        self._tried.clear()
+        self._unrolled.clear()
+
+    def runs(self, loop: object, given: bool) -> bool:
+        """Whether a loop over integers runs; ``given`` says that the integers are arguments of an inner call."""
+        name = f"loop {id(loop)}"
+        if given and not self._fixed and name not in self._unroll:
+            self._tried[name] = loop
+        return loop in self._run or name in self._tried
+
+    def tried(self, loop: object) -> frozenset[str]:
+        """The name of a loop that runs without need, beside those of arguments that a loop depends on."""
+        return frozenset(name for name in self._tried if self._tried[name] is loop)
+
+    def unrolls(self, loop: object) -> None:
+        """A loop over integers is Python's."""
+        self._unrolled.add(loop)
+
+    def ended_by_data(self, loop: object) -> None:
+        """Have the function staged again with a ``loop`` that runs, if that is a matter of choice."""
+        if not self._fixed and loop in self._unrolled:
+            raise RunInProgram(loop)
+
+    def run(self, loop: object) -> None:
+        """From now on the loop runs."""
+        self._run.add(loop)
+
+    def unroll(self, names: Collection[str]) -> bool:
+        """From now on the loops with these names are Python's; whether there are any that were not."""
+        new = (self._tried.keys() & names) - self._unroll
+        self._unroll |= new
+        return bool(new)
+
+    def leave_to_python(self, error: Exception, around: Iterable[object]) -> None:
+        """From now on loops that ran without need are Python's: those ``around`` an error, or all where there are none.
+
+        Without any, the first error is raised.
+        """
+        self._first = self._first or error
+        names = frozenset().union(*map(self.tried, around))
+        if not self.unroll(names or self._tried.keys()):
+            raise self._first

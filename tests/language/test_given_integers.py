@@ -1,0 +1,92 @@
+"""Integers that Python gives to an op in another staged function: loops over them run, as where it is called alone."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+from tcdsl.errors import ShapeError
+
+GENERATOR = np.random.default_rng(31)
+A, V = GENERATOR.random((3, 3)), GENERATOR.random(3)
+
+
+@op
+def power(A, v, steps):
+    for _ in range(steps):
+        v = A @ v
+        v = v / np.sqrt((v * v).sum())
+    return v
+
+
+@op
+def weighted(v, weights, n):
+    for k in range(n):
+        v = v * weights[k]
+    return v
+
+
+@op
+def last_of(v, n):
+    for k in reversed(range(1, n + 1)):
+        h = v * k
+    return h
+
+
+@op
+def shrunk(v, n):
+    for _ in range(n):
+        v = v[1:]
+    return v
+
+
+@op
+def in_others(A, v):
+    return power(A, v, 200) + weighted(v, [2, v, A[0]], 3) + last_of(v, 2) + shrunk(A, 2)[0]
+
+
+def test_ops_called_in_others_run_where_their_rounds_do_not_need_python() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = in_others(A, V)
+    np.testing.assert_allclose(found, power(A, V, 200) + 2 * V * V * A[0] + V + A[2])
+    program = in_others.staging.latest.executable.program  # the 200 rounds alone
+    assert len(program.repeats) == 1
+
+
+def test_derivatives_by_what_a_lambda_gives() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tc.grad(lambda A: power(A, V, 200)[0])(A)
+    step = np.zeros((3, 3))
+    step[0, 1] = 1e-6
+    rise = power(A + step, V, 200)[0] - power(A - step, V, 200)[0]
+    assert np.isclose(found[0, 1], rise / 2e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 4])
+def test_tensors_and_arrays_take_a_number_alike(rounds: int) -> None:
+    wanted = power(A, V, rounds)
+    np.testing.assert_allclose(np.asarray(power(tc.tensor(A), tc.tensor(V), rounds)), wanted, rtol=1e-12)
+
+
+@op
+def out_of_range(x, n):
+    s = 0.0
+    for k in range(n):
+        s = s + x[k]
+    return s
+
+
+def test_a_fault_is_the_one_of_a_call_by_itself() -> None:
+    def message(function: Any) -> str:
+        with pytest.raises(ShapeError) as caught:
+            function()
+        return str(caught.value)
+
+    assert message(lambda: tc.grad(lambda x: out_of_range(x, 5))(V)) == message(lambda: out_of_range(V, 5))

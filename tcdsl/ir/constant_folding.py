@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.ir.dtypes import INTEGER
+from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Apply, Constant
 from tcdsl.ir.primitives import PRIMITIVES
@@ -87,6 +87,8 @@ def evaluated(step: Apply) -> Constant | None:
     for argument in step.arguments:
         if not isinstance(argument, Constant) or argument.dtype == INTEGER:
             return None
+        if is_integer(argument.dtype) and not _fits(argument):
+            return None  # of an index, which is as large as it is
         values.append(np.dtype(argument.dtype).type(argument.value))
     if step.primitive in _UNDEFINED_FOR_ZERO and values[1] == 0:
         return None
@@ -96,3 +98,8 @@ def evaluated(step: Apply) -> Constant | None:
         except (ArithmeticError, ValueError):
             return None
     return Constant(math.nan if _is_nan(number) else number, step.dtype, step.span)
+
+
+def _fits(number: Constant) -> bool:
+    ends = np.iinfo(number.dtype)
+    return bool(ends.min <= number.value <= ends.max)

@@ -155,8 +155,10 @@ def test_the_call_says_the_step(bounds: tuple[int, int, int]) -> None:
     tc.check_grads(lambda x: stepping(x, *bounds), (X,))
 
 
-def test_no_step_is_no_round() -> None:
-    assert stepping(X, 0, 6, 0) == 0
+def test_a_step_of_0_is_an_error_as_in_python() -> None:
+    for step in (0, np.array(0)):
+        with pytest.raises(ValueError, match="must not be zero"):
+            stepping(X, 0, 6, step)
 
 
 @op

@@ -85,3 +85,32 @@ def test_a_target_stays_as_it_is_declared_where_no_round_runs(declaration: str) 
 def test_a_size_in_a_message_of_staging_is_called_by_its_name() -> None:
     with pytest.raises(ShapeError, match=r"the index N is out of range of axis 0 of y, which has the extent N\n"):
         program("y: real[N]\ny[N] = x[0]\nreturn y")(W, 0)
+
+
+ENDS = [
+    (-(2**63), 2**63 - 1, 2**62),
+    (2**63 - 1, -(2**63), -(2**62)),
+    (2**63 - 1, -(2**63), -(2**63)),
+    (2**63 - 2, 2**63 - 1, 2**63 - 1),
+    (5, 0, -(2**63)),
+    (-(2**63), 2**63 - 1),
+    (2**63 - 1, -(2**63)),
+    (-(2**62), 2**62),
+]
+
+
+@pytest.mark.parametrize("bounds", ENDS)
+def test_rounds_are_counted_exactly_at_the_ends_of_the_integers(bounds: tuple[int, ...]) -> None:
+    names = ", ".join("abc"[: len(bounds)])
+    rounds = "    s = s + 1\n    last = t\n    if s > 3:\n        break"
+    f = program(f"s = 0\nlast = 0\nfor t in range({names}):\n{rounds}\nreturn s, last", f"x: 'real[N]', {names}")
+    numbers = range(*bounds)[:4]
+    check(f, (W, *bounds), (len(numbers), numbers[-1] if numbers else 0))
+
+
+@pytest.mark.parametrize("index", ["t * 2**40", "t * 2**62 * 4", "2**62 * (t % 3)"])
+def test_indices_are_exact_at_the_ends_of_the_integers(index: str) -> None:
+    f = program(f"s = 0.0\nfor t in range(N):\n    s = s + x[{index}]\nreturn s", "x: 'real[N]'")
+    assert f(W[:1]) == W[0]
+    with pytest.raises(ShapeError, match="is out of range of axis 0"):
+        f(W)

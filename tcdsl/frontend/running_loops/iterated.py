@@ -10,13 +10,14 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.conditions import is_data
 from tcdsl.frontend.running_loops.round_counts import RoundCount, loop, rounds_of, unrolled, with_checkpoints
+from tcdsl.frontend.running_loops.run_time_checks import record_check
 from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.symbols import SymbolicArray
-from tcdsl.ir.build import integer
-from tcdsl.ir.expressions import Expr
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Constant, Expr
 
 __all__ = ["ITERATED", "Iterated", "bounds_of", "python_rounds", "rounds_over"]
 
@@ -98,6 +99,9 @@ def _counted(session: Session, iterable: Iterated, runs: Callable[[], bool]) -> 
         )
     always = iterable.function is loop or (all(map(_is_integer, iterable.arguments)) and runs())
     found = rounds_of(session, iterable.arguments, always)
+    if found is not None and not isinstance(found.step, Constant):
+        steps = SymbolicNumber(session.builder, apply("ne", found.step, integer(0)), "bool", frozenset())
+        record_check(session, steps, "ValueError", "range() arg 3 must not be zero", False)
     return (
         with_checkpoints(session, found, **iterable.options)
         if found is not None and iterable.function is loop

@@ -14,10 +14,10 @@ from tcdsl.frontend.running_loops.conditions import is_data
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.build import apply, cast, integer
+from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.conjunctions import conjuncts
-from tcdsl.ir.dtypes import is_integer
-from tcdsl.ir.expressions import Constant, Expr, Read, reads, size_names, transform
+from tcdsl.ir.dtypes import INTEGER, is_integer
+from tcdsl.ir.expressions import Cast, Constant, Expr, Read, reads, size_names, transform, walk
 from tcdsl.ir.program import Repeat, Tensor
 from tcdsl.rewrite.loop_segments import in_segments
 
@@ -119,7 +119,9 @@ class RoundCount:
         return replace(self, begin=apply("add", self.begin, steps), step=back)
 
 
-ENDLESS = RoundCount(integer(0), integer(1), integer(2**62), False)
+_MOST_ROUNDS = 2**62
+
+ENDLESS = RoundCount(integer(0), integer(1), integer(_MOST_ROUNDS), False)
 """The rounds of ``while``, which a condition ends."""
 
 
@@ -148,22 +150,42 @@ def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Round
         raise session.fault(DslSyntaxError, "the step of a loop that runs is 0", "write a step other than 0")
     if not isinstance(step, Constant):
         return _stepping(session, begin, end, step)
-    width = abs(int(step.value))
-    count = apply("sub", end, begin) if step.value > 0 else apply("sub", begin, end)
+    width, first, last = abs(int(step.value)), begin, end
+    sized = _are_small_sizes(begin, end, step)
+    if not sized and (begin != integer(0) or step != integer(1)):
+        first, last = cast(begin, INTEGER), cast(end, INTEGER)
+    count = apply("sub", last, first) if step.value > 0 else apply("sub", first, last)
     if width > 1:
-        count = apply("floor_div", apply("add", count, integer(width - 1)), integer(width))
-    return RoundCount(begin, step, count, not any(reads(count)))
+        whole = constant(width - 1, count.dtype)
+        count = apply("floor_div", apply("add", count, whole), constant(width, count.dtype))
+    return RoundCount(begin, step, count if sized else _at_most_endless(count), sized)
+
+
+def _are_small_sizes(*bounds: Expr) -> bool:
+    # What is made of them fits into 64 bits, as all sizes do that a call lets pass.
+    constants = (node for bound in bounds for node in walk(bound) if isinstance(node, Constant))
+    return not any(any(reads(bound)) for bound in bounds) and all(abs(int(each.value)) < 2**31 for each in constants)
+
+
+def _at_most_endless(count: Expr) -> Expr:
+    # More rounds than can run, which the loop may leave, are as many as `while` has at most.
+    if count.dtype != INTEGER:
+        return count
+    most = apply("min", count, constant(_MOST_ROUNDS, INTEGER))
+    return Cast(apply("max", most, constant(0, INTEGER)), "int64")
 
 
 def _stepping(session: Session, begin: Expr, end: Expr, step: Expr) -> RoundCount:
-    # A step that the call says: what is made of it is data, which way it goes too. By a step of 0 there is no round.
+    # A step that the call says: what is made of it is data, which way it goes too.
     held = record_elementwise(session, Value(step, None, "int64"), (), "step")
     step = cast(held.cell(()).expr, "int64")
-    width = apply("max", apply("abs", step), integer(1))
-    forwards = apply("gt", step, integer(0))
-    span = apply("where", forwards, apply("sub", end, begin), apply("sub", begin, end))
-    count = apply("floor_div", apply("sub", apply("add", span, width), integer(1)), width)
-    return RoundCount(begin, step, apply("where", apply("eq", step, integer(0)), integer(0), count), False)
+    first, last, by = (cast(each, INTEGER) for each in (begin, end, step))
+    forwards, one = apply("gt", step, integer(0)), constant(1, INTEGER)
+    width = apply("max", apply("abs", by), one)
+    span = apply("where", forwards, apply("sub", last, first), apply("sub", first, last))
+    count = apply("floor_div", apply("sub", apply("add", span, width), one), width)
+    none = apply("eq", step, integer(0))
+    return RoundCount(begin, step, apply("where", none, integer(0), _at_most_endless(count)), False)
 
 
 def with_checkpoints(

@@ -192,6 +192,24 @@ def test_constant_exponents_multiply(options: Build) -> None:
     assert "power(X[i], 0.5)" in compiled.source
 
 
+def test_what_cancels_keeps_nan_and_inf(options: Build) -> None:
+    x = read("X", I, dtype="float64")
+    two, three = constant(2, "float64"), constant(3, "float64")
+    double = apply("add", x, x)
+    formulas = [
+        apply("sub", apply("mul", two, x), double),
+        apply("sub", apply("add", x, two), x),
+        apply("sub", apply("mul", three, x), apply("add", double, x)),
+        apply("add", apply("sub", two, x), apply("sub", x, two)),
+    ]
+    body = [Store("Y", (integer(k), I), formula) for k, formula in enumerate(formulas)]
+    kernel = make({"X": ("float64", (N,))}, {"Y": ("float64", (integer(len(formulas)), N))}, [loop("i", N, *body)])
+    X = np.array([0.0, 1.0, -1.5, 1e300, np.inf, -np.inf, np.nan])
+    (Y,) = compile_kernel(kernel, contiguous=(True,), options=options).run([X], {"N": len(X)})
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(Y, [2 * X - (X + X), (X + 2) - X, 3 * X - (X + X + X), (2 - X) + (X - 2)])
+
+
 def test_integer_constants_at_the_ends(options: Build) -> None:
     cells, body = [], []
     for dtype in DTYPES:

@@ -90,7 +90,9 @@ class FunctionEmission:
         flags: str = "",
         wrapping: bool = False,
     ) -> None:
-        self._builder = ir.Builder(function.append_block(), flags, moving=not wrapping)
+        # Only where a name accumulates may terms change places: LLVM would make 0 of `2 * x - (x + x)`, also for NaN.
+        self._accumulating = flags
+        self._builder = ir.Builder(function.append_block(), flags.replace("reassoc ", ""), moving=not wrapping)
         self._values = {
             name: Scalar(self._builder, *given) if isinstance(given, tuple) else given for name, given in names.items()
         }
@@ -132,7 +134,7 @@ class FunctionEmission:
                 self._cell = ""
                 store(self._builder, self._value(buffer), self._positions(index), written)
             case ast.AugAssign(target=ast.Name(id=name), op=operator, value=value):
-                held = self._named(name)
+                held = self._named(name, self._accumulating)
                 self._assign(name, self._operation(operator, held, self._scalar(value)))
             case ast.AugAssign(target=ast.Subscript(value=buffer, slice=index), op=operator, value=value):
                 memory, positions = self._value(buffer), self._positions(index)
@@ -249,9 +251,9 @@ class FunctionEmission:
     def _scalar(self, node: ast.expr) -> Scalar:
         return scalar(self._builder, self._value(node))
 
-    def _named(self, name: str) -> Scalar:
+    def _named(self, name: str, flags: str | None = None) -> Scalar:
         place, dtype = self._places[name]
-        return Scalar(self._builder, self._builder.load(llvm_type(dtype), place), dtype)
+        return Scalar(self._builder, self._builder.load(llvm_type(dtype), place), dtype, flags)
 
     def _positions(self, index: ast.expr) -> list[Scalar]:
         return [self._scalar(part) for part in (index.elts if isinstance(index, ast.Tuple) else [index])]

@@ -52,7 +52,8 @@ def scan(
     variables = frozenset(order) | frozenset(given)
     ends = None if descending else _ends_of_box(points, context, variables)
     if ends is not None:
-        return _loops_of_box(list(zip(order, ends, strict=True)), leaf, frozenset(parallel))
+        loops = _loops_of_box(list(zip(order, ends, strict=True)), leaf, frozenset(parallel))
+        return _guarded(loops, points, context, variables)
     tree = _tree(points, context, tuple(order), frozenset(descending))
     scanner = _Scanner(tuple(order), variables, frozenset(parallel), leaf)
     return tuple(scanner.nodes(tree, {}, True))
@@ -93,7 +94,8 @@ _Ends = tuple[Expr, Expr]
 def _ends_of_box(points: isl.Set, context: isl.Set, variables: frozenset[str]) -> list[_Ends] | None:
     """For each variable its first value and the one behind its last, where sizes alone bound it; None for other sets.
 
-    Most sets are such boxes, and isl's generator takes a hundred times as long to come to the same loops.
+    Most sets are such boxes, and isl's generator takes a hundred times as long to come to the same loops. Whether there
+    are any points may depend on the sizes: `_guarded` sees to that.
     """
     if points.n_basic_set() != 1:
         return None
@@ -101,7 +103,11 @@ def _ends_of_box(points: isl.Set, context: isl.Set, variables: frozenset[str]) -
     found: list[list[Expr | None]] = [[None, None] for _ in range(rank)]
     for constraint in points.get_basic_sets()[0].get_constraints():
         own = [axis for axis in range(rank) if constraint.involves_dims(isl.dim_type.set, axis, 1)]
-        if constraint.is_equality() or len(own) != 1 or constraint.dim(isl.dim_type.div):
+        if constraint.dim(isl.dim_type.div):
+            return None
+        if not own:
+            continue
+        if constraint.is_equality() or len(own) != 1:
             return None
         scale = constraint.get_coefficient_val(isl.dim_type.set, own[0]).to_python()
         upper = scale < 0
@@ -116,9 +122,20 @@ def _ends_of_box(points: isl.Set, context: isl.Set, variables: frozenset[str]) -
         found[own[0]][upper] = linear_expression(terms, offset + upper)
     ends = [(low, high) for low, high in found if low is not None and high is not None]
     # A variable that has one value only, for these sizes, has no loop.
-    if len(ends) < rank or not points.intersect_params(context).affine_hull().is_universe():
+    hull = points.intersect_params(context).affine_hull()
+    if len(ends) < rank or hull.involves_dims(isl.dim_type.set, 0, rank):
         return None
     return ends
+
+
+def _guarded(loops: tuple[Node, ...], points: isl.Set, context: isl.Set, variables: frozenset[str]) -> tuple[Node, ...]:
+    # The loops over a box, where the sizes are such that it has points.
+    rank = points.dim(isl.dim_type.set)
+    guard = points.get_basic_sets()[0].drop_constraints_involving_dims(isl.dim_type.set, 0, rank).params()
+    if not loops or guard.plain_is_universe():
+        return loops
+    condition = isl.AstBuild.from_context(context).expr_from_set(isl.Set.from_basic_set(guard))
+    return (Branch(normalized(expression_of_ast(condition, variables)), loops),)
 
 
 def _loops_of_box(ends: Sequence[tuple[str, _Ends]], leaf: Leaf, parallel: frozenset[str]) -> tuple[Node, ...]:

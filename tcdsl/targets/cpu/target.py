@@ -27,6 +27,10 @@ class CpuTarget:
     name = "cpu"
     spaces = (HOST,)
 
+    def __init__(self) -> None:
+        #: What was generated last, as `load` wants it.
+        self._generated: tuple[Kernel, Build, Kernel] | None = None
+
     def fingerprint(self) -> Sequence[Any]:
         """Its own files, versions, and the host."""
         from tcdsl.targets.cpu.machine.module_names import generator_digest
@@ -39,12 +43,17 @@ class CpuTarget:
         from tcdsl.targets.cpu.printing.module import generate_module
 
         begin_drivers(build.cache_dir)
-        return generate_module(_in_registers(kernel, build), build)
+        tiled = _in_registers(kernel, build)
+        self._generated = kernel, build, tiled
+        return generate_module(tiled, build)
 
     def load(self, kernel: Kernel, module: GeneratedModule, build: Build) -> CompiledKernel:
         """Compile ``module``, or take its machine code from disk."""
         from tcdsl.targets.cpu.compiled import load_kernel
 
+        last, self._generated = self._generated, None
+        if last is not None and last[0] is kernel and last[1] == build:
+            return load_kernel(last[2], module, build)
         return load_kernel(_in_registers(kernel, build), module, build)
 
     def kept(self, values: Any, cache_dir: Path | None) -> LaunchedKernel | None:

@@ -55,32 +55,39 @@ def shared(
 
 def _key(function: ast.FunctionDef, procedures: Sequence[ast.FunctionDef]) -> str:
     # The function whatever its names: local names are numbered in the order of their appearance.
-    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
-    numbers: dict[str, str] = {}
-    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    parts: list[str] = []
+    parts: list[str | ast.Name] = []
     for part in (*function.decorator_list, *function.body[1:]):
-        _write(part, own, numbers, parts)
-    called = {node.id for node in names}
+        _write(part, parts)
+    names = [part for part in parts if isinstance(part, ast.Name)]
+    numbers: dict[str, str] = {}
+    own = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    written = [
+        part
+        if isinstance(part, str)
+        else numbers.setdefault(part.id, f"${len(numbers)} ")
+        if part.id in own
+        else f"{part.id} "
+        for part in parts
+    ]
+    called = {each.id for each in names}
     if any(procedure.name in called for procedure in procedures):
-        parts += map(ast.dump, procedures)
-    return hashlib.sha256("".join(parts).encode()).hexdigest()
+        written += map(ast.dump, procedures)
+    return hashlib.sha256("".join(written).encode()).hexdigest()
 
 
-def _write(node: Any, own: set[str], numbers: dict[str, str], parts: list[str]) -> None:
-    # All that a tree holds, as text from which the tree could be read back.
+def _write(node: Any, parts: list[str | ast.Name]) -> None:
+    # All that a tree holds, as text from which the tree could be read back, and names.
     if isinstance(node, ast.Name):
-        known = numbers.setdefault(node.id, f"${len(numbers)} ") if node.id in own else f"{node.id} "
-        parts.append(known)
+        parts.append(node)
     elif isinstance(node, ast.AST):
         parts.append(f"({type(node).__name__} ")
         for field in node._fields:
-            _write(getattr(node, field, None), own, numbers, parts)
+            _write(getattr(node, field, None), parts)
         parts.append(")")
     elif isinstance(node, list):
         parts.append("[")
         for each in node:
-            _write(each, own, numbers, parts)
+            _write(each, parts)
         parts.append("]")
     else:
         parts.append(f"{node!r} ")

@@ -23,6 +23,7 @@ from tcdsl.targets.cpu.compiled import CompiledKernel, load_kernel
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 from tcdsl.targets.cpu.printing.module import generate_module
+from tcdsl.targets.cpu.registers.register_tiles import in_register_tiles
 from tcdsl.targets.protocol.target import Build
 from tests.lowering.cases import CASES
 from tests.targets import tiled_kernels
@@ -71,6 +72,22 @@ def test_programs(name: str, options: Build) -> None:
     for sizes in case.sizes[:3]:
         arrays = [np.asarray(array) for array in case.inputs(*sizes)]
         agree(kernels, arrays, bind_sizes(program, [array.shape for array in arrays]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_steps_in_lanes(dtype: str, options: Build) -> None:
+    program = parse_program(
+        f"program p\ninput a: {dtype}[M, K]\ninput b: {dtype}[K_1, N]\nassert K == K_1\n"
+        f"tensor c: {dtype}[M, N]\ntensor d: {dtype}[N]\n"
+        "c[i, j] -= -b[k, j] * a[i, k]  for [i, j, k]: 0 <= i < M and 0 <= j < N and 0 <= k < K\n"
+        "d[j] += (b[k, j] - a[0, k]) * 0.5  for [j, k]: 0 <= j < N and 0 <= k < K and M > 0\nreturn c, d\n"
+    )
+    kernel = lower(program)
+    kernels = both(in_register_tiles(kernel, {buffer.name for buffer in kernel.buffers}), options)
+    for m, k, n in ((5, 3, 77), (4, 66, 7), (1, 1, 64), (3, 0, 2)):
+        shapes = (m, k), (k, n)
+        arrays = [RNG.integers(-8, 9, shape).astype(dtype) / 4 for shape in shapes]
+        agree(kernels, arrays, bind_sizes(program, shapes))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

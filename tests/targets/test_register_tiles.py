@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl import op
+from tcdsl import cd, op
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
@@ -86,6 +88,7 @@ APART = {
         f"c[i, j] += a[i, k] * b[at[k], j]  {ALL}\nreturn c\n",
     ),
 }
+LONG = [(9, 3, 70), (2, 3, 34), (5, 66, 6), (4, 0, 3), (0, 5, 5), (6, 2, 0)]
 SHAPES = [(4, 4, 4), (3, 9, 2), (5, 4, 7), (9, 13, 6), (1, 1, 1), (8, 0, 3), (0, 5, 5), (6, 2, 0)]
 
 
@@ -112,17 +115,29 @@ def sizes_of(made: Program, shape: tuple[int, int, int]) -> dict[str, int]:
     return {**known, "K_1": m if same else k}
 
 
+def loops_of(kernel: Kernel) -> list[Loop]:
+    return [node for nest in kernel.nests for node in walk_nodes(nest.body) if isinstance(node, Loop)]
+
+
 def tiles(kernel: Kernel) -> int:
-    loops = (node for nest in kernel.nests for node in walk_nodes(nest.body) if isinstance(node, Loop))
-    return sum(loop.variable.startswith("tile") for loop in loops)
+    return sum(loop.variable.startswith("tile") for loop in loops_of(kernel))
+
+
+def lanes(kernel: Kernel) -> int:
+    return sum(loop.kind == "vector" for loop in loops_of(kernel))
+
+
+def in_lanes(kernel: Kernel) -> Kernel:
+    return in_register_tiles(kernel, {buffer.name for buffer in kernel.buffers})
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", [*TOGETHER, *APART])
-def test_what_comes_out(name: str, dtype: str) -> None:
+@pytest.mark.parametrize("tiled", [in_register_tiles, in_lanes])
+def test_what_comes_out(tiled: Callable[[Kernel], Kernel], name: str, dtype: str) -> None:
     made = program(name, dtype)
-    kernel = in_register_tiles(lower(made))
-    for shape in SHAPES:
+    kernel = tiled(lower(made))
+    for shape in SHAPES if tiled is in_register_tiles or lanes(kernel) == 0 else LONG:
         if name == "weighted" and shape[0] == 0:
             continue
         arrays = arrays_of(made, sizes_of(made, shape))
@@ -147,7 +162,40 @@ def test_each_term_is_computed_once(name: str) -> None:
     for shape in [(9, 13, 6), (4, 8, 4)]:
         sizes = bind_sizes(made, [array.shape for array in arrays_of(made, sizes_of(made, shape))])
         kernel = lower(made)
-        assert executed_points(in_register_tiles(kernel), sizes) == executed_points(kernel, sizes)
+        points = executed_points(kernel, sizes)
+        assert executed_points(in_register_tiles(kernel), sizes) == points
+        # There the sum of each cell is stored beside its terms.
+        stored = executed_points(in_lanes(kernel), sizes) - points
+        assert 0 <= stored <= shape[0] * shape[2]
+
+
+@pytest.mark.parametrize("name", ["product", "difference", "layer", "two", "row"])
+def test_cells_side_by_side_are_lanes(name: str) -> None:
+    assert lanes(in_lanes(lower(program(name)))) > 0
+
+
+@pytest.mark.parametrize("name", ["shortest", "transposed", "masked", "exponentials", "first", "checked"])
+def test_other_cells_are_not(name: str) -> None:
+    assert lanes(in_lanes(lower(program(name)))) == 0
+    assert lanes(in_register_tiles(lower(program("product")))) == 0
+    # What is computed with is not what memory holds.
+    assert lanes(in_lanes(lower(program("product", "float16")))) == 0
+
+
+def test_the_bounds_of_a_round_are_those_of_its_tiles() -> None:
+    @cd
+    def triangle(A: real[N, K], B: real[K, M], C: real[N, M]):
+        for k in tc.loop(N):
+            part = A[k:] @ B
+            C[i + k, j] += part[i, j]
+
+    A, B = RNG.normal(size=(70, 9)), RNG.normal(size=(9, 5))
+    found = np.zeros((70, 5))
+    triangle(A, B, found)
+    np.testing.assert_allclose(found, np.arange(1, 71)[:, None] * (A @ B), rtol=1e-10)
+    bounds = next(part for part in str(triangle.explain("python", A, B, found)).split("def ") if "bounds" in part[:9])
+    assert "[1] = 0" in bounds
+    assert "//" in bounds or "floor_div" in bounds
 
 
 def test_bits_do_not_depend_on_threads() -> None:

@@ -62,8 +62,8 @@ class Loop:
     """``for variable in range(start, stop, step)``.
 
     ``kind``: the iterations of a ``serial`` loop run in order. Those of a ``parallel`` one may run in any order and on
-    any thread. So may those of a ``vector`` one, which holds no other loop and leaves no scalar for what comes after
-    it: they may run in lanes.
+    any thread. Those of a ``vector`` one, of which there is a known number at most, may run at once, in lanes: its
+    scalars are its own, and its body holds sums and loops whose bounds are the same in all lanes.
 
     ``rounds`` says that it is a loop of the program, and what users call its variable. It may run for long, so that an
     interrupt ends it. With a ``condition`` it ends before the first iteration where that does not hold.

@@ -71,6 +71,11 @@ def _in_registers(kernel: Kernel, build: Build) -> Kernel:
     # Checked code stays simple.
     if build.checked:
         return kernel
+    from tcdsl.targets.cpu.machine.processor import has_wide_vectors
     from tcdsl.targets.cpu.registers.register_tiles import in_register_tiles
 
-    return in_register_tiles(kernel)
+    if not has_wide_vectors():
+        return in_register_tiles(kernel)
+    inputs = [tensor.name for tensor in kernel.program.inputs]
+    strided = {tensor for tensor, unit in zip(inputs, build.contiguous, strict=True) if not unit}
+    return in_register_tiles(kernel, {each.name for each in kernel.buffers if strided.isdisjoint(each.tensors)})

@@ -18,6 +18,7 @@ from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, EmittedFunct
 from tcdsl.targets.cpu.emission.settled_names import settled_names
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferValue, load, store
+from tcdsl.targets.cpu.intrinsics.lanes import Lanes, is_vector
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
 __all__ = ["FunctionEmission"]
@@ -96,7 +97,9 @@ class FunctionEmission:
         self._values = {
             name: Scalar(self._builder, *given) if isinstance(given, tuple) else given for name, given in names.items()
         }
-        self._places: dict[str, tuple[ir.Operand, str]] = {}
+        self._places: dict[str, tuple[ir.Operand, ir.Type, str]] = {}
+        #: Those of the loop around whose steps are made at once.
+        self._lanes: Lanes | None = None
         self._settled: frozenset[str] = frozenset()
         #: The cell that the statement at hand stores into, so that it can be read.
         self._cell = ""
@@ -132,14 +135,13 @@ class FunctionEmission:
                 self._cell = ast.dump(ast.Subscript(buffer, index, ast.Load()))
                 written = self._scalar(value)
                 self._cell = ""
-                store(self._builder, self._value(buffer), self._positions(index), written)
+                self._store(buffer, index, written)
             case ast.AugAssign(target=ast.Name(id=name), op=operator, value=value):
                 held = self._named(name, self._accumulating)
                 self._assign(name, self._operation(operator, held, self._scalar(value)))
             case ast.AugAssign(target=ast.Subscript(value=buffer, slice=index), op=operator, value=value):
-                memory, positions = self._value(buffer), self._positions(index)
-                held = load(self._builder, memory, positions)
-                store(self._builder, memory, positions, self._operation(operator, held, self._scalar(value)))
+                held = self._load(buffer, index)
+                self._store(buffer, index, self._operation(operator, held, self._scalar(value)))
             case ast.For():
                 self._loop(node)
             case ast.While() if self._wrapping:
@@ -167,19 +169,43 @@ class FunctionEmission:
         if name in self._settled:
             self._values[name] = value
             return
-        place, dtype = self._place(name, value.dtype)
-        if dtype != value.dtype:
+        if self._lanes is not None and value.floating:
+            value = self._lanes.spread(value)
+        if name not in self._places:
+            self._places[name] = self._builder.place(value.value.type), value.value.type, value.dtype
+        place, kind, dtype = self._places[name]
+        if dtype != value.dtype or kind != value.value.type:
             raise TypeError(f"{name} is {dtype} and is assigned {value.dtype}")
         self._builder.store(value.value, place)
 
-    def _place(self, name: str, dtype: str) -> tuple[ir.Operand, str]:
-        if name not in self._places:
-            self._places[name] = self._builder.place(llvm_type(dtype)), dtype
-        return self._places[name]
+    def _load(self, buffer: ast.expr, index: ast.expr) -> Scalar:
+        memory, positions = self._value(buffer), self._positions(index)
+        lanes = self._lanes_of(index)
+        return load(self._builder, memory, positions) if lanes is None else lanes.load(memory, positions)
+
+    def _store(self, buffer: ast.expr, index: ast.expr, value: Scalar) -> None:
+        memory, positions = self._value(buffer), self._positions(index)
+        lanes = self._lanes_of(index)
+        if lanes is None:
+            store(self._builder, memory, positions, value)
+        else:
+            lanes.store(memory, positions, value)
+
+    def _lanes_of(self, index: ast.expr) -> Lanes | None:
+        # The lanes in which a cell is another one.
+        lanes = self._lanes
+        if lanes is None:
+            return None
+        named = any(isinstance(node, ast.Name) and node.id == lanes.variable for node in ast.walk(index))
+        return lanes if named else None
 
     def _loop(self, node: ast.For) -> None:
         assert isinstance(node.target, ast.Name)
         assert isinstance(node.iter, ast.Call)
+        assert isinstance(node.iter.func, ast.Name)
+        if node.iter.func.id == "lanes":
+            self._at_once(node.target.id, node.iter.args, node.body)
+            return
         bounds = [self._value(argument) for argument in node.iter.args]
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         assert isinstance(step, int)
@@ -218,6 +244,16 @@ class FunctionEmission:
         builder.leave(start)
         builder.leave(after)
 
+    def _at_once(self, variable: str, bounds: Sequence[ast.expr], body: Sequence[ast.stmt]) -> None:
+        # The steps of a loop, in lanes: its variable is that of the first one.
+        first, count, *stop = map(self._value, bounds)
+        start = scalar(self._builder, first)
+        self._assign(variable, start)
+        end = scalar(self._builder, stop[0]) if stop else None
+        self._lanes = Lanes.of(self._builder, variable, count, start, end)
+        self._block(body)
+        self._lanes = None
+
     def _while(self, node: ast.While) -> None:
         builder = self._builder
         head, body, after = (builder.append_block() for _ in range(3))
@@ -252,8 +288,8 @@ class FunctionEmission:
         return scalar(self._builder, self._value(node))
 
     def _named(self, name: str, flags: str | None = None) -> Scalar:
-        place, dtype = self._places[name]
-        return Scalar(self._builder, self._builder.load(llvm_type(dtype), place), dtype, flags)
+        place, kind, dtype = self._places[name]
+        return Scalar(self._builder, self._builder.load(kind, place), dtype, flags)
 
     def _positions(self, index: ast.expr) -> list[Scalar]:
         return [self._scalar(part) for part in (index.elts if isinstance(index, ast.Tuple) else [index])]
@@ -270,9 +306,11 @@ class FunctionEmission:
             case ast.Tuple(elts=elements):
                 return [self._value(element) for element in elements]
             case ast.Subscript(value=buffer, slice=index):
-                return load(self._builder, self._value(buffer), self._positions(index))
+                return self._load(buffer, index)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 given = self._value(operand)
+                if isinstance(given, Scalar) and is_vector(given):
+                    return self._operation(ast.Sub(), given.constant(-0.0), given)
                 return -given
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return ~self._scalar(operand)
@@ -296,6 +334,8 @@ class FunctionEmission:
 
     def _operation(self, operator: ast.operator, left: Scalar, right: Scalar) -> Scalar:
         _require_one_type(left, right)
+        if self._lanes is not None and (is_vector(left) or is_vector(right)):
+            left, right = self._lanes.spread(left), self._lanes.spread(right)
         return self._operators[type(operator)](left, right)
 
     def _logical(self, conjunction: bool, parts: Sequence[ast.expr]) -> Scalar:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from tcdsl.targets.cpu.instructions.modules import BasicBlock, Function, Module, Phi
 from tcdsl.targets.cpu.instructions.values import (
     POINTER,
+    ConstantOperand,
     DoubleType,
     FloatType,
     FunctionType,
@@ -196,6 +197,17 @@ class Builder:
         text = f"insertelement {operands}, {position.type.text} {position.text}"
         return self._computed(vector.type, text, max(vector.depth, lane.depth, position.depth))
 
+    def in_all_lanes(self, value: Operand, count: int) -> Operand:
+        """A vector of so many lanes, each of which is ``value``."""
+        kind = VectorType(value.type, count)
+        if isinstance(value, ConstantOperand):
+            return ConstantOperand(kind, [value] * count)
+        nothing = Operand(kind, "poison")
+        first = self.insert_lane(nothing, value, ConstantOperand(IntType(32), 0))
+        lanes = f"<{count} x i32> zeroinitializer"
+        text = f"shufflevector {kind.text} {first.text}, {kind.text} {nothing.text}, {lanes}"
+        return self._computed(kind, text, value.depth)
+
     def lane(self, vector: Operand, position: Operand) -> Operand:
         """The number in a lane."""
         assert isinstance(vector.type, VectorType)
@@ -227,6 +239,21 @@ class Builder:
     def store(self, value: Operand, pointer: Operand, note: str = "") -> None:
         """Let memory hold ``value``."""
         self.block.lines.append(f"store {value.type.text} {value.text}, ptr {pointer.text}{note}")
+
+    def load_masked(self, kind: VectorType, pointer: Operand, mask: Operand, alignment: int, note: str = "") -> Operand:
+        """The lanes of memory where ``mask`` holds, zeros elsewhere."""
+        types = [POINTER, IntType(32), mask.type, kind]
+        function = self.module.intrinsic("llvm.masked.load", [kind, POINTER], FunctionType(kind, types))
+        operands = f"ptr {pointer.text}, i32 {alignment}, {mask.type.text} {mask.text}, {kind.text} zeroinitializer"
+        return self._here(kind, f"call {kind.text} {function.text}({operands}){note}")
+
+    def store_masked(self, value: Operand, pointer: Operand, mask: Operand, alignment: int, note: str = "") -> None:
+        """Let memory hold the lanes of ``value`` where ``mask`` holds."""
+        kind = value.type
+        types = [kind, POINTER, IntType(32), mask.type]
+        function = self.module.intrinsic("llvm.masked.store", [kind, POINTER], FunctionType(VoidType(), types))
+        operands = f"{kind.text} {value.text}, ptr {pointer.text}, i32 {alignment}, {mask.type.text} {mask.text}"
+        self.block.lines.append(f"call void {function.text}({operands}){note}")
 
     def load_shared(self, kind: Type, pointer: Operand, alignment: int) -> Operand:
         """What memory holds that other threads write."""

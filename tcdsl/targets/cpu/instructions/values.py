@@ -133,6 +133,11 @@ class _PointerType(Type):
         """Only the pointer to nothing."""
         return "null"
 
+    @property
+    def mangled(self) -> str:
+        """The type in the names of LLVM's own functions."""
+        return "p0"
+
 
 POINTER = _PointerType("ptr")
 """Addresses, whatever they point to."""
@@ -160,6 +165,11 @@ class VectorType(_Several):
 
     def __init__(self, element: Type, count: int) -> None:
         super().__init__(f"<{count} x {element.text}>", element, count)
+
+    @property
+    def mangled(self) -> str:
+        """The type in the names of LLVM's own functions."""
+        return f"v{self.count}{self.element.mangled}"
 
     def constant(self, number: Any) -> str:
         """A number for each lane."""

@@ -40,6 +40,8 @@ __all__ = [
     "BufferKind",
     "BufferValue",
     "address_of",
+    "buffer_tag",
+    "cell_address",
     "fail",
     "frame_buffer",
     "frame_size",
@@ -171,8 +173,8 @@ def _store_value(builder: ir.Builder, frame: ir.Operand, value: ir.Operand) -> N
 
 def load(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar]) -> Scalar:
     """The cell of ``buffer`` at ``positions``, in the type that is computed with."""
-    address = _address(builder, buffer, positions)
-    loaded = builder.load(_cell(buffer.kind.dtype), address, _tag(builder, buffer.kind))
+    address = cell_address(builder, buffer, positions)
+    loaded = builder.load(_cell(buffer.kind.dtype), address, buffer_tag(builder, buffer.kind))
     match buffer.kind.dtype:
         case "float16":
             return half_to_single(Scalar(builder, loaded, "uint16"))
@@ -190,11 +192,11 @@ def store(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar],
         cell = single_to_half(cell)
     elif dtype == "bool":
         cell = convert(cell, "uint8")
-    builder.store(cell.value, _address(builder, buffer, positions), _tag(builder, buffer.kind))
+    builder.store(cell.value, cell_address(builder, buffer, positions), buffer_tag(builder, buffer.kind))
 
 
-def _tag(builder: ir.Builder, kind: BufferKind) -> str:
-    # Type-based alias information, with the buffers as the types: accesses with different tags never meet.
+def buffer_tag(builder: ir.Builder, kind: BufferKind) -> str:
+    """Type-based alias information, with the buffers as the types: accesses with different tags never meet."""
     module = builder.module
     root = module.note('!{!"tcdsl buffers"}')
     leaf = module.note(f'!{{!"buffer {kind.slot}", {root}, i64 0}}')
@@ -209,7 +211,8 @@ def _cell(dtype: str) -> ir.Type:
     return found
 
 
-def _address(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Operand:
+def cell_address(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Operand:
+    """The address of the cell at ``positions``, which checked code tests."""
     values = [convert(position, "int64").value for position in positions]
     address = address_of(builder, buffer, values)
     return _checked(builder, buffer, values, address) if buffer.kind.checked else address

@@ -8,7 +8,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-__all__ = ["processor_of_code"]
+__all__ = ["has_wide_vectors", "processor_of_code"]
 
 
 @cache
@@ -24,3 +24,8 @@ def processor_of_code() -> tuple[str, str]:
     if told_features is not None:
         return name, told_features
     return name, "" if told_name else llvm.get_host_cpu_features().flatten()
+
+
+def has_wide_vectors() -> bool:
+    """Whether there are thirty-two registers of 64 bytes, and masks for their lanes."""
+    return "+avx512f" in processor_of_code()[1].split(",")

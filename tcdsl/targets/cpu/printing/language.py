@@ -35,6 +35,7 @@ __all__ = [
     "checked_local_buffer",
     "fail",
     "interrupted",
+    "lanes",
     "local_buffer",
     "nest",
     "power",
@@ -123,6 +124,12 @@ def _placed(frame: int, place: int) -> int:
 def interrupted(frame: int) -> bool:
     """Whether the call is to end: Python handles signals by itself."""
     return False
+
+
+def lanes(start: int, count: int, stop: int | None = None) -> range:
+    """``count`` steps, or those before ``stop`` alone: machine code makes them at once, in lanes of vectors."""
+    end = start + count
+    return range(start, end if stop is None else min(end, stop))
 
 
 def size(frame: int, place: int) -> int:

@@ -25,6 +25,7 @@ from tcdsl.lowering.loopir.loops import (
     Store,
     Update,
 )
+from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps
 from tcdsl.targets.cpu.layout.frame import MAX_POSITIONS, FrameLayout
 from tcdsl.targets.cpu.printing.expression_printing import ExpressionWriter, assignment, call, function_definition, name
 from tcdsl.targets.cpu.printing.identifiers import Identifiers
@@ -212,7 +213,16 @@ class NestWriter:
         if loop.rounds:
             body = [*self._ends(loop), *body, *self._stops()]
         target = ast.Name(self.names("variable", loop.variable), ast.Store())
-        self.values.block.append(ast.For(target, call("range", *bounds, *step), body, [], lineno=0))
+        over = self._lanes(loop) if loop.kind == "vector" else call("range", *bounds, *step)
+        self.values.block.append(ast.For(target, over, body, [], lineno=0))
+
+    def _lanes(self, loop: Loop) -> ast.expr:
+        # As many as there are at most; where there may be less, also where they end.
+        count = most_steps(loop.start, loop.stop)
+        assert count is not None
+        stop = [] if isinstance(length_of_loop(loop), Constant) else [self.values.expression(loop.stop)]
+        start = self.values.expression(loop.start)
+        return call(self.values.function("lanes"), start, ast.Constant(count), *stop)
 
     def _ends(self, loop: Loop) -> list[ast.stmt]:
         if loop.condition is None:

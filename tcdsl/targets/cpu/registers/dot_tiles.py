@@ -25,13 +25,13 @@ from itertools import product
 
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Expr, Local, reads, substitute, walk
+from tcdsl.ir.expressions import Expr, Local, reads, substitute
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Loop, Node, Store
 from tcdsl.lowering.loopir.tiles import most_steps
 from tcdsl.lowering.loopir.traversal import buffers_read, own_expressions, scalars_of, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
-from tcdsl.targets.cpu.registers.tile_rows import PARTS, TILE, TileRows, is_plain, whole_steps
+from tcdsl.targets.cpu.registers.tile_rows import PARTS, TILE, TileRows, is_plain, parts, whole_steps
 
 __all__ = ["dots_together"]
 
@@ -104,7 +104,7 @@ def _are_dots(body: Sequence[Node], variables: Sequence[str]) -> bool:
         any(last.variable in scalars_of(each) and name not in scalars_of(each) for each in read) for name in variables
     )
     written = [expr for node in nodes for expr in own_expressions(node)]
-    return shared and weight(written) == 1 and sum(1 for _ in walk(total.value)) <= PARTS
+    return shared and weight(written) == 1 and parts(total.value) <= PARTS
 
 
 def _nodes_of_blocks(loop: Loop) -> int:

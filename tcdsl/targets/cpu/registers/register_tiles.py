@@ -23,21 +23,23 @@ Where neighbouring rows read the same row of a factor, as those of a matrix prod
                                                        acc2 = c[first + 1, j] + ...
                                                        ...
 
-This is unroll and jam. A cell's terms are added in the order that they had. Which rows are together depends on the
+This is unroll and jam. Where the processor has wide vectors, such sums stay in their lanes for all terms instead
+(`lanes.py`). A cell's terms are added in the order that they had. Which rows are together depends on the
 sizes alone, and not on threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, Read, reads, size_names, substitute, walk
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Kernel, LocalBuffer, Loop, Node, Store, Update
+from tcdsl.lowering.linking.bounds import with_bounds
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Kernel, LocalBuffer, Loop, Nest, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import (
     buffers_read,
     buffers_written,
@@ -49,19 +51,31 @@ from tcdsl.lowering.loopir.traversal import (
 )
 from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.targets.cpu.registers.dot_tiles import dots_together
-from tcdsl.targets.cpu.registers.tile_rows import PARTS, TILE, TileRows, is_plain, whole_steps
+from tcdsl.targets.cpu.registers.lanes import may_be_lanes, row_in_lanes, rows_in_lanes, rows_of_tile
+from tcdsl.targets.cpu.registers.row_sums import RowSum
+from tcdsl.targets.cpu.registers.tile_rows import PARTS, TILE, TileRows, is_plain, parts, whole_steps
 
 __all__ = ["in_register_tiles"]
 
 
-def in_register_tiles(kernel: Kernel) -> Kernel:
-    """``kernel`` with several cells and terms of its sums together."""
+def in_register_tiles(kernel: Kernel, dense: Set[str] = frozenset()) -> Kernel:
+    """``kernel`` with several cells and terms of its sums together.
+
+    Cells of ``dense`` buffers may be lanes of wide vectors: of machines that have such, and where the last axis has no
+    gaps.
+    """
     types = {buffer.name: buffer.dtype for buffer in kernel.buffers}
-    nests = []
+    dense = {name for name in dense if types[name] == compute_dtype(types[name])}
+    nests: list[Nest] = []
+    loops: dict[str, Loop] = {}
     for nest in kernel.nests:
         names = FreshNames((*types, *_names_in(nest.body)), short=True)
-        body = _Tiling(types, names).of(nest.body)
+        body = _Tiling(types, dense, names).of(nest.body)
+        if nest.bounds is not None and isinstance(body[0], Loop) and body != nest.body:
+            loops[nest.bounds] = body[0]
         nests.append(nest if body == nest.body else replace(nest, body=body))
+    if loops:
+        nests = [replace(nest, body=with_bounds(nest.body, loops)) for nest in nests]
     return replace(kernel, nests=tuple(nests))
 
 
@@ -76,23 +90,10 @@ def _names_in(nodes: Sequence[Node]) -> Iterator[str]:
         yield from size_names(expr)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """``for term: definitions, for cell: definitions, row[cell] += value``; maybe with a ``condition``."""
-
-    terms: Loop
-    row: Loop
-    update: Update
-    condition: Expr | None
-
-    @property
-    def definitions(self) -> tuple[Sequence[Node], Sequence[Node]]:
-        return self.terms.body[:-1], self.row.body[:-1]
-
-
 class _Tiling:
-    def __init__(self, types: Mapping[str, str], names: FreshNames) -> None:
+    def __init__(self, types: Mapping[str, str], dense: Set[str], names: FreshNames) -> None:
         self.types = types
+        self.dense = dense
         self.names = names
 
     def of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
@@ -110,7 +111,9 @@ class _Tiling:
 
     # -- several terms
 
-    def _terms(self, found: _Sum) -> tuple[Node, ...]:
+    def _terms(self, found: RowSum) -> tuple[Node, ...]:
+        if may_be_lanes(found, self.dense):
+            return row_in_lanes(found, self.names)
         ends = whole_steps(found.terms, self.names)
         if ends is None:
             return (found.terms,)
@@ -119,7 +122,7 @@ class _Tiling:
         rest = () if last == found.terms.stop else (replace(found.terms, start=last),)
         return (*ahead, several, *rest)
 
-    def _together(self, found: _Sum, last: Expr, rows: Sequence[Mapping[Expr, Expr]]) -> Loop:
+    def _together(self, found: RowSum, last: Expr, rows: Sequence[Mapping[Expr, Expr]]) -> Loop:
         # The loop of all whole passes, for rows that ``rows`` say the variables of.
         update, dtype = found.update, self.types[found.update.buffer]
         accs = [Local(self.names.fresh("acc"), dtype) for _ in rows]
@@ -156,7 +159,7 @@ class _Tiling:
             out.append(made)
         return out
 
-    def _sum(self, loop: Loop) -> _Sum | None:
+    def _sum(self, loop: Loop) -> RowSum | None:
         # The sum into a row, if ``loop`` repeats nothing else, and its passes may be made together.
         if not loop.body or not is_plain(loop):
             return None
@@ -179,8 +182,8 @@ class _Tiling:
         if not any(row.variable in scalars_of(expr) for expr in update.indices):
             return None
         written = [expr for node in (*before, *inside, row.body[-1], update) for expr in own_expressions(node)]
-        light = weight(written) == 1 and sum(1 for expr in written for _ in walk(expr)) <= PARTS
-        return _Sum(loop, row, update, condition) if light else None
+        light = weight(written) == 1 and sum(map(parts, written)) <= PARTS
+        return RowSum(loop, row, update, condition) if light else None
 
     # -- several rows
 
@@ -190,7 +193,7 @@ class _Tiling:
             return None
         if not self._shares(loop.body, loop) or not self._independent(loop):
             return None
-        rows = TileRows.of(loop, self.names)
+        rows = TileRows.of(loop, self.names, rows_of_tile(loop) if self._are_lanes(loop.body) else None)
         return None if rows is None else (rows.tiles(self._tile(loop.body, rows)),)
 
     def _shares(self, nodes: Sequence[Node], rows: Loop) -> bool:
@@ -205,6 +208,15 @@ class _Tiling:
                 return False
         return found
 
+    def _are_lanes(self, nodes: Sequence[Node]) -> bool:
+        # Whether so are all sums.
+        for node in nodes:
+            if isinstance(node, Loop):
+                found = self._sum(node)
+                if not (self._are_lanes(node.body) if found is None else may_be_lanes(found, self.dense)):
+                    return False
+        return True
+
     def _is_around(self, loop: Loop, rows: Loop) -> bool:
         # Whether the loop over rows may go into ``loop``, of blocks of terms: not where it is over cells itself.
         if not is_plain(replace(loop, step=1)) or rows.variable in scalars_of(loop.start) | scalars_of(loop.stop):
@@ -212,7 +224,7 @@ class _Tiling:
         written = (node for node in walk_nodes(loop.body) if isinstance(node, Store | Update))
         return all(loop.variable not in scalars_of(axis) for node in written for axis in node.indices)
 
-    def _is_shared(self, found: _Sum, row: str) -> bool:
+    def _is_shared(self, found: RowSum, row: str) -> bool:
         around, inside = found.definitions
         if row not in frozenset[str]().union(*map(scalars_of, found.update.indices)):
             return False
@@ -273,8 +285,11 @@ class _Tiling:
         flush()
         return tuple(out)
 
-    def _product(self, found: _Sum, ends: tuple[tuple[Node, ...], Expr], rows: TileRows) -> list[Node]:
+    def _product(self, found: RowSum, ends: tuple[tuple[Node, ...], Expr], rows: TileRows) -> list[Node]:
         ahead, last = ends
+        if may_be_lanes(found, self.dense):
+            together, left = rows_in_lanes(found, rows, self.names)
+            return [*together, rows.each(self._terms(found), left)]
         whole = self._together(found, last, rows.places)
         fewer = rows.each((self._together(found, last, [{}]),))
         out: list[Node] = [*ahead, Branch(rows.are_whole, (whole,), (fewer,))]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tcdsl.ir.build import apply, index, integer
-from tcdsl.ir.expressions import Constant, Expr, Local
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, children, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Define, Loop, Node
 from tcdsl.lowering.loopir.tiles import length_of_loop
 
-__all__ = ["PARTS", "TILE", "TileRows", "is_plain", "whole_steps"]
+__all__ = ["PARTS", "TILE", "TileRows", "is_plain", "parts", "whole_steps"]
 
 TILE = 4
 """So many rows are together, and so many terms or cells: sixteen sums and what they add fit into registers."""
@@ -19,23 +19,33 @@ PARTS = 24
 """Parts of the expressions of a term at most: what is more takes longer than its loads."""
 
 
+def parts(expr: Expr) -> int:
+    """How many parts ``expr`` has. What sizes alone say, as the number of a round in an index, is one: it is known
+    before the loops.
+    """
+    if not any(isinstance(part, IndexValue | Local | Read) for part in walk(expr)):
+        return 1
+    return 1 + sum(map(parts, children(expr)))
+
+
 @dataclass(frozen=True, slots=True)
 class TileRows:
-    """The rows ``first .. end`` of a tile of those that ``loop`` is over."""
+    """The rows ``first .. end`` of a tile, of ``size`` at most, of those that ``loop`` is over."""
 
     loop: Loop
     tile: str
     first: Local
     end: Local
+    size: Expr
 
     @staticmethod
-    def of(loop: Loop, names: FreshNames) -> TileRows | None:
-        """The rows of a tile of ``loop``; None if there never are so many."""
+    def of(loop: Loop, names: FreshNames, size: Expr | None = None) -> TileRows | None:
+        """The rows of a tile of ``loop``; None if there never are `TILE`."""
         length = length_of_loop(loop)
         if isinstance(length, Constant) and int(length.value) < TILE:
             return None
         first, end = Local(names.fresh("first"), "int64"), Local(names.fresh("end"), "int64")
-        return TileRows(loop, names.fresh("tile"), first, end)
+        return TileRows(loop, names.fresh("tile"), first, end, integer(TILE) if size is None else size)
 
     @property
     def places(self) -> list[dict[Expr, Expr]]:
@@ -47,17 +57,19 @@ class TileRows:
         """Whether there are as many as may be done together."""
         return apply("eq", apply("sub", self.end, self.first), integer(TILE))
 
-    def each(self, nodes: tuple[Node, ...]) -> Loop:
-        """``nodes`` for each of the rows, one after the other."""
-        return replace(self.loop, start=self.first, stop=self.end, kind="serial", body=nodes)
+    def each(self, nodes: tuple[Node, ...], first: Expr | None = None) -> Loop:
+        """``nodes`` for each of the rows, or for those from ``first`` on, one after the other."""
+        return replace(
+            self.loop, start=self.first if first is None else first, stop=self.end, kind="serial", body=nodes
+        )
 
     def tiles(self, nodes: tuple[Node, ...]) -> Loop:
         """The loop over tiles, each of which does ``nodes``."""
         loop = self.loop
-        low = apply("add", loop.start, apply("mul", index(self.tile), integer(TILE)))
-        high = apply("min", loop.stop, apply("add", self.first, integer(TILE)))
+        low = apply("add", loop.start, apply("mul", index(self.tile), self.size))
+        high = apply("min", loop.stop, apply("add", self.first, self.size))
         ends = Define(self.first.name, low, index=True), Define(self.end.name, high, index=True)
-        count = apply("floor_div", apply("add", length_of_loop(loop), integer(TILE - 1)), integer(TILE))
+        count = apply("floor_div", apply("add", length_of_loop(loop), apply("sub", self.size, integer(1))), self.size)
         return replace(loop, variable=self.tile, start=integer(0), stop=count, body=(*ends, *nodes))
 
 

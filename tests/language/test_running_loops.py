@@ -975,3 +975,20 @@ def test_a_body_asks_nothing_of_sizes_where_no_round_runs(body: str) -> None:
         k = np.arange(6.0)
     w = GENERATOR.random(3)
     check(f, (w, np.zeros(3), k), by_hand(w, np.zeros(3), k.copy()))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_declared_target_takes_the_type_of_the_parts_that_rounds_store(dtype: str) -> None:
+    @op
+    def rows(x: real[N, M]):
+        declared: real[N, M]
+        made = output(N, M)
+        for t in range(N):
+            declared[t, ...] = x[t]
+            made[t] = 2 * x[t]
+        return declared, made
+
+    x = np.linspace(0, 1, 6).reshape(2, 3).astype(dtype)
+    for found, wanted in zip(rows.interpret(x), (x, 2 * x), strict=True):
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, wanted)

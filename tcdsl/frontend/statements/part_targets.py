@@ -19,7 +19,7 @@ from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_meaning, index_names
 from tcdsl.frontend.source.assigned_names import target_of, value_of
 from tcdsl.frontend.source.python_stores import augmented
-from tcdsl.frontend.staging.declarations import DeclaredTarget
+from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.frontend.statements.statement_syntax import read_assignment
@@ -101,6 +101,8 @@ def record_part(
     begin = len(builder.recording.statements)
     _, key, value = ordinary()
     parts = builder.recording.statements[begin:]
+    if isinstance(current, DeclaredInRound):
+        current = current.target
     if isinstance(current, DeclaredTarget) and current.extents is not None:
         current = _started(current, current.extents, accumulate or "assign", value, name)
     if not isinstance(current, SymbolicTensor | View):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tcdsl.autodiff.loop_derivatives.gathered_reads import with_gathered_reads
 from tcdsl.autodiff.loop_derivatives.held_cells import cells_needed, still_held, versions
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import (
     at_most_one,
@@ -62,8 +63,13 @@ class BackwardBody:
         self._tapes: list[tuple[Tensor, str, str, str]] = []
         self.given: dict[str, str] = {}
         counter = body.inputs[0]
+        self._seeds = adjoint.seeds.values()
+        others = {counter.name, *self._seeds}
         for tensor in self._linear.inputs:
-            if tensor.name not in adjoint.seeds.values() and tensor.name != counter.name:
+            if tensor.name not in others and self._is_to_be_kept(tensor.name):
+                self._gather(tensor)
+        for tensor in self._linear.inputs:
+            if tensor.name not in others:
                 self._provide(tensor)
         self.count = repeat.count
         self.loop = self._forward_loop()
@@ -83,6 +89,22 @@ class BackwardBody:
                 self._tape(tensor)
             else:
                 self.given[name] = self._results[held]
+
+    def _is_to_be_kept(self, name: str) -> bool:
+        if not _is_read(self._linear, name):
+            return False
+        if at_most_one(self._repeat):
+            return name not in self._outer
+        return (name not in self._outer or name in self._updates) and self._held_by(name) is None
+
+    def _gather(self, tensor: Tensor) -> None:
+        found = with_gathered_reads(self._values, self._linear, tensor, self._names.fresh)
+        if found is None:
+            return
+        self._values, linear = found
+        read = tensors_needed(linear, linear.outputs) | {*self._seeds, self._repeat.body.inputs[0].name}
+        inputs = tuple(each for each in linear.inputs if each.name in read)
+        self._linear = self._with_extents(replace(linear, inputs=inputs, sizes=self._values.sizes))
 
     def _held_by(self, name: str) -> str | None:
         # The carried tensor whose last version still holds the cells of `name` that each round reads.
@@ -132,20 +154,20 @@ class BackwardBody:
             tensors=(*self._values.tensors, replace(tape, name=new)),
             statements=(*self._values.statements, store),
         )
-        self._linear = self._with_extents(taped.read_by(self._linear, tape.name, number), tape)
-        self.given[tape.name] = self._carry(tape, new, shape)
-
-    def _with_extents(self, linear: Program, tape: Tensor) -> Program:
-        # The tensor that the tape stands for may have been the one whose extents the sizes were.
-        present = {each.name for each in linear.inputs}
+        linear = taped.read_by(self._linear, tape.name, number)
         sizes = self._values.sizes
         if all(size.name != self._rounds for size in sizes):
             sizes = (Size(self._rounds, AxisExtent(tape.name, 0)), *sizes)
+        self._linear = self._with_extents(replace(linear, inputs=(tape, *linear.inputs), sizes=sizes))
+        self.given[tape.name] = self._carry(tape, new, shape)
+
+    def _with_extents(self, linear: Program) -> Program:
+        # A tensor that is no input any more may have been the one whose extents the sizes were.
+        present = {each.name for each in linear.inputs}
         others = (each for each in self._values.inputs if each.name not in present)
-        linear = replace(linear, inputs=(tape, *linear.inputs, *others), sizes=sizes)
-        linear = with_needed_inputs(linear, [tape.name, *present])
+        linear = with_needed_inputs(replace(linear, inputs=(*linear.inputs, *others)), [*present])
         for each in linear.inputs:
-            if each.name not in present and each.name != tape.name and each.name in self._outer:
+            if each.name not in present and each.name in self._outer:
                 self.given[each.name] = self._outer[each.name]
         return linear
 

@@ -28,6 +28,8 @@ from tcdsl.span import Span
 
 __all__ = [
     "BRANCH",
+    "OF_ROUND",
+    "SEGMENT_OF",
     "Access",
     "Assertion",
     "AxisExtent",
@@ -196,6 +198,12 @@ class DerivativeRule:
 BRANCH = "branch_round"
 """What the only round of an arm of a branch is called, of which users know nothing."""
 
+OF_ROUND = "_round"
+"""How the name of a number of rounds ends that is not what the user counts by."""
+
+SEGMENT_OF = "segment_of_"
+"""How the name of a number of segments begins, and how many rounds of the loop inside each has."""
+
 _ZERO = Constant(0, "int64")
 
 
@@ -264,7 +272,7 @@ class Repeat:
         counter = self.body.inputs[0]
         label = counter.label or counter.name
         size = next((size.name for size in self.body.sizes if size.source == AxisExtent(counter.name, 0)), "")
-        plain = label.removesuffix("_round")
+        plain = label.removesuffix(OF_ROUND)
         return plain if plain == re.sub(r"_\d+$", "", size) else size or label
 
     def with_tensors(self, names: Mapping[str, str]) -> Repeat:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, SizeValue, size_names
 from tcdsl.ir.fresh_names import FreshNames, names_of
-from tcdsl.ir.program import Assertion, AxisExtent, Program, Repeat, Size, Tensor
+from tcdsl.ir.program import SEGMENT_OF, Assertion, AxisExtent, Program, Repeat, Size, Tensor
 from tcdsl.rewrite.replaced_sizes import with_size_replaced
 from tcdsl.rewrite.round_numbers import with_own_counter
 
@@ -31,7 +31,7 @@ def in_segments(repeat: Repeat, length: int) -> Repeat:
     body, counter = repeat.body, repeat.body.inputs[0]
     names = names_of(body)
     [number] = [size.name for size in body.sizes if size.source == AxisExtent(counter.name, 0)]
-    segment = names.fresh("segment")
+    segment = names.fresh(f"{SEGMENT_OF}{length}")
     outer = Tensor(names.fresh("segments"), "bool", (SizeValue(segment),))
     begin = apply("mul", integer(length), SizeValue(segment))
     changing = depending_on(body, number)

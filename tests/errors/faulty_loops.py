@@ -600,6 +600,48 @@ def data_index_of_a_round_out_of_range() -> Any:
 # -- leaving loops
 
 
+@op
+def of_chosen(x: real[N], k):
+    s = 0.0
+    for t in range(1, N):
+        s = s + x[k[t]] * x[k[t]]
+    return s
+
+
+BAD = np.array([9, 0, 1, 6, 2, 6])
+
+
+@fault
+def data_index_of_a_round_that_does_not_count_from_0() -> Any:
+    return of_chosen(X, BAD)
+
+
+@fault
+def data_index_on_the_way_back() -> Any:
+    return tc.grad(of_chosen)(X, BAD)
+
+
+@fault
+def data_index_on_the_way_back_inside_another_function() -> Any:
+    @op
+    def f(x, k):
+        return tc.grad(of_chosen)(x, k) * 2
+
+    return f(X, BAD)
+
+
+@fault
+def data_index_of_a_round_of_a_segment() -> Any:
+    @op
+    def f(x, k):
+        s = 1.0
+        for t in tc.loop(6, checkpoint_every=2):
+            s = s * x[k[t]]
+        return s
+
+    return tc.grad(f)(X, np.roll(BAD, -1))
+
+
 @fault
 def break_in_another_block() -> Any:
     @op

@@ -18,7 +18,7 @@ from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.conjunctions import conjuncts
 from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.expressions import Cast, Constant, Expr, Read, reads, size_names, transform, walk
-from tcdsl.ir.program import Repeat, Tensor
+from tcdsl.ir.program import OF_ROUND, Repeat, Tensor
 from tcdsl.rewrite.loop_segments import in_segments
 
 __all__ = [
@@ -95,12 +95,12 @@ class RoundCount:
         """The number of a round, while its body is staged, and the input of the body that counts from 0."""
         builder, plain = session.builder, self.plain
         if self.sized:
-            counter = builder.counter(f"{label}_round", label if plain else f"{label}_round")
+            counter = builder.counter(f"{label}{OF_ROUND}", label if plain else f"{label}{OF_ROUND}")
             size = counter.shape[0]
             builder.require(apply("lt", size, self.count), "")
             expr = size if plain else apply("add", self.begin, apply("mul", self.step, size))
             return SymbolicSize(builder, expr), counter
-        held = builder.placeholder(label if plain else f"{label}_round", "int64", ())
+        held = builder.placeholder(label if plain else f"{label}{OF_ROUND}", "int64", ())
         if plain:
             return held, builder.tensor(held.name)
         steps = apply("mul", self.step, cast(held.cell(()).expr, "int64"))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
 from tcdsl.errors import RAISED, DataIndexError, Diagnostic, ShapeError, TcdslError, raised_by_user
-from tcdsl.ir.program import BRANCH
+from tcdsl.ir.program import BRANCH, OF_ROUND, SEGMENT_OF
 from tcdsl.span import COMPREHENSIONS, Span
 
-__all__ = ["POSITIONS", "at_positions", "in_round", "index_fault"]
+__all__ = ["POSITIONS", "at_position", "at_positions", "in_round", "index_fault"]
 
 POSITIONS = {"argmax()": "argmax", "argmin()": "argmin"}
 """Labels of tensors of positions, and the reductions that index them: out of range only if there was nothing to reduce.
@@ -31,7 +32,10 @@ def index_fault(
         fact = f"`{POSITIONS[label]}` over an empty range: no condition of it holds"
         hint = "an empty range has no largest or smallest element: write `... if any(...) else` a position"
         return Diagnostic(ShapeError, fact, span, notes, hint)
-    fact = f"index {index} is out of range for axis {axis} of `{label}`, which has extent {extent}"
+    name = _users_name(label, span)
+    if name != label and label.startswith("d_"):
+        notes = ()  # on the way back rounds are counted from the last
+    fact = f"index {index} is out of range for axis {axis} of `{name}`, which has extent {extent}"
     hint = 'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"'
     if span is not None and span.filename.startswith(COMPREHENSIONS):
         hint = "choose what is read there: `0 <= p(i) && p(i) < N ? A(p(i)) : 0.0`"
@@ -40,18 +44,54 @@ def index_fault(
 
 def at_positions(positions: Iterable[tuple[str, int]]) -> tuple[str, ...]:
     """The note that says at which point, and in which rounds of loops, something failed."""
-    place = ", ".join(f"{name} = {position}" for name, position in positions if name != BRANCH)
-    return (f"at {place}",) if place else ()
+    found: list[str] = []
+    ahead = 0
+    for name, position in positions:
+        length = _rounds_of_segment(name)
+        if length:
+            ahead = length * position
+        elif name != BRANCH:
+            found.append(at_position(name, ahead + position))
+            ahead = 0
+    return (f"at {', '.join(found)}",) if found else ()
+
+
+def _rounds_of_segment(name: str) -> int:
+    found = re.match(rf"{SEGMENT_OF}(\d+)", name)
+    return 0 if found is None else int(found[1])
+
+
+def at_position(name: str, position: int) -> str:
+    """``t = 3``; of a loop that counts otherwise than from 0 by 1, whose number is called ``t_round``, which round."""
+    head = name.removesuffix(OF_ROUND)
+    return f"{name} = {position}" if head == name else f"round {position} of `{head}`, from 0"
+
+
+def _users_name(label: str, span: Span | None) -> str:
+    # A derivative says its own name, `d_x_2`, where the user has written `x`.
+    names = [label, re.sub(r"_\d+$", "", label)]
+    while names[-1].startswith("d_"):
+        head = names[-1].removeprefix("d_")
+        names += [head, re.sub(r"_\d+$", "", head)]
+    written = set(re.findall(r"\w+", "" if span is None else span.text))
+    return next((name for name in names if name in written), label)
 
 
 def in_round(error: TcdslError, name: str, number: int) -> TcdslError:
     """``error``, of something in a round of a loop."""
-    round_ = "".join(at_positions([(name, number)]))
-    if not round_ or not error.diagnostics:
+    if name == BRANCH or not error.diagnostics:
         return error
     kind, (first, *others) = type(error), error.diagnostics
     inner = [note for note in first.notes if note.startswith("at ")]
-    place = f"{round_}, {inner[0].removeprefix('at ')}" if inner else round_
+    length = _rounds_of_segment(name)
+    if length and not inner:
+        return error
+    if length:
+        # What is first said inside is the round of the segment.
+        ahead = length * number
+        place = re.sub(r"(= |round )(\d+)", lambda found: f"{found[1]}{int(found[2]) + ahead}", inner[0], count=1)
+    else:
+        place = ", ".join((*at_positions([(name, number)]), *(note.removeprefix("at ") for note in inner[:1])))
     notes = (place, *(note for note in first.notes if note not in inner[:1]))
     found = replace(first, notes=notes)
     return kind(found.render(), (found, *others))

@@ -13,6 +13,7 @@ import numpy as np
 from tcdsl.errors import NanError, TcdslError
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.dtypes import is_floating, numpy_dtype
+from tcdsl.ir.interpreter.index_faults import at_position
 from tcdsl.ir.program import BRANCH, Program, Repeat, Statement, tensors_read
 from tcdsl.ir.sizes.size_binding import evaluate_size
 
@@ -82,7 +83,7 @@ class NanSearch:
             if loop.number == BRANCH:
                 note = "an arm of this branch has made it, or was given it"
             else:
-                note = f"{note}: {loop.number} = {self._first_round(loop, made, run)}"
+                note = f"{note}: {at_position(loop.number, self._first_round(loop, made, run))}"
             return NanError.at(fact, loop.span, hint, notes=(note,))
         notes: list[str] = []
         hint = "leave `nan` out of tc.config(check=...) to accept it"

@@ -16,7 +16,7 @@ from weakref import WeakMethod, ref
 
 import numpy as np
 
-from tcdsl.errors import DifferentiationError
+from tcdsl.errors import DifferentiationError, TcdslError
 from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.session import Session, StagingStopped
 from tcdsl.frontend.staging.subprograms import Part, like
@@ -38,6 +38,7 @@ from tcdsl.runtime.transforms.derivation import Derivation, kept, name_of, signa
 __all__ = [
     "DerivationValues",
     "DerivativeStaging",
+    "fault_of_values",
     "floating_outputs",
     "kept_staging",
     "value_and_aux",
@@ -201,6 +202,25 @@ class DerivativeStaging(StagedFunction):
 def kept_staging(function: Callable[..., Any], derivation: Derivation) -> DerivativeStaging:
     """The staged programs of a derivative of ``function``: the same ones as long as the function lives."""
     return kept(function, derivation, lambda: DerivativeStaging(function, derivation))
+
+
+def fault_of_values(
+    function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], error: TcdslError
+) -> TcdslError:
+    """``error``, which a derivative of ``function`` has met in its data, as the function itself meets it.
+
+    A derivative may meet it first on the way back: in tensors of its own, in rounds that it counts from the last.
+    """
+    while isinstance(getattr(function, "staging", None), DerivativeStaging):
+        function = function.function  # type: ignore[attr-defined]
+    staging = kept_staging(function, DerivationValues(()))
+    try:
+        staging.run(staging.signature, tuple(arguments), keywords)
+    except type(error) as found:
+        return found
+    except Exception:
+        return error
+    return error
 
 
 def _peeled(staging: DerivativeStaging) -> tuple[Any, tuple[Derivation, ...]]:

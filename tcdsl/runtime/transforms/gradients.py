@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.errors import ConfigurationError, DifferentiationError
+from tcdsl.errors import ConfigurationError, DataIndexError, DifferentiationError, RaisedError
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.repeated import RepeatedCalls
@@ -77,6 +77,13 @@ class DerivedFunction(Inspected):
             part, traced, given = self.staging.inline(session, arguments, keywords)
             rows = self._rows(given, part.output_rows)
             return traced.structure.build(symbolic(session.builder, part.put(traced.program), rows))
+        except (DataIndexError, RaisedError) as error:
+            from tcdsl.runtime.transforms.derivations import fault_of_values
+
+            inside = ACTIVE_SESSION.get() is not None
+            found = error if inside else fault_of_values(self.function, arguments, keywords, error)
+            hide_library_frames(found)
+            raise found from None
         except RecursionError as error:
             return with_large_stack(functools.partial(self, *arguments, **keywords), error)
         except Exception as error:

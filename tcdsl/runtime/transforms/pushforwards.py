@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tcdsl.autodiff import tangent
-from tcdsl.errors import ConfigurationError
+from tcdsl.errors import ConfigurationError, DataIndexError, RaisedError
 from tcdsl.frontend.staging.session import Session, current_session
 from tcdsl.frontend.staging.subprograms import symbolic
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
@@ -19,7 +19,13 @@ from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.structure import LEAF, NOTHING, Structure
 from tcdsl.runtime.rules.directions import Direction
 from tcdsl.runtime.transforms.derivation import Derivation, name_of, require_values
-from tcdsl.runtime.transforms.derivations import DerivativeStaging, floating_outputs, kept_staging, value_and_aux
+from tcdsl.runtime.transforms.derivations import (
+    DerivativeStaging,
+    fault_of_values,
+    floating_outputs,
+    kept_staging,
+    value_and_aux,
+)
 from tcdsl.runtime.transforms.gradients import Gradient
 from tcdsl.tracebacks import user_facing
 
@@ -142,7 +148,10 @@ def _pushed(
     call = staging.signature.call(primals, {})
     seeds = [d.array(tangents[k], call.arguments[k].array.shape) for k, d in directions.items()]
     entry, arrays = staging.entry(call, seeds)
-    return entry.run(arrays)
+    try:
+        return entry.run(arrays)
+    except (DataIndexError, RaisedError) as error:
+        raise fault_of_values(fun, primals, {}, error) from None
 
 
 def _pushed_inline(

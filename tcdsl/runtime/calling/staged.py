@@ -128,7 +128,7 @@ class StagedFunction(ABC):
             if served is not None:
                 return served
             self._misses += 1
-            made = self._stage(call)
+            made = self._stage(call, seeds)
             self._entries.setdefault(call.key, []).insert(0, made)
             self.keep_elsewhere(call, made)
             self.latest = made
@@ -161,9 +161,9 @@ class StagedFunction(ABC):
         """Keep an entry that was just staged for other functions."""
         return
 
-    def _stage(self, call: Call) -> Entry:
+    def _stage(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> Entry:
         entry = self._staged(call, 0)
-        return staged_within_memory(call, entry, self._staged) if entry.tapes else entry
+        return staged_within_memory(call, seeds, entry, self._staged) if entry.tapes else entry
 
     def _staged(self, call: Call, checkpoints: int) -> Entry:
         constants: dict[int | str, Any] = {}

@@ -7,7 +7,9 @@ loops. Each of the two serves the calls that it is for. So is a function that ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from tcdsl.config import settings, tape_memory
 from tcdsl.frontend.staging.session import BroadcastGuard
@@ -29,21 +31,26 @@ Stage = Callable[[Call, int], Entry]
 _MANY, _FEWEST = 256, 2
 
 
-def staged_within_memory(call: Call, entry: Entry, stage: Stage) -> Entry:
-    """``entry``, which is ``stage(call, 0)``, or with another number of states, if its tapes would be too large."""
+def staged_within_memory(call: Call, seeds: Sequence[np.ndarray], entry: Entry, stage: Stage) -> Entry:
+    """``entry``, which is ``stage(call, 0)``, or with another number of states, if its tapes would be too large.
+
+    ``seeds`` are its last inputs.
+    """
     limit = tape_memory()
     if not entry.executable.program.repeats:
         return entry
     entry.tape_memory = settings().tape_memory
     needed = _bytes(entry)
-    if _at(call, entry, needed) <= limit:
+    if _at(call, seeds, entry, needed) <= limit:
         return _for_calls(entry, needed, limit)
     count = _MANY
     while True:
         fewer = stage(call, count)
         fewer.checkpoints, fewer.tape_memory = count, settings().tape_memory
-        needed = _bytes(fewer)
-        taken = _at(call, fewer, needed)
+        before, needed = needed, _bytes(fewer)
+        if needed == before and count == _MANY:
+            return entry  # It has no tapes.
+        taken = _at(call, seeds, fewer, needed)
         if taken <= limit:
             return _for_calls(fewer, needed, limit)
         if count == _FEWEST:
@@ -60,7 +67,8 @@ def _bytes(entry: Entry) -> Expr:
     # What a call allocates, as short as `cache_info` can show it.
     known = never_negative_in(entry.executable.program)
     total: Expr = integer(0)
-    for buffer in entry.executable.kernel(settings().optimize).buffers:
+    parts = [entry.executable] if entry.linear is None else [entry.executable, entry.linear.executable]
+    for buffer in (buffer for part in parts for buffer in part.kernel(settings().optimize).buffers):
         if buffer.kind in ("output", "temporary"):
             cells = product_of(
                 extent if never_negative(extent, known) else apply("max", extent, integer(0)) for extent in buffer.shape
@@ -69,7 +77,7 @@ def _bytes(entry: Entry) -> Expr:
     return normalized(total)
 
 
-def _at(call: Call, entry: Entry, needed: Expr) -> int:
-    arrays = entry.arrays(call)
+def _at(call: Call, seeds: Sequence[np.ndarray], entry: Entry, needed: Expr) -> int:
+    arrays = entry.arrays(call, seeds)
     assert arrays is not None
     return int(evaluate_size(needed, entry.executable.sizes(arrays)))

@@ -31,6 +31,7 @@ class Jacobian(Derivation):
     """The derivatives of all outputs by all arguments."""
 
     title = "jacobian"
+    tapes = True
     has_aux: bool
     mode: str | None
 
@@ -62,6 +63,7 @@ class Hessian(Derivation):
     """The Jacobian of the gradient, in forward mode over reverse mode."""
 
     title = "hessian"
+    tapes = True
     has_aux: bool
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:

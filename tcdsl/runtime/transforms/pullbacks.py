@@ -57,6 +57,7 @@ class ReverseLinearization(Linearization):
 
     __slots__ = ()
     title = "vjp"
+    tapes = True
     transform = staticmethod(adjoint)
 
 
@@ -253,7 +254,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     ``d_outputs`` has the structure of the outputs. Integer and bool arguments get ``None``. With ``has_aux``, ``fun``
     returns ``(outputs, aux)`` and the result is ``outputs, pullback, aux``. The pullback computes no value again: it
-    keeps the intermediate values that it needs, and copies of the arguments that it reads.
+    keeps the intermediate values that it needs, and copies of the arguments that it reads. Only rounds of loops that
+    keep few states (``tc.config(tape_memory=...)``, ``tc.loop(n, checkpoints=...)``) are computed again.
     """
     return _linear_function(fun, primals, ReverseLinearization, has_aux)
 

@@ -62,6 +62,7 @@ class HessianProduct(Derivation):
     """The gradient's derivative along tangents: forward over reverse."""
 
     title = "hvp"
+    tapes = True
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of the products, one for each argument."""

@@ -83,6 +83,45 @@ def test_gradients_inside_of_functions_have_as_many_states_as_fit() -> None:
     np.testing.assert_allclose(descended(y, 300, 2), expected, rtol=1e-12)
 
 
+@op
+def chained(y: real[N], n):
+    for t in tc.loop(n):
+        y = tanh(1.1 * y + 0.01 * t)
+    return y
+
+
+@op
+def pulled_back(y: real[N], n):
+    _, pullback = tc.vjp(chain, y, n)
+    return pullback(2.0)[0]
+
+
+def test_all_derivatives_have_as_many_states_as_fit() -> None:
+    y = np.linspace(-1, 1, 100)
+
+    def found() -> tuple[int, list[np.ndarray]]:
+        value, pullback = tc.vjp(chain, y, 300)
+        adjoints = [pullback(2.0)[0] for _ in range(2)]
+        product = tc.hvp(chain, (y, 300), (np.ones(100), None))[0]
+        jacobians = [tc.jacobian(chained, mode=mode)(y[:5], 300) for mode in ("reverse", "forward")]
+        hessian = tc.hessian(chain)(y[:5], 300)
+        kept = sum(array.nbytes for array in pullback.stored)
+        return kept, [value, *adjoints, pulled_back(y, 300), product, *jacobians, hessian]
+
+    with tc.config(tape_memory=0):
+        kept, wanted = found()
+        assert kept > 240_000
+    with tc.config(tape_memory=10_000):
+        kept, others = found()
+        assert kept < 10_000
+        assert peak(pulled_back, y, 300) < 12_000
+        assert peak(tc.hessian(chain), y[:5], 300) < 12_000
+        # Forward mode has no tape.
+        assert "repeat step" not in str(tc.jacobian(chained, mode="forward").explain("loops", y[:5], 300))
+    for one, other in zip(wanted, others, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.skipif(not CLEAR.exists(), reason="the system does not say what a process has held at most")
 def test_ten_thousand_steps_take_no_more_memory_than_asked() -> None:
     slope, y = tc.grad(chain), np.linspace(-1, 1, 4000)

@@ -35,5 +35,9 @@ class ProgramScope(Protocol):
     def all_written(self, name: str) -> None:
         """Say that all cells of a tensor have been found to be written."""
 
+    @property
+    def may_not_run(self) -> bool:
+        """Whether what is staged is a round of a loop, or an arm of a branch: that it is wrong is told if it runs."""
+
     def known(self) -> SizeFacts:
         """What is known about sizes. Extents are non-negative, assertions hold."""

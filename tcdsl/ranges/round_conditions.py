@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping
 
 import islpy as isl
 
-from tcdsl.ir.expressions import Expr, size_names
+from tcdsl.ir.build import all_of, apply
+from tcdsl.ir.expressions import Apply, Expr, size_names
 from tcdsl.ir.program import AxisExtent, Size
+from tcdsl.ir.sizes.loop_sizes import is_equality
 from tcdsl.polyhedra.affine import condition_set, expression_of_condition
 
 __all__ = ["over_all_rounds", "sizes_of_round"]
@@ -31,7 +33,13 @@ def over_all_rounds(condition: Expr, context: isl.Set, around: isl.Set, of_round
     wrong = _without(context.subtract(condition_set(condition, context)), of_round)
     if wrong.is_empty():
         return None
-    return expression_of_condition(around.subtract(wrong).coalesce().gist(around))
+    found = expression_of_condition(around.subtract(wrong).coalesce().gist(around))
+    if is_equality(found) and not is_equality(condition):
+        # ``M == 0`` says that there is no round, where an equality says that shapes fit.
+        assert isinstance(found, Apply)
+        ends = [apply(each, *found.arguments) for each in ("le", "ge")]
+        return all_of([each for each in ends if not around.is_subset(condition_set(each, around))])
+    return found
 
 
 def _without(points: isl.Set, names: Collection[str]) -> isl.Set:

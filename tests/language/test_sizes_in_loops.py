@@ -10,13 +10,14 @@ import pytest
 from tcdsl.errors import ShapeError
 from tests.language.running_programs import check, program
 
+PARAMETERS = "w: 'real[N]', z: 'real[M]', k: 'real[K]'"
 W = np.random.default_rng(43).random(5)
 
 
 def of_sizes(*lines: str) -> Any:
     """A function of ``w``, ``z`` and ``k``, arrays of N, M and K cells, with these lines in rounds over ``w``."""
     body = "".join(f"\n    {line}" for line in lines)
-    return program(f"s = 0.0\nfor t in range(N):{body}\nreturn s", "w: 'real[N]', z: 'real[M]', k: 'real[K]'")
+    return program(f"s = 0.0\nfor t in range(N):{body}\nreturn s", PARAMETERS)
 
 
 def by_hand(line: str, z: Any, k: Any) -> Any:
@@ -69,6 +70,40 @@ def test_indices_that_no_round_could_have_need_no_round(index: str) -> None:
         f(W, W, W)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if t > 5:", "    s = s + w[9]"),
+        ("if t > 5:", "    if t != 6:", "        s = s + w[t % M]"),
+        ("for u in range(t - 5):", "    s = s + w[u + 8]"),
+        ("for u in range(t, t - 6, -1):", "    if t == 5 and u < 3:", "        s = s + w[9]"),
+    ],
+)
+def test_arms_and_loops_that_no_round_reaches_ask_nothing(lines: tuple[str, ...]) -> None:
+    f = of_sizes(*lines)
+    nothing = np.zeros(0)
+    for length in (0, 1, 5):
+        check(f, (W[:length], nothing, nothing), 0.0)
+    with pytest.raises(ShapeError):
+        f(np.ones(8), nothing, nothing)
+
+
+@pytest.mark.parametrize("line", ["s = s + w[N]", "k[N] += w[t]", "if M > 3:\n    k[K] += 1"])
+def test_what_can_never_run_is_an_error_only_where_it_runs(line: str) -> None:
+    f = program(f"s = 0.0\nfor t in range(M):\n    {line.replace(chr(10), chr(10) + '    ')}\nreturn s", PARAMETERS)
+    check(f, (W, W[:0], W), 0.0)
+    with pytest.raises(ShapeError, match="is out of range of axis 0"):
+        f(W, W, W)
+
+
+def test_a_loop_in_a_loop_without_rounds_asks_nothing() -> None:
+    f = of_sizes("for u in range(M):", "    s = s + w[u - 2] * k[u // 2 - 1]")
+    check(f, (W[:0], W, W[:0]), 0.0)
+    check(f, (W, W[:0], W[:0]), 0.0)
+    with pytest.raises(ShapeError, match="is out of range of axis 0"):
+        f(W, W, W)
+
+
 @pytest.mark.parametrize("declaration", ["f: real[n]", "f = output(n)"])
 def test_a_target_stays_as_it_is_declared_where_no_round_runs(declaration: str) -> None:
     f = program(f"{declaration}\nfor t in range(n):\n    f[t] = x[t]\nreturn f", "x: 'real[N]', n")
@@ -80,6 +115,13 @@ def test_a_target_stays_as_it_is_declared_where_no_round_runs(declaration: str) 
     g = program("f: real[n + 1]\nfor t in range(n):\n    f[t + 1] = x[t]\nreturn f", "x: 'real[N]', n")
     for n in (-1, 0, 2):
         check(g, (W, n), np.array([0.0, *W[: max(n, 0)]])[: n + 1])
+
+
+def test_a_declared_target_that_no_round_writes_stays_declared() -> None:
+    body = "q: real[N]\nfor t in range(N):\n    for u in range(N):\n        if {}:\n            x[0] += 1"
+    body += "\n        else:\n            q[t] = x[0]\n"
+    check(program(body.format("True") + "return x"), (np.zeros(2), 0), np.array([4.0, 0.0]))
+    check(program(body.format("t > u") + "return x, q"), (np.zeros(2), 0), (np.array([1.0, 0.0]), np.array([0.0, 1.0])))
 
 
 def test_a_size_in_a_message_of_staging_is_called_by_its_name() -> None:

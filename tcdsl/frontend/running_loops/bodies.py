@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcdsl.frontend.running_loops.carried import Carried
+from tcdsl.frontend.running_loops.carried import Carried, is_read
 from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.recordings import Recording
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
@@ -23,7 +23,10 @@ def body_of(
     """
     program, _ = part.program(name, [new for _, new in left])
     updates = tuple((each.placeholder, new) for (each, _), new in zip(left, program.outputs, strict=True))
-    others = [tensor for tensor in program.inputs if tensor.name != counter.name]
+    # What no round changes and none reads is declared, and has no cells to give.
+    carried = {each.placeholder for each, _ in left} | ({going.placeholder} if going is not None else set())
+    empty = {each.name for each in part.recorded.placeholders if not is_read(part.recorded, each.name)} - carried
+    others = [tensor for tensor in program.inputs if tensor.name not in {counter.name, *empty}]
     # Its size is the first, as it is the first input.
     own = AxisExtent(counter.name, 0)
     sizes = sorted(program.sizes, key=lambda size: size.source != own)

@@ -17,6 +17,7 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Expr, SizeValue, size_names, substitute, transform
 from tcdsl.ir.program import Assertion, AxisExtent, Size, Tensor
 from tcdsl.ir.sizes.known_sizes import never_negative
+from tcdsl.ir.sizes.loop_sizes import is_equality
 from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.polyhedra.affine import NotAffine, condition_set, knowing
 from tcdsl.polyhedra.linear import linear_expression, linear_form
@@ -94,19 +95,15 @@ def _ends_of_quotients(
 def _where_a_round_runs(session: Session, assertions: Sequence[Assertion], rounds: RoundCount) -> list[Assertion]:
     # What is the same in all rounds. That shapes fit is asked in any case: it is known of all that follows.
     known, none = session.builder.known(), apply("le", rounds.count, integer(0))
-    others = [each for each in assertions if not _is_equality(each.condition)]
+    others = [each for each in assertions if not is_equality(each.condition)]
     if not rounds.sized or not others or not _is_affine(none, known.about(size_names(none))) or known.never(none):
         return list(assertions)
     return [
         each
-        if _is_equality(each.condition)
+        if is_equality(each.condition)
         else replace(each, condition=apply("or_", none, each.condition), assumed=False)
         for each in assertions
     ]
-
-
-def _is_equality(condition: Expr) -> bool:
-    return isinstance(condition, Apply) and condition.primitive == "eq"
 
 
 def _is_affine(condition: Expr, context: isl.Set) -> bool:

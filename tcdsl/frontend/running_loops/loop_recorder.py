@@ -27,7 +27,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of
 from tcdsl.frontend.arrays.unpacking import Parts, unpacked
 from tcdsl.frontend.names.array_calls import call_function
-from tcdsl.frontend.running_loops.carried import Bound, bound_in_both
+from tcdsl.frontend.running_loops.carried import Bound, bound_in_both, unheld
 from tcdsl.frontend.running_loops.carried_faults import changed_value
 from tcdsl.frontend.running_loops.conditions import (
     asks_of_sizes,
@@ -104,7 +104,7 @@ class LoopRecorder:
 
     def _leaves_as_declared(self, statement: LoopStatement, iterable: Iterated, frame: FrameType) -> bool:
         # Without rounds a target stays as it was declared. Of which type, its first statement says: the body is staged.
-        held = (frame.f_locals.get(name) for name in statement.names)
+        held = (unheld(frame.f_locals.get(name)) for name in statement.names)
         declared = any(isinstance(each, DeclaredTarget) and each.extents is not None for each in held)
         return iterable.counts and declared and not range(*iterable.arguments)
 

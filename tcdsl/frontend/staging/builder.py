@@ -108,12 +108,10 @@ class ProgramBuilder:
 
     def opaque_size(self, expr: Expr) -> Expr:
         """A name for an expression of sizes that domains cannot hold; ``N * M`` is called ``N_times_M``."""
-        if isinstance(expr, Constant | SizeValue):
-            return expr
         expr, asked = self.divided.safe(expr, self.never_negative)
         for each in asked:
             self._require(each)
-        if isinstance(expr, Constant):
+        if isinstance(expr, Constant | SizeValue):
             return expr
         for size in self._sizes.values():
             if size.source == expr:
@@ -210,13 +208,13 @@ class ProgramBuilder:
         return tuple(self._sizes)
 
     def require(self, condition: Expr, message: str, span: Span | None = None) -> None:
-        """State that ``condition`` holds at every call; a `ShapeError` now if it never can."""
-        if isinstance(condition, Constant):
+        """State that ``condition`` holds at every call; a `ShapeError` now if it never can, in what runs at all."""
+        if isinstance(condition, Constant) and (condition.value or not self.may_not_run):
             if not condition.value:
                 fact, hint = without_values(message)
                 raise ShapeError.at(fact, span, hint)
             return
-        self._require(Assertion(condition, message, span))
+        self._require(Assertion(condition, message, span, assumed=not isinstance(condition, Constant)))
 
     def _require(self, assertion: Assertion) -> None:
         if assertion not in self._assertions:
@@ -257,6 +255,11 @@ class ProgramBuilder:
         if isinstance(source, AxisExtent) or name in self._open:
             return True
         return never_negative(source, self.never_negative)
+
+    @property
+    def may_not_run(self) -> bool:
+        """Whether what is staged is a round of a loop, or an arm of a branch."""
+        return self.divided.in_rounds
 
     # -- statements ------------------------------------------------------------------------------------------
 

@@ -28,6 +28,11 @@ class DividedSizes:
         #: The place of the user's expression that is being executed.
         self.location: Callable[[], Span | None] = lambda: None
 
+    @property
+    def in_rounds(self) -> bool:
+        """Whether what is staged is a round of a loop, or an arm of a branch."""
+        return self._rounds > 0
+
     @contextmanager
     def in_a_round(self) -> Iterator[None]:
         """A block whose sizes are those of a round."""

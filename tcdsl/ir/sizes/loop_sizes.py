@@ -1,7 +1,8 @@
 """What bodies of loops ask of the sizes around them: what holds in every round is checked once, at the call.
 
 A body with ``x: float64[N]`` and ``y: float64[N]`` asks the tensors that it is given to be equally long, if a round
-runs. What depends on the number of a round is known to hold, by whoever made the loop.
+runs. What depends on the number of a round is known to hold, by whoever made the loop: so is what is asked where that
+number says whether there is a round at all.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections.abc import Iterator, Mapping
 
 from tcdsl.ir.build import all_of, apply, integer
 from tcdsl.ir.conjunctions import conjuncts
-from tcdsl.ir.expressions import Cast, Expr, SizeValue, reads, size_names, substitute
+from tcdsl.ir.expressions import Apply, Cast, Expr, SizeValue, reads, size_names, substitute
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Repeat
 
-__all__ = ["assertions_with_loops"]
+__all__ = ["assertions_with_loops", "is_equality"]
 
 
 def assertions_with_loops(program: Program) -> tuple[Assertion, ...]:
@@ -21,21 +22,30 @@ def assertions_with_loops(program: Program) -> tuple[Assertion, ...]:
     if not program.repeats:
         return program.assertions
     own: dict[Expr, Expr] = {SizeValue(size.name): SizeValue(size.name) for size in program.sizes}
-    return (*program.assertions, *dict.fromkeys(_of_loops(program, own, ())))
+    return (*program.assertions, *dict.fromkeys(_of_loops(program, own, (), True)))
 
 
-def _of_loops(program: Program, sizes: Mapping[Expr, Expr], none: tuple[Expr, ...]) -> Iterator[Assertion]:
+def _of_loops(
+    program: Program, sizes: Mapping[Expr, Expr], none: tuple[Expr, ...], always: bool
+) -> Iterator[Assertion]:
     # ``sizes`` are expressions for the sizes of ``program``, of those that depend on no round. One of ``none`` holds if
-    # the loops around have no round.
+    # the loops around have no round; that nothing else made of sizes says so is ``always``.
     for repeat in program.repeats:
-        around = (*none, *(substitute(each, dict(sizes)) for each in _no_round(repeat.count) if _is_known(each, sizes)))
-        inside = _sizes(program, repeat, sizes)
-        for assertion in _asked(program, repeat, sizes, inside):
+        ends = list(_no_round(repeat.count))
+        known = [each for each in ends if _is_known(each, sizes)]
+        around = (*none, *(substitute(each, dict(sizes)) for each in known))
+        inside, every = _sizes(program, repeat, sizes), always and len(known) == len(ends)
+        for assertion in _asked(program, repeat, sizes, inside, every):
             condition = assertion.condition
             for each in reversed(around):
                 condition = apply("or_", each, condition)
             yield Assertion(condition, assertion.message, assertion.span or repeat.span, assumed=False)
-        yield from _of_loops(repeat.body, inside, around)
+        yield from _of_loops(repeat.body, inside, around, every)
+
+
+def is_equality(condition: Expr) -> bool:
+    """Whether a condition says that shapes fit, which is known of all that follows."""
+    return isinstance(condition, Apply) and condition.primitive == "eq"
 
 
 def _no_round(count: Expr) -> Iterator[Expr]:
@@ -73,11 +83,11 @@ def _given(program: Program, repeat: Repeat) -> dict[str, tuple[Expr, ...]]:
 
 
 def _asked(
-    program: Program, repeat: Repeat, sizes: Mapping[Expr, Expr], inside: Mapping[Expr, Expr]
+    program: Program, repeat: Repeat, sizes: Mapping[Expr, Expr], inside: Mapping[Expr, Expr], every: bool
 ) -> Iterator[Assertion]:
     body, given = repeat.body, _given(program, repeat)
     for assertion in body.assertions:
-        if _is_known(assertion.condition, inside):
+        if _is_known(assertion.condition, inside) and (every or is_equality(assertion.condition)):
             yield Assertion(substitute(assertion.condition, dict(inside)), "", assertion.span)
     for tensor in body.inputs[1:]:
         pairs = zip(tensor.shape, given[tensor.name], strict=True)

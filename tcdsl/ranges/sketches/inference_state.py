@@ -51,11 +51,12 @@ class Inference:
 
     def require(self, condition: Expr, message: str, span: Span | None, assumed: bool = True) -> None:
         """State that ``condition``, on sizes, holds at the call; what is ``assumed`` is known from here on."""
-        if isinstance(condition, Constant):
+        if isinstance(condition, Constant) and (condition.value or not self.scope.may_not_run):
             if not condition.value:
                 fact, hint = without_values(message)
                 self.fault(fact, span, hint=hint)
             return
+        assumed = assumed and not isinstance(condition, Constant)
         assertion = Assertion(condition, message, span or self.sketch.span, assumed)
         if assertion not in self.assertions:
             self.assertions.append(assertion)

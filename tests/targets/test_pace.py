@@ -54,3 +54,13 @@ def test_one_thread_is_not_timed(clock: Clock) -> None:
     choice = Pace(1, 1000)
     assert [choice.next_stretch() for _ in range(3)] == [(1, 1000)] * 3
     choice.done()
+
+
+def test_a_trial_in_which_the_loop_ends_is_made_by_the_next_one(clock: Clock) -> None:
+    choice = Pace(4, 1000)
+    for _ in range(3):
+        assert choice.next_stretch() == (1, 125)
+        clock.now += 1.0
+    assert chosen(choice, clock, {1: 1.0, 4: 0.5}, 4) == [1, 4, 4, 4]
+    # What is known stays.
+    assert choice.next_stretch() == choice.next_stretch() == (4, 1000)

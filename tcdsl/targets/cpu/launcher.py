@@ -231,11 +231,12 @@ class Launcher:
         if done != self._count:
             raise self._stopped(call, limit, done)
 
-    def _driven(self, call: PreparedCall, threads: int) -> tuple[Callable[..., int], tuple[int, ...]]:
+    def _driven(self, call: PreparedCall, threads: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
         # The driver for so many threads, and what it is called with.
         arguments = call.plan.table_address, self._count, call.frame.address
         if self.facts.rounds:
-            return self._drivers.execute_rounds, (*arguments, threads)
+            call.frame.pace = self._drivers.pace(threads, call.frame.pace)
+            return self._drivers.execute_rounds, (*arguments, call.frame.pace)
         if threads < 2:
             return self._drivers.execute, arguments
         return self._drivers.execute_parallel, (*arguments, threads)

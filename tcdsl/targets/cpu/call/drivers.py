@@ -79,17 +79,23 @@ class Drivers:
         with self._guard:
             return self._parallel(table, nests, frame, threads, self._started().parallel_for, self._share)
 
-    def execute_rounds(self, table: int, rows: int, frame: int, threads: int) -> int:
-        """Like ``execute_parallel``, of a table with loops of rounds, however long they are.
+    def execute_rounds(self, table: int, rows: int, frame: int, pace: Pace) -> int:
+        """Like ``execute_parallel``, of a table with loops of rounds, however long they are, at a `pace`.
 
         Python handles its signals every few milliseconds, so that ``KeyboardInterrupt`` may leave it.
         """
-        done, pace = PAUSED, Pace(threads, _BUDGET)
-        while done <= PAUSED:
+        done = PAUSED
+        while True:
             count, budget = pace.next_stretch()
             done = self._some_rounds(table, PAUSED - done, rows, frame, budget, count)
+            if done > PAUSED:
+                return done
             pace.done()
-        return done
+
+    @staticmethod
+    def pace(threads: int, known: Pace | None) -> Pace:
+        """The pace of a call on so many threads: that of calls before, if it is ``known``."""
+        return known if known is not None and known.threads == threads else Pace(threads, _BUDGET)
 
     def _some_rounds(self, table: int, first: int, rows: int, frame: int, budget: int, threads: int) -> int:
         if threads < 2:

@@ -16,6 +16,7 @@ import numpy as np
 from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.lowering.loop_passes.placement import placed
 from tcdsl.lowering.program_passes.serial_work import SERIAL_WORK
+from tcdsl.targets.cpu.call.pace import Pace
 from tcdsl.targets.cpu.layout.aligned import aligned
 from tcdsl.targets.cpu.machine.internals import array_header, bytes_header, tuple_header
 
@@ -119,10 +120,10 @@ def _address(array: Array) -> int:
 class Frame:
     """The memory of one call: the words that nests see, and the temporaries. ``address`` is that of the words.
 
-    It is set up for one plan; `take` sets it up for another one.
+    It is set up for one plan; `take` sets it up for another one. ``pace`` is that of the last call, if it has loops.
     """
 
-    __slots__ = ("_memory", "_temporaries", "_temporary_slots", "address", "plan", "words")
+    __slots__ = ("_memory", "_paced", "_temporaries", "_temporary_slots", "address", "pace", "plan", "words")
 
     def __init__(self, words: int, temporary_slots: Array) -> None:
         # The counter of parallel nests wants a cache line of its own.
@@ -130,11 +131,15 @@ class Frame:
         self.address = _address(self.words)
         self._memory: memoryview = self.words.data.cast("B")
         self.plan: LaunchPlan | None = None
+        self.pace: Pace | None = None
+        self._paced: LaunchPlan | None = None
         self._temporaries: Array | None = None
         self._temporary_slots = temporary_slots
 
     def take(self, plan: LaunchPlan) -> None:
         """Be as calls by ``plan`` begin."""
+        if plan is not self._paced:
+            self._paced, self.pace = plan, None
         self.plan = plan
         self._memory[: plan.head] = plan.memory[: plan.head]
         if not plan.size:

@@ -2,7 +2,7 @@
 
 Where other programs keep the cores busy, threads that wait for each other in every round wait for these too, and one
 thread alone is faster. So both are tried on short stretches of the loop, the better one goes on, and now and then the
-other one has another try. Results have the same bits either way.
+other one has another try. What a call has found out, the next ones like it know. Results have the same bits either way.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ _BETWEEN = 32  # Stretches from one trial to the next.
 
 
 class Pace:
-    """``pace.next_stretch()`` before a stretch of rounds gives its threads and its work; `done` comes after it."""
+    """``pace.next_stretch()`` before a stretch of rounds gives its threads and its work; `done` comes after it.
 
-    __slots__ = ("_begun", "_current", "_length", "_rates", "_stretches", "_threads", "_trials")
+    It does not after one in which the loop has ended: that was shorter, and nobody knows by how much. The next loop
+    begins with it if it was a trial.
+    """
+
+    __slots__ = ("_begun", "_current", "_length", "_rates", "_stretches", "_trials", "threads")
 
     def __init__(self, threads: int, length: int) -> None:
-        self._threads = threads
+        self.threads = threads
         self._length = length
         self._rates: dict[int, float] = {}
         self._trials = [1, *[threads] * _TRIES]
@@ -33,13 +37,13 @@ class Pace:
 
     def next_stretch(self) -> tuple[int, int]:
         """The number of threads, and how much work is to be done before it is asked again."""
-        if self._threads < 2:
+        if self.threads < 2:
             return self._current
         if self._stretches == _BETWEEN:
-            self._trials = [1 if self._best > 1 else self._threads] * _TRIES
+            self._trials = [1 if self._best > 1 else self.threads] * _TRIES
             self._stretches = 0
         if self._trials:
-            self._current = self._trials.pop(0), self._length // _TRIAL
+            self._current = self._trials[0], self._length // _TRIAL
         else:
             self._current = self._best, self._length
             self._stretches += 1
@@ -52,9 +56,10 @@ class Pace:
 
     def done(self) -> None:
         """The stretch has ended."""
-        if self._threads > 1:
+        if self.threads > 1:
             # The last stretch counts.
             count, work = self._current
+            del self._trials[:1]
             self._rates[count] = (perf_counter() - self._begun) / work
             if self._rates[count] > _HOPELESS * min(self._rates.values()):
                 self._trials = []

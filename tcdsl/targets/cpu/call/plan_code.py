@@ -24,6 +24,7 @@ from tcdsl.targets.cpu.printing.nest_printing import parallel_loop
 __all__ = ["PlanCode", "frame_words"]
 
 _ROUND = 4  # What a round, and each of its nests, takes beside its work, in points.
+_AWAKE = SERIAL_WORK // ROUND_WORK  # As much as work counts where threads need not be woken for it.
 
 
 def frame_words(kernel: Kernel, layout: FrameLayout, arrays: CallArrays) -> int:
@@ -50,6 +51,7 @@ class PlanCode:
         self._extents: dict[Expr, str] = {}
         self._code = code = SizeCode([size.name for size in kernel.program.sizes])
         self._shapes = {buffer.name: [self._extent(each) for each in buffer.shape] for buffer in kernel.buffers}
+        self._awake = self._threads_awake()
         rows = [item for binding in arrays.given for item in self._row(binding, given=True)]
         rows += [item for binding in arrays.made for item in self._row(binding, given=False)]
         table = [
@@ -128,10 +130,15 @@ class PlanCode:
         called = [body for name, body in self._procedures.items() if name in _called(nest)]
         return f"{self._code.value(nest.work)} * {weight(expressions((*nest.body, *chain(*called))))}"
 
+    def _threads_awake(self) -> str:
+        # The factor by which the work of nests beside rounds counts: threads are awake if they work in rounds.
+        nests = [self._nests[number] for number in self._repeated if parallel_loop(self._nests[number]) is not None]
+        works = [f"{self._work(nest)} * {_AWAKE} >= serial_work" for nest in nests]
+        return self._code.line(f"{_AWAKE} if {' or '.join(works)} else 1") if works else "1"
+
     def _spread(self, number: int) -> str:
         # The work that decides whether a nest is for threads, which in rounds are awake.
-        work = self._work(self._nests[number])
-        return f"{work} * {SERIAL_WORK // ROUND_WORK}" if number in self._repeated else work
+        return f"{self._work(self._nests[number])} * {_AWAKE if number in self._repeated else self._awake}"
 
     def _launch(self, number: int) -> list[object]:
         # Address, begin, end, number of blocks, address of the places: see `tcdsl.targets.cpu.call.driver`.

@@ -67,6 +67,8 @@ class Loop:
 
     ``rounds`` says that it is a loop of the program, and what users call its variable. It may run for long, so that an
     interrupt ends it. With a ``condition`` it ends before the first iteration where that does not hold.
+
+    A ``seldom`` loop takes little of a nest's time: short code for it is better than fast code.
     """
 
     variable: str
@@ -77,6 +79,7 @@ class Loop:
     kind: LoopKind = "serial"
     rounds: str = ""
     condition: Expr | None = None
+    seldom: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +287,10 @@ def all_rounds(rounds: Iterable[Rounds]) -> Iterator[Rounds]:
         yield from all_rounds(each.inner)
 
 
-def loops_over(cells: Iterable[tuple[str, Expr, Expr]], body: tuple[Node, ...]) -> tuple[Node, ...]:
+def loops_over(
+    cells: Iterable[tuple[str, Expr, Expr]], body: tuple[Node, ...], *, seldom: bool = False
+) -> tuple[Node, ...]:
     """``body`` inside of a serial loop for each variable, with its start and its stop, the first one outermost."""
     for variable, start, stop in reversed(tuple(cells)):
-        body = (Loop(variable, start, stop, 1, body),)
+        body = (Loop(variable, start, stop, 1, body, seldom=seldom),)
     return body

@@ -174,4 +174,5 @@ class _Blocks:
         return plain_read(self.sums.name, self.place, self.sums.dtype)
 
     def over_cells(self, act: Callable[[tuple[Expr, ...]], tuple[Node, ...]]) -> tuple[Node, ...]:
-        return loops_over(self.cells, act(self.body.plan.statement.target.indices))
+        # Once for hundreds of terms.
+        return loops_over(self.cells, act(self.body.plan.statement.target.indices), seldom=True)

@@ -72,6 +72,11 @@ def _below(a: Scalar, b: Scalar, quotient: Scalar) -> Scalar:
     return (a - quotient * b < 0).choose(a.constant(1), 0)
 
 
+# LLVM takes half the time for a loop of one vector at a time that it need not choose, which has no second one for what
+# is left over.
+_SHORT = ('!{!"llvm.loop.vectorize.width", i32 8}', '!{!"llvm.loop.interleave.count", i32 1}')
+
+
 class FunctionEmission:
     """``FunctionEmission(function, names, call).body(statements)`` writes the function.
 
@@ -201,12 +206,16 @@ class FunctionEmission:
 
     def _loop(self, node: ast.For) -> None:
         assert isinstance(node.target, ast.Name)
-        assert isinstance(node.iter, ast.Call)
-        assert isinstance(node.iter.func, ast.Name)
-        if node.iter.func.id == "lanes":
-            self._at_once(node.target.id, node.iter.args, node.body)
+        rounds = node.iter
+        assert isinstance(rounds, ast.Call)
+        if _is_call_of("lanes", rounds):
+            self._at_once(node.target.id, rounds.args, node.body)
             return
-        bounds = [self._value(argument) for argument in node.iter.args]
+        seldom = _is_call_of("seldom", rounds)
+        if seldom:
+            (rounds,) = rounds.args
+            assert isinstance(rounds, ast.Call)
+        bounds = [self._value(argument) for argument in rounds.args]
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         assert isinstance(step, int)
         builder = self._builder
@@ -240,7 +249,8 @@ class FunctionEmission:
             if ahead:
                 builder.branch(head)
             else:
-                builder.cbranch(builder.compare_signed(order, following, last.value), head, after)
+                note = f", !llvm.loop {builder.module.own_note(*map(builder.module.note, _SHORT))}" if seldom else ""
+                builder.cbranch(builder.compare_signed(order, following, last.value), head, after, note)
         builder.leave(start)
         builder.leave(after)
 
@@ -402,6 +412,10 @@ class FunctionEmission:
         for value, block in ends:
             result.add_incoming(value.value, block)
         return first.like(result)
+
+
+def _is_call_of(name: str, node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id == name
 
 
 def _has_break(statements: Sequence[ast.stmt]) -> bool:

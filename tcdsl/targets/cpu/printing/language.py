@@ -40,6 +40,7 @@ __all__ = [
     "nest",
     "power",
     "procedure",
+    "seldom",
     "size",
     "view",
 ]
@@ -53,6 +54,11 @@ def nest(*, fastmath: tuple[str, ...]) -> Callable[[Callable[..., None]], Callab
 
 procedure = nest
 """A function of the module that its nests call."""
+
+
+def seldom(rounds: range) -> range:
+    """The rounds of a loop that takes little of a nest's time: short code for it is better than fast code."""
+    return rounds
 
 
 def _words(address: int, count: int) -> Any:

@@ -107,7 +107,7 @@ def _reserved() -> frozenset[str]:
         for node in ast.walk(ast.parse(row.code.format("_0", "_1", "_2")))
         if isinstance(node, ast.Name)
     }
-    fixed = ("begin", "end", "frame", "range", "size", "buffer", "checked_buffer", "fail", "bool_")
+    fixed = ("begin", "end", "frame", "range", "size", "buffer", "checked_buffer", "fail", "bool_", "seldom")
     local = ("lanes", "local_buffer", "checked_local_buffer", "view")
     return frozenset((*functions, *fixed, *local, *_DECORATORS, *DTYPES, *WIDE_INTEGERS, *_MATH, "_", "__name__"))
 

@@ -214,6 +214,8 @@ class NestWriter:
             body = [*self._ends(loop), *body, *self._stops()]
         target = ast.Name(self.names("variable", loop.variable), ast.Store())
         over = self._lanes(loop) if loop.kind == "vector" else call("range", *bounds, *step)
+        if loop.seldom:
+            over = call(self.values.function("seldom"), over)
         self.values.block.append(ast.For(target, over, body, [], lineno=0))
 
     def _lanes(self, loop: Loop) -> ast.expr:

@@ -484,6 +484,32 @@ def condition_that_differs_from_point_to_point() -> Any:
 
 
 @fault
+def data_that_python_matches() -> Any:
+    @op
+    def f(x, c):
+        match c > 0:
+            case True:
+                return x
+        return -x
+
+    return f(X, C)
+
+
+@fault
+def break_in_a_case_of_python() -> Any:
+    @op
+    def f(x: real[N], *, mode="first"):
+        for t in range(N):
+            x = x + t
+            match mode:
+                case "first":
+                    break
+        return x
+
+    return f(X)
+
+
+@fault
 def condition_that_no_round_changes() -> Any:
     @op
     def f(x, c):

@@ -345,3 +345,36 @@ def test_faults(body: str, kind: type[Exception], fact: str, hint: str) -> None:
     with pytest.raises(kind, match=re.escape(fact)) as caught:
         program(body).interpret(X, 3)
     assert hint in str(caught.value)
+
+
+@op
+def of_named_conditions(x: real[N], limit, n):
+    s = 0 * limit
+    while (x := x / 2).sum() > limit and n < 9:
+        if (m := max(x[i])) > 1:
+            s = s + m
+        elif not sqrt(m := m * 2) > 1.2:
+            continue
+        s = s + 1
+    while (n := n - 1) > 3:
+        s = s + n
+    return x, s
+
+
+def named_conditions_of_numpy(x: Any, limit: float, n: int) -> Any:
+    s = 0.0
+    while (x := x / 2).sum() > limit and n < 9:
+        if (m := np.max(x)) > 1:
+            s = s + m
+        elif not np.sqrt(m := m * 2) > 1.2:
+            continue
+        s = s + 1
+    while (n := n - 1) > 3:
+        s = s + n
+    return x, s
+
+
+def test_conditions_that_name_a_value() -> None:
+    x = 9 * X
+    check(of_named_conditions, (x, np.array(1.0), 6), named_conditions_of_numpy(x, 1.0, 6))
+    assert of_named_conditions(x, np.array(1.0), 6)[1] == named_conditions_of_numpy(x, 1.0, 6)[1]

@@ -83,6 +83,52 @@ def test_tensors_and_arrays_agree(function: Any, arguments: tuple[Any, ...]) -> 
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-12)
 
 
+@op
+def by_sizes(x: real[N]):
+    if N > 4:
+        return x[4]
+    return 2 * x[0]
+
+
+@op
+def rounds_until(x, limit):
+    n = sqrt(sum(x[i] * x[i]))
+    rounds = 0
+    while n > limit:
+        x = x / 2
+        n = sqrt(sum(x[i] * x[i]))
+        rounds = rounds + 1
+    return x, rounds
+
+
+@op
+def declared_before(x: real[N]):
+    y: real[N]
+    y[i] = 0.5
+    z: real[N]
+    for t in range(1, N):
+        y[t] = x[t - 1]
+        z[t] = y[t] + y[t - 1]
+    return y, z
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (by_sizes, (H,)),
+        (by_sizes, (np.arange(5.0),)),
+        (rounds_until, (8 * H, np.array(0.5))),
+        (declared_before, (H,)),
+    ],
+)
+def test_sizes_and_numbers_of_tensors_are_those_of_arrays(function: Any, arguments: tuple[Any, ...]) -> None:
+    wanted, found = function(*arguments), function(*map(tc.tensor, arguments))
+    pairs = zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]
+    for one, other in pairs:
+        assert isinstance(one, tc.Tensor)
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-12)
+
+
 def test_what_does_not_hold_is_raised_where_the_value_is_asked() -> None:
     made = checked(tc.tensor(9 * X))
     with pytest.raises(AssertionError, match="too much"):

@@ -9,6 +9,7 @@ from typing import Any
 
 from tcdsl.frontend.python.binding_rewriting import RECORDER, BindingRewriter, may_hold_letters, parts_of, recorder_call
 from tcdsl.frontend.python.loop_jumps import breaks, without_jumps
+from tcdsl.frontend.python.named_conditions import with_names_before, with_names_inside
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.source.assigned_names import binding_of, bindings_of
 from tcdsl.frontend.source.changes_in_place import CHANGING, changed_names, deleted_names, root_of
@@ -108,6 +109,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
         """``while``, as a loop over rounds that a condition ends."""
+        node = with_names_inside(node)
         if not _may_be_asked_again(node.test):
             return self.generic_visit(node)
         left = self._without_jumps(node)
@@ -128,6 +130,9 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         """``if``, as a loop over the arms that are to run; as it is where an arm leaves it early."""
+        *before, last = with_names_before(node)
+        if before:
+            return self._visited([*before, last], around=False)
         body = [*node.body, *node.orelse]
         statement = self._loop_statement(body)
         if statement.leaves or not _may_be_asked_again(node.test) or _yields(body):
@@ -224,13 +229,22 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
                 )
         return self._part(test, "condition", node)
 
-    def _visited(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        """``match``, which is Python's: what is matched must not be data."""
+        kinds = ast.MatchSingleton | ast.MatchClass
+        self.generic_visit(node)
+        if any(isinstance(part, kinds) for case in node.cases for part in ast.walk(case.pattern)):
+            # Python compares these by what they are: no symbolic value is `True`.
+            node.subject = recorder_call("matched", node.subject, at=node.subject)
+        return node
+
+    def _visited(self, body: Sequence[ast.stmt], around: bool = True) -> list[ast.stmt]:
         made: list[ast.stmt] = []
-        self._around += 1
+        self._around += around
         for statement in body:
             new = self.visit(statement)
             made.extend(new if isinstance(new, list) else [new])
-        self._around -= 1
+        self._around -= around
         return made
 
     def _rounds(
@@ -355,6 +369,8 @@ def _leaves(body: Sequence[ast.stmt], inner: bool = False) -> Iterator[ast.stmt]
         within = inner or isinstance(statement, ast.For | ast.While)
         for part in ("body", "orelse", "finalbody"):
             yield from _leaves(getattr(statement, part, ()), within)
+        for block in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+            yield from _leaves(block.body, within)
 
 
 def _may_be_asked_again(test: ast.expr | ast.Assert) -> bool:

@@ -17,7 +17,7 @@ from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import as_truth
 from tcdsl.ir.build import apply
-from tcdsl.ir.expressions import Expr, reads, size_names
+from tcdsl.ir.expressions import Constant, Expr, reads, size_names
 from tcdsl.polyhedra.affine import NotAffine
 
 __all__ = [
@@ -41,10 +41,11 @@ def is_data(value: Any) -> bool:
 
 
 def decided(session: Session, condition: Any) -> Any:
-    """A condition; one of a tensor of a graph is known when the function is staged as a whole."""
+    """A condition; one of a tensor of a graph is known when the function is staged as a whole, with constant sizes."""
     if session.may_be_whole and isinstance(condition, GraphTensor):
         raise RunsOnTensors
-    return condition
+    known = isinstance(condition, SymbolicSize) or (isinstance(condition, SymbolicNumber) and not condition.parameters)
+    return condition.expr.value if known and isinstance(condition.expr, Constant) else condition
 
 
 def numbers_of(*values: Any) -> frozenset[str]:

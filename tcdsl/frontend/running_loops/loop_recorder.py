@@ -263,6 +263,16 @@ class LoopRecorder:
         """``a or b`` in a condition."""
         return connected("or_", parts, lambda known, more: self._chosen(statement, known, lambda: True, more))
 
+    def matched(self, value: Any) -> Any:
+        """What is compared by ``match``, which is Python's."""
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if not is_data(part):
+                continue
+            if numbers_of(part):
+                raise Specialize(numbers_of(part))
+            raise session_of("a branch").fault(DslSyntaxError, "`match` on data", "write `if` and `elif`")
+        return value
+
     def negation(self, operand: Any) -> Any:
         """``not a`` in a condition."""
         operand = decided(session_of("a condition"), operand)

@@ -434,7 +434,7 @@ class RunningLoop:
 
     def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
         self.specialize()
-        if self._session.may_be_whole and isinstance(before if after is None else after, GraphTensor):
+        if self._session.may_be_whole and any(isinstance(each, GraphTensor) for each in (before, after)):
             raise RunsOnTensors
         span = self._span_of(self.statement.changes.get(name))
         return changed_value(self._session, name, before, after, self.statement.arms, span)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.staging.run_time_integers import Specialize
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Declared, Fresh
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -80,7 +80,10 @@ class Unwritten(_NotWritten):
 
     def fault(self) -> TcdslError:
         """The error of reading the name."""
-        return session_of("a decorated function").fault(
+        session = session_of("a decorated function")
+        if session.may_be_whole:
+            raise RunsOnTensors  # as arrays tensors say what sizes are
+        return session.fault(
             DslSyntaxError,
             f"`{self.name}` is read before anything is written to it",
             f"a name that the function writes is its own: write it first, or make `{self.name}` a parameter",

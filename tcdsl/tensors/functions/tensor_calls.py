@@ -10,13 +10,14 @@ the operation a node.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, DslSyntaxError
+from tcdsl.errors import ConfigurationError, DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
 from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters
@@ -30,6 +31,7 @@ from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read
 from tcdsl.rows.inference import Origin, all_or_nothing, close, keeping
 from tcdsl.runtime.calling.arguments import hashable
+from tcdsl.runtime.calling.results import as_tensor
 from tcdsl.runtime.calling.structure import flatten
 from tcdsl.runtime.decorated import returns_nothing, run_inline
 from tcdsl.simplification.simplify import without_dead_statements
@@ -149,6 +151,7 @@ def _tensors(
     function: DecoratedFunction, given: Sequence[Any], configuration: Mapping[str, Any], scope: Parameters
 ) -> Any:
     loops, whole = LoopChoices(), False
+    first: TcdslError | None = None
     while True:
         loops.begin()
         try:
@@ -161,9 +164,17 @@ def _tensors(
             if not loops.unroll(needed.parameters):
                 raise
             whole = False
-        except Exception as error:
-            loops.leave_to_python(error, ())
-            whole = False
+        except TcdslError as error:
+            if first is None and not whole and _loops(function):
+                # Rounds, and what is declared for them, may need sizes, which are known of the whole.
+                first, whole = error, True
+            else:
+                loops.leave_to_python(first or error, ())
+                whole = False
+
+
+def _loops(function: DecoratedFunction) -> bool:
+    return any(isinstance(node, ast.For | ast.While | ast.If) for node in ast.walk(function.source.definition))
 
 
 def _called(
@@ -208,11 +219,14 @@ def _operand(value: Any) -> Any:
 def _results(function: DecoratedFunction, recording: InputRecording, result: Any, given: Sequence[Tensor]) -> Any:
     from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 
-    kinds = SymbolicArray | SymbolicNumber | Tensor | np.ndarray | Unwritten | DeclaredTarget
+    kinds = SymbolicArray | SymbolicNumber | SymbolicSize | Tensor | np.ndarray | Unwritten | DeclaredTarget
     leaves, structure = flatten(result, lambda value: isinstance(value, kinds))
     for leaf in leaves:
         if isinstance(leaf, Unwritten | DeclaredTarget):
             raise leaf.fault()
+    numbers = SymbolicNumber | SymbolicSize
+    session, name = recording.session, function.__name__
+    leaves = [as_tensor(session, leaf, name) if isinstance(leaf, numbers) else leaf for leaf in leaves]
     staged = [leaf for leaf in leaves if isinstance(leaf, SymbolicArray)]
     made = iter(exported(recording, staged))
     tensors = [next(made) if isinstance(leaf, SymbolicArray) else _operand(leaf) for leaf in leaves]

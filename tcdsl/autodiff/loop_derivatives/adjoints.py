@@ -42,9 +42,10 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
 
     ``work`` gets a loop for that, and ``repeat`` writes the tapes that it reads.
     """
-    if repeat.begin != integer(0):
+    ends = None if repeat.begin == integer(0) else repeat.ends
+    if ends is not None:
         held = [work.declare(hint, "int64", ()) for hint in ("begin", "count")]
-        for name, end in zip(held, repeat.ends, strict=True):
+        for name, end in zip(held, ends, strict=True):
             work.append(over_box(name, (), (), end))
         every = with_all_rounds(repeat, *held)
         work.repeats[work.repeats.index(repeat)] = every
@@ -72,7 +73,7 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
         backward = BinomialBackwardBody(work, repeat, adjoint)
     else:
         backward = OpenBackwardBody(work, repeat, adjoint)
-    forward, begin = _forwards(work, backward, condition)
+    forward, begin, end = _ends(work, backward, condition, ends)
     work.repeats[work.repeats.index(repeat)] = forward
     outer = dict(zip((each.name for each in body.inputs[1:]), repeat.inputs, strict=True))
     carried = {name for name, _ in body.updates}
@@ -87,20 +88,35 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
         results[name] = work.declare(f"d_{outer[name]}", declared.dtype, declared.shape)
     inputs = tuple(initial.get(each.name) or backward.given[each.name] for each in backward.body.inputs[1:])
     made = (*results.values(), *backward.more)
-    work.repeats.append(Repeat(made, backward.count, backward.body, inputs, repeat.span, begin=begin))
+    work.repeats.append(Repeat(made, end, backward.body, inputs, repeat.span, begin=begin))
     for name, result in results.items():
         if work.wants(outer[name]):
             work.contributions.add_whole(outer[name], result)
 
 
-def _forwards(
-    work: Reverse, backward: BackwardBody | BinomialBackwardBody | OpenBackwardBody, condition: str | None
-) -> tuple[Repeat, Expr]:
-    # The loop forwards, and the first round backwards: those that have not run come before.
-    if condition is None or not isinstance(backward, BackwardBody):
-        return backward.loop, integer(0)
-    forward, rounds = ended_again(work, backward.loop, condition)
-    return forward, apply("sub", cast(backward.count, "int64"), plain_read(rounds, (), "int64"))
+def _ends(
+    work: Reverse,
+    backward: BackwardBody | BinomialBackwardBody | OpenBackwardBody,
+    condition: str | None,
+    ends: tuple[Expr, Expr] | None,
+) -> tuple[Repeat, Expr, Expr]:
+    """The loop forwards, and where the loop backwards begins and ends: neither goes over rounds that did not run.
+
+    The loop forwards had the ``ends``, unless it begins at 0, and ended where ``condition`` said.
+    """
+    forward, count = backward.loop, backward.count
+    if isinstance(backward, OpenBackwardBody) or (condition is None and ends is None):
+        return forward, integer(0), count
+    most = cast(count, "int64")
+    begin, last = (integer(0), most) if ends is None else ends
+    if condition is not None:
+        forward, rounds = ended_again(work, forward, condition)
+        last = apply("add", begin, plain_read(rounds, (), "int64"))
+    if ends is None:
+        return forward, apply("sub", most, last), count
+    first = integer(0) if last == count else apply("max", apply("sub", most, last), integer(0))
+    forward = replace(forward, begin=ends[0], count=ends[1])
+    return forward, first, apply("min", apply("sub", most, begin), count)
 
 
 def _zeros(work: Reverse, name: str) -> str:

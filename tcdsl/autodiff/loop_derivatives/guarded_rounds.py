@@ -10,8 +10,7 @@
 
 So the number of rounds is one of sizes: a tape has room for all, and the number of a round stays affine. Then the loop
 forwards ends again where it did, and counts its rounds (`ended_again`), for the loop backwards to begin with the last.
-Where few states are kept, rounds that did not run are branches that are not taken. Loops that begin behind 0 are loops
-from 0 on, too.
+Loops that begin behind 0 have room for rounds from 0 on, too, and begin again where they did.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,46 @@ def test_rounds_after_break_cost_nothing_backwards() -> None:
         np.testing.assert_allclose(slope(x, limit, n), weight * 2 * x * np.cos(x * x), rtol=1e-12)
     [curvature] = tc.hvp(lambda x: until_large(x, limit, 4), (x,), (np.ones(6),))
     np.testing.assert_allclose(curvature, weight * (2 * np.cos(x * x) - 4 * x * x * np.sin(x * x)), rtol=1e-12)
+
+
+@op
+def with_few_states(x: real[N], limit, n):
+    s = 0.0
+    for t in tc.loop(n, checkpoints=2):
+        if s > limit:
+            break
+        s = s + sum(sin(x[i] * x[i] + 0.1 * s)) * (1 + 0.1 * t)
+    return s
+
+
+@op
+def in_segments(x: real[N], limit, n):
+    s = 0.0
+    for t in tc.loop(n, checkpoint_every=2):
+        if s > limit:
+            break
+        s = s + sum(sin(x[i] * x[i] + 0.1 * s)) * (1 + 0.1 * t)
+    return s
+
+
+@pytest.mark.parametrize("function", [until_large, with_few_states, in_segments], ids=lambda each: each.__name__)
+def test_rounds_after_break_cost_nothing_in_any_derivative(function: Any) -> None:
+    x, v, limit = np.linspace(0.5, 1, 6), np.linspace(1, -1, 6), np.array(5.0)
+    slope = tc.grad(function)
+    products = [
+        tc.grad(lambda x, limit, n: (slope(x, limit, n) * v).sum()),
+        lambda x, limit, n: tc.hvp(function, (x, limit, n), (v, 0 * limit, None))[0],
+    ]
+    for n in (0, 1, 2, 60):  # two rounds pass the limit
+        wanted = (slope(x + 1e-5 * v, limit, min(n, 3)) - slope(x - 1e-5 * v, limit, min(n, 3))) / 2e-5
+        for product in products:
+            np.testing.assert_allclose(product(x, limit, n), wanted, rtol=1e-7, atol=1e-7)
+    for derivative in (function, slope, products[0]):
+        counts = []
+        for n in (5, 60):
+            entry, arrays = derivative.staging.entry(derivative.signature.call((x, limit, n), {}))
+            counts.append(count_operations(entry.executable.program, arrays))
+        assert counts[0] == counts[1]
 
 
 def test_counting_a_loop_looks_at_no_values() -> None:

@@ -288,6 +288,47 @@ def cell_that_is_unpacked() -> Any:
     return f(X)
 
 
+def collected(into: list[Any], value: Any) -> None:
+    into.append(value)
+
+
+@fault
+def round_that_has_a_function_change_a_list() -> Any:
+    @op
+    def f(x: real[N]):
+        ys = [x]
+        for t in range(N):
+            collected(ys, x[t])
+        return ys[0]
+
+    return f(X)
+
+
+@fault
+def round_that_adds_to_a_list() -> Any:
+    @op
+    def f(x: real[N]):
+        ys = []
+        for t in range(N):
+            ys += [x[t]]
+        return ys[0]
+
+    return f(X)
+
+
+@fault
+def round_that_sets_an_attribute() -> Any:
+    model = SimpleNamespace()
+
+    @op
+    def f(x: real[N]):
+        for t in range(N):
+            setattr(model, "h", x[t])  # noqa: B010  # what is refused
+        return x
+
+    return f(X)
+
+
 @fault
 def round_that_prints() -> Any:
     @op

@@ -102,6 +102,19 @@ def rounds_until(x, limit):
 
 
 @op
+def in_a_block(x, limit):
+    try:
+        if x[0] > limit:
+            y = 2 * x
+            y = y * y
+        else:
+            y = x
+    finally:
+        z = y + 1
+    return z
+
+
+@op
 def declared_before(x: real[N]):
     y: real[N]
     y[i] = 0.5
@@ -117,6 +130,7 @@ def declared_before(x: real[N]):
     [
         (by_sizes, (H,)),
         (by_sizes, (np.arange(5.0),)),
+        (in_a_block, (H, np.array(0.5))),
         (rounds_until, (8 * H, np.array(0.5))),
         (declared_before, (H,)),
     ],

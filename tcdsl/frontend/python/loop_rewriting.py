@@ -12,7 +12,7 @@ from tcdsl.frontend.python.loop_jumps import breaks, without_jumps
 from tcdsl.frontend.python.named_conditions import with_names_before, with_names_inside
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.source.assigned_names import binding_of, bindings_of
-from tcdsl.frontend.source.changes_in_place import CHANGING, changed_names, deleted_names, root_of
+from tcdsl.frontend.source.changes_in_place import CHANGING, changed_names, deleted_names, names_given_to_calls, root_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, thunk
 from tcdsl.frontend.source.syntax_trees import copied
 
@@ -36,7 +36,10 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             found |= self.names.of_nested_functions
         given = isinstance(loop, ast.For) and _counts_to(loop.iter, self.names.given)
         names = tuple(sorted(found.difference(made.numbers)))
-        return replace(made, names=names, changes=changes, deletes=dict(deleted_names(body)), given=given)
+        others = self.own.difference(names, made.numbers)
+        lent = {name: place for name, place in names_given_to_calls(body) if name in others}
+        deletes, stores = dict(deleted_names(body)), _first_stores(body)
+        return replace(made, names=names, changes=changes, deletes=deletes, given=given, stores=stores, lent=lent)
 
     def visit(self, node: ast.AST) -> Any:
         """``node``, rewritten; what it changes outside of the function is told before it."""
@@ -70,6 +73,9 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             return
         if isinstance(function, ast.Name) and function.id == "print":
             node.func = recorder_call("printing", function, at=function)
+        if isinstance(function, ast.Name) and function.id in ("setattr", "delattr") and node.args:
+            root = ast.Constant(root_of(node.args[0]))
+            node.func = recorder_call("storing", function, root, at=function)
         if not isinstance(function, ast.Attribute) or function.attr not in CHANGING:
             return
         base = function.value

@@ -322,6 +322,13 @@ class LoopRecorder:
             refuse_printing(session)
         return function
 
+    def storing(self, function: Any, root: str) -> Any:
+        """What is called as ``setattr`` in a loop or a branch, on what begins with the name ``root``."""
+        session = current_session()
+        if session is not None and session.running and function in (setattr, delattr):
+            refuse_change(session, function.__name__, root, sys._getframe(1))
+        return function
+
     def returns(self, value: Any) -> Any:
         """``return value``, behind loops and branches."""
         for part in value if isinstance(value, tuple | list) else (value,):

@@ -20,7 +20,8 @@ class LoopStatement:
     the names that a ``+=`` of the body, or the like, writes first. ``changes`` are names of containers of Python's, and
     where a method or ``del`` changes them, ``deletes`` names that ``del`` unbinds. What a round binds is unpacked into
     ``parts``: one name, or as many as a tuple of such has. ``given`` says that the ends of its range are made of
-    positional parameters that nothing else binds.
+    positional parameters that nothing else binds. ``stores`` are the statements that bind names first, and ``lent`` the
+    names that the body gives to functions, which may change what they hold.
     """
 
     numbers: tuple[str, ...]
@@ -35,3 +36,5 @@ class LoopStatement:
     deletes: Mapping[str, ast.expr] = field(default_factory=dict)
     parts: Parts = None
     given: bool = False
+    stores: Mapping[str, ast.stmt] = field(default_factory=dict)
+    lent: Mapping[str, ast.expr] = field(default_factory=dict)

@@ -10,13 +10,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
 
 from tcdsl.frontend.staging.declarations import OfARound, Unwritten
 
-__all__ = ["CONTAINERS", "NamesBefore", "is_nested", "is_unchanged", "outline", "own_copy", "rebuilt", "values_in"]
+__all__ = [
+    "CONTAINERS",
+    "NamesBefore",
+    "is_nested",
+    "is_unchanged",
+    "outline",
+    "own_copies",
+    "own_copy",
+    "rebuilt",
+    "values_in",
+]
 
 #: What Python changes in place.
 CONTAINERS = (list, dict, set, deque)
@@ -63,6 +73,11 @@ def own_copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: own_copy(part) for key, part in value.items()}
     return list(map(own_copy, value)) if isinstance(value, list) else copy(value)
+
+
+def own_copies(held: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The containers of Python's that names hold, as they are now."""
+    return {name: own_copy(held[name]) for name in names if type(held.get(name)) in CONTAINERS}
 
 
 def is_unchanged(before: Any, after: Any) -> bool:

@@ -49,6 +49,7 @@ from tcdsl.frontend.running_loops.nested_values import (
     is_nested,
     is_unchanged,
     outline,
+    own_copies,
     own_copy,
     values_in,
 )
@@ -151,7 +152,9 @@ class RunningLoop:
             body: Program | None = None
             with self._forgetting() as (part, learned):
                 with part.recording(), self._round(part) as (own, counter):
+                    lent = own_copies(self.frame.f_locals, self.statement.lent)
                     yield self.rounds.element(own) if number is None else number
+                    self._check_lent(lent)
                     settled = self._settled(part.recorded, self.frame.f_locals)
                     changed = self._memo.changes(part.recorded, self._names, self._held_after(), self._stand_ins)
                     again = known is not None and not (settled and changed == known.changed)
@@ -174,6 +177,11 @@ class RunningLoop:
                 self._finish(body)
                 return
         raise DtypeError.at("the types of what this loop carries do not settle", self.span, "give its numbers a type")
+
+    def _check_lent(self, before: Mapping[str, Any]) -> None:
+        for name, held in before.items():
+            if not is_unchanged(held, self.frame.f_locals.get(name)):
+                raise self._python_value(name, held, held)
 
     def _begin_with(self, known: Settled | None) -> None:
         names = {} if known is None else known.names
@@ -429,12 +437,13 @@ class RunningLoop:
         self.specialize()
         return deleted_name(name, self.statement.arms, self._span_of(self.statement.deletes.get(name)))
 
-    def _span_of(self, place: ast.expr | None) -> Span | None:
+    def _span_of(self, place: ast.expr | ast.stmt | None) -> Span | None:
         return self.span if place is None else span_of(place, self.frame.f_code.co_filename)
 
     def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
         self.specialize()
         if self._session.may_be_whole and any(isinstance(each, GraphTensor) for each in (before, after)):
             raise RunsOnTensors
-        span = self._span_of(self.statement.changes.get(name))
+        head, known = name.partition("[")[0], self.statement
+        span = self._span_of(known.changes.get(head) or known.stores.get(head) or known.lent.get(head))
         return changed_value(self._session, name, before, after, self.statement.arms, span)

@@ -7,7 +7,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-__all__ = ["CHANGING", "changed_names", "deleted_names", "names_from_outside", "names_of_nested_functions", "root_of"]
+__all__ = [
+    "CHANGING",
+    "changed_names",
+    "deleted_names",
+    "names_from_outside",
+    "names_given_to_calls",
+    "names_of_nested_functions",
+    "root_of",
+]
 
 _BLOCKS = ast.stmt | ast.ExceptHandler | ast.match_case
 
@@ -56,6 +64,15 @@ def changed_names(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
             value = value.value
         if isinstance(value, ast.Name):
             yield value.id, part
+
+
+def names_given_to_calls(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """The names that stand as arguments of calls, and where."""
+    for part in ast.walk(ast.Module(list(body), [])):
+        if isinstance(part, ast.Call):
+            for each in (*part.args, *(keyword.value for keyword in part.keywords)):
+                if isinstance(each, ast.Name):
+                    yield each.id, part
 
 
 def deleted_names(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-__all__ = ["LoopChoices", "RunInProgram"]
+__all__ = ["LoopChoices", "RunInProgram", "asked_for"]
 
 
 class RunInProgram(BaseException):
@@ -22,6 +22,14 @@ class RunInProgram(BaseException):
     def __init__(self, loop: object) -> None:
         super().__init__(loop)
         self.loop = loop
+
+
+def asked_for(error: Exception) -> BaseException:
+    """What staging has asked for, where ``error`` has come of `finally` or ``except`` of a user; else ``error``."""
+    found: BaseException | None = error
+    while isinstance(found, Exception):
+        found = found.__context__
+    return error if found is None or isinstance(found, KeyboardInterrupt | SystemExit) else found
 
 
 class LoopChoices:

@@ -18,7 +18,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, rai
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
-from tcdsl.frontend.staging.loop_choices import LoopChoices
+from tcdsl.frontend.staging.loop_choices import LoopChoices, asked_for
 from tcdsl.frontend.staging.program_inputs import CapturedArray
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
 from tcdsl.frontend.surroundings.array_uses import ArrayUses
@@ -163,10 +163,14 @@ class Session:
         except StagingStopped:
             raise_diagnostics(self.faults)
             raise
-        except TcdslError as error:
-            if not self.faults:
-                raise
-            raise_diagnostics([*self.faults, *error.diagnostics])
+        except Exception as error:
+            asked = asked_for(error)
+            if asked is not error:
+                if isinstance(asked, StagingStopped):
+                    raise_diagnostics(self.faults)
+                raise asked from None
+            if self.faults and isinstance(error, TcdslError):
+                raise_diagnostics([*self.faults, *error.diagnostics])
             raise
         finally:
             ACTIVE_SESSION.reset(token)

@@ -14,13 +14,14 @@ from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, Read, SizeValue, reads, size_names, transform
 from tcdsl.ir.fresh_names import FreshNames, names_of
-from tcdsl.ir.program import AxisExtent, Keep, Program, Repeat, Statement, Tensor, tensors_read
+from tcdsl.ir.program import AxisExtent, Program, Repeat, Tensor, tensors_read
 from tcdsl.ir.stages import stage_programs
 from tcdsl.lowering.linking.bounds import bounds_nest
 from tcdsl.lowering.linking.carrying import carrying
 from tcdsl.lowering.linking.copies import copy_nest, scalars_carried
 from tcdsl.lowering.linking.placing import as_extent, loop_variables, placed, scalar_names, with_sizes
 from tcdsl.lowering.linking.registers import with_scalars_in_registers
+from tcdsl.lowering.linking.reusing import reused
 from tcdsl.lowering.linking.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.lowering.linking.rounds_in_nests import in_one_nest
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Loop, Nest, Rounds, Store
@@ -145,7 +146,7 @@ class _Linker:
         return [(into, source) for into, source in pairs if into != source]
 
     def _lowered(self, program: Program, wanted: Iterable[str], scope: _Scope, later: set[str]) -> None:
-        pairs = _reused(program, wanted, scope, later)
+        pairs = reused(program, wanted, later, scope.is_free) if scope.inside else list(program.updates)
         taken = {new for _, new in pairs}
         outputs = [name for name in wanted if name not in taken]
         kernel = self.lower_part(replace(program, outputs=tuple(outputs), updates=tuple(pairs)), scope.inside)
@@ -392,41 +393,6 @@ def _cells_read(repeat: Repeat) -> set[str]:
     inside.update(*map(_cells_read, body.repeats))
     given = zip(body.inputs[1:], repeat.inputs, strict=True)
     return {name for tensor, name in given if tensor.name in inside} | repeat.read_by_ends
-
-
-def _reused(program: Program, outputs: Iterable[str], scope: _Scope, later: set[str]) -> list[tuple[str, str]]:
-    """Pairs of an input and what its memory shall hold at the end of a stage: the updates for its lowering.
-
-    A tensor that starts from a version that nothing needs any more takes over its memory; what a body's input becomes
-    lies where this did, if that is free.
-    """
-    if not scope.inside:
-        return list(program.updates)
-    by_name = {statement.target.tensor: statement for statement in program.statements}
-    needed = {*later, *(new for _, new in program.updates)}
-    reads = set[str]().union(*map(tensors_read, program.statements))
-    pairs: dict[str, str] = {}
-
-    def take(base: str, new: str) -> None:
-        if base not in pairs and new not in pairs.values() and scope.is_free(base, needed | reads - {base}):
-            pairs[base] = new
-
-    for new in outputs:
-        take(_base(new, by_name), new)
-    for into, new in program.updates:
-        if new in by_name:
-            take(into, new)
-    return list(pairs.items())
-
-
-def _base(name: str, statements: Mapping[str, Statement]) -> str:
-    # The tensor from whose cells it starts, on the way over versions of it.
-    while name in statements:
-        start = statements[name].start
-        if not isinstance(start, Keep):
-            break
-        name = start.tensor
-    return name
 
 
 def _results(repeat: Repeat) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, Read, substitu
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Neutral, Statement, Tensor, map_statement, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.program_passes.schedule import FixedOrder, LoopOrder, plan
+from tcdsl.lowering.program_passes.schedule import FixedOrder, LoopOrder, covers, plan
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.polyhedra.affine import NotAffine, condition_set, equated, expression_of, holds
 from tcdsl.polyhedra.boxes import box
@@ -63,7 +63,7 @@ class InPlace:
         statement = original.statement
         keeps = isinstance(statement.start, Keep)
         found = dict.fromkeys(read for read in statement_reads(statement) if read.tensor == memory)
-        if not keeps and found and not original.full:
+        if not keeps and found and not self._is_whole(original):
             return None  # start values are written to all cells first
         if not statement.domain.variables:
             return [original]  # one point reads all before it writes
@@ -71,7 +71,7 @@ class InPlace:
         harmful = {read: pairs for read, pairs in conflicts.items() if not pairs.is_empty()}
         if not harmful:
             return [original]
-        if original.extents or original.whole is not None:
+        if original.extents or original.whole is not None or not (keeps or original.full):
             return None
         order = self._order(original, list(harmful.values())) if original.single else None
         if order is not None:
@@ -81,6 +81,14 @@ class InPlace:
             return None
         plans = self._saving(original, memory, list(harmful), saved)
         return plans if keeps or plans[-1].full else None
+
+    def _is_whole(self, plan: LoopOrder) -> bool:
+        # Whether each cell is written once, and nothing but its value: near the ends of rows other loops do that.
+        if plan.full:
+            return True
+        statement = plan.statement
+        once = plan.plain and plan.single and statement.condition is None and not plan.extents
+        return once and plan.whole is None and covers(statement, plan.tensor, self.context)
 
     def _points(self, statement: Statement) -> isl.Set:
         return statement.domain.set.align_params(self.context.get_space()).intersect_params(self.context)

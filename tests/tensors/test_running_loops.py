@@ -282,6 +282,116 @@ def open_output(x: real[T, D]):
 
 
 @op
+def cell(h, x, *, label):
+    return tanh("W" @ h + "U" @ x + "b")
+
+
+@op
+def layered(x: real[T, D], h):
+    for t in range(T):
+        h = cell(h, x[t], label="cell")
+    return h
+
+
+@op
+def told_later(x: real[T, D], h):
+    s, total = "V" @ x[0], 0.0
+    for a in x:
+        if a[0] > 0.5:
+            s = tanh("W" @ s)
+            total = total + 1
+        else:
+            s = tanh("U" @ a + "b"[6])
+        s = s if a[1] > 0.5 else 2 * s
+        total = total + (s * s).sum()
+    while total > 9:
+        total = total / 2
+    return "out" @ s + "c"[2], total
+
+
+@op
+def pair(x: real[T, D], h):
+    ys: real[T]
+    state = h, 0 * h
+    for t in range(T):
+        a, b = state
+        state = tanh("W" @ a + "U" @ x[t]), a + b
+        ys[t] = sum(a[i] * b[i])
+    return state[0] + state[1], ys
+
+
+def by_hand(function: Any, x: Any, h: Any, p: Any) -> Any:
+    if function is open_output:
+        return unrolled(x, p["W"], np.eye(3), 0)
+    if function is layered:
+        return unrolled_from(h, x, p["W.cell"], p["U.cell"], p["b.cell"])
+    if function is pair:
+        b, ys = 0 * h, []
+        for row in x:
+            ys.append(h @ b)
+            h, b = np.tanh(p["W"] @ h + p["U"] @ row), h + b
+        return h + b, ys
+    s, total = p["V"] @ x[0], 0.0
+    for row in x:
+        s = np.tanh(p["W"] @ s) if row[0] > 0.5 else np.tanh(p["U"] @ row + p["b"])
+        s = s if row[1] > 0.5 else 2 * s
+        total += (s * s).sum() + (row[0] > 0.5)
+    while total > 9:
+        total /= 2
+    return p["out"] @ s + p["c"], total
+
+
+def unrolled_from(h: Any, x: Any, W: Any, U: Any, b: Any) -> Any:
+    for row in x:
+        h = np.tanh(W @ h + U @ row + b)
+    return h
+
+
+@pytest.mark.parametrize("function", [open_output, layered, told_later, pair])
+def test_what_a_name_holds_before_a_round_and_after_it_has_one_shape(function: Any) -> None:
+    found = function(tc.tensor(X)) if function is open_output else function(tc.tensor(X), tc.tensor(H))
+    values = {name: np.asarray(each.value) for name, each in function.parameters.items()}
+    wanted = by_hand(function, X, H, values)
+    pairs = zip(found, wanted, strict=True) if isinstance(found, tuple) else ((found, wanted),)
+    for one, other in pairs:
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-12)
+
+
+def test_parameters_of_unknown_shape_may_be_given_to_a_loop() -> None:
+    w, u = tc.param("w"), tc.param("u")
+    made = rnn(tc.tensor(X), tc.tensor(H), w, u)
+    assert (w.shape, u.shape) == ((4, 4), (4, 3))
+    np.testing.assert_allclose(np.asarray(made), rnn(X, H, np.asarray(w.value), np.asarray(u.value)), rtol=1e-12)
+    tc.compile(tc.train.grad_update((made**2).sum())).run()
+    wanted = tc.grad(lambda weights: (rnn(X, H, weights, np.asarray(u.value)) ** 2).sum())(np.asarray(w.value))
+    np.testing.assert_allclose(w.grad, wanted, rtol=1e-12)
+
+
+def test_what_a_call_that_fails_has_found_out_about_shapes_is_forgotten() -> None:
+    w, u = tc.param("w"), tc.param("u", i=2)
+    with pytest.raises(ShapeError, match="input axis 1 from the right of `u`"):
+        rnn(tc.tensor(X), tc.tensor(H), w, u)
+    assert "..." in str(w.rows)
+    rnn(tc.tensor(X[:, :2]), tc.tensor(H[:3]), w, u)
+    assert (w.shape, u.shape) == ((3, 3), (3, 2))
+
+
+@op
+def undetermined(x: real[T, D]):
+    y, s = "V" @ x[0], 0.0
+    for t in range(T):
+        s = s + x[t, 0]
+    return y, s
+
+
+@op
+def contradicting(x: real[T, D], h):
+    for _ in range(T):
+        h = "W"[5] @ h
+    return h
+
+
+@op
 def of_python(x):
     for _ in range(2):
         x = "w" * x
@@ -291,7 +401,8 @@ def of_python(x):
 @pytest.mark.parametrize(
     ("function", "kind", "message"),
     [
-        (open_output, ShapeError, "`W` has output axes that nothing determines"),
+        (undetermined, ShapeError, "`V` has output axes that nothing determines"),
+        (lambda x: contradicting(x, tc.tensor(H)), ShapeError, "of `W` is 5"),
         (of_python, DslSyntaxError, 'the parameter "w" is declared inside a loop, where it would be the same one'),
     ],
 )

@@ -13,6 +13,7 @@ from tcdsl.frontend.running_loops.nested_values import outline, values_in
 from tcdsl.frontend.source.rewritten_functions import RECORDER
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recordings import Recording
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.ir.accumulators import neutral_element
@@ -86,6 +87,8 @@ def kind_of(session: Session, value: Any) -> Kind | None:
             memory = isinstance(value, SymbolicTensor) and value.memory
             return Kind(value.element_type, None, value.extents, value.rows, memory)
         case np.ndarray():
+            return kind_of(session, session.capture(value))
+        case GraphTensor() if session.shapes is None and session.context.graph is not None:
             return kind_of(session, session.capture(value))
         case np.generic():  # some are Python numbers too
             return Kind(str(value.dtype), None)

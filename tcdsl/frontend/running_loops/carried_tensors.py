@@ -12,14 +12,25 @@ from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Read
+from tcdsl.ir.program import Tensor
 from tcdsl.span import Span
 
-__all__ = ["declared_in_round", "given_tensor", "initial_tensor", "stand_in", "tensor_after"]
+__all__ = [
+    "declared_in_round",
+    "declared_result",
+    "given_tensor",
+    "held_result",
+    "initial_tensor",
+    "number_of",
+    "stand_in",
+    "tensor_after",
+]
 
 
 class Round(Protocol):
@@ -54,9 +65,33 @@ def stand_in(builder: ProgramBuilder, carried: Carried) -> Any:
     if isinstance(before, SymbolicTensor):
         made.sized = before.sized
         builder.written.stands_for(made.name, before.name)
+    return number_of(carried, made)
+
+
+def number_of(carried: Carried, held: SymbolicTensor) -> Any:
+    """What is ``held`` for something carried: the tensor, or a number of Python's."""
+    kind = carried.kind
     if kind.weak is None:
-        return made
-    return SymbolicNumber(builder, Read(made.name, (), (), compute_dtype(kind.dtype)), kind.weak, frozenset())
+        return held
+    return SymbolicNumber(held.builder, Read(held.name, (), (), compute_dtype(kind.dtype)), kind.weak, frozenset())
+
+
+def declared_result(builder: ProgramBuilder, carried: Carried, span: Span | None) -> Tensor:
+    """The tensor that holds what is carried after the loop."""
+    name = builder.fresh_name(carried.label)
+    label = "" if name == carried.label else carried.label
+    made = Tensor(name, carried.kind.dtype, carried.kind.extents, label, span)
+    builder.declare(made)
+    return made
+
+
+def held_result(builder: ProgramBuilder, carried: Carried, tensor: Tensor) -> SymbolicTensor:
+    """What staging has of that tensor."""
+    kind = carried.kind
+    made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, carried.label, kind.memory)
+    made.rows = kind.rows
+    made.declared = is_declared(carried.before)
+    return made
 
 
 def initial_tensor(session: Session, carried: Carried) -> SymbolicTensor:
@@ -76,7 +111,7 @@ def given_tensor(session: Session, carried: Carried, given: Any) -> SymbolicTens
     """An array, or a number as a tensor of rank 0: the one that it is, if it is one."""
     if isinstance(given, PendingArray):
         return given.materialize(carried.label)
-    if isinstance(given, np.ndarray):
+    if isinstance(given, np.ndarray | GraphTensor):
         return session.capture(given, carried.label)
     if isinstance(given, SymbolicTensor):
         return given

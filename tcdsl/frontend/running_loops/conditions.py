@@ -42,8 +42,11 @@ def is_data(value: Any) -> bool:
 
 def decided(session: Session, condition: Any) -> Any:
     """A condition; one of a tensor of a graph is known when the function is staged as a whole, with constant sizes."""
-    if session.may_be_whole and isinstance(condition, GraphTensor):
-        raise RunsOnTensors
+    if isinstance(condition, GraphTensor):
+        if session.may_be_whole:
+            raise RunsOnTensors
+        if session.shapes is not None:
+            return session.shapes.truth()
     known = isinstance(condition, SymbolicSize) or (isinstance(condition, SymbolicNumber) and not condition.parameters)
     return condition.expr.value if known and isinstance(condition.expr, Constant) else condition
 

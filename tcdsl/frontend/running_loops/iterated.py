@@ -15,9 +15,9 @@ from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Constant, Expr
+from tcdsl.ir.expressions import Constant, Expr, size_names
 
 __all__ = ["ITERATED", "Iterated", "bounds_of", "python_rounds", "rounds_over"]
 
@@ -89,7 +89,7 @@ def rounds_over(
 
 
 def _counted(session: Session, iterable: Iterated, runs: Callable[[], bool]) -> RoundCount | None:
-    if any(isinstance(each, Unwritten | GraphTensor) for each in iterable.arguments):
+    if any(isinstance(each, Unwritten | GraphTensor) or _is_open(session, each) for each in iterable.arguments):
         if session.may_be_whole:
             raise RunsOnTensors
         raise session.fault(
@@ -111,6 +111,15 @@ def _counted(session: Session, iterable: Iterated, runs: Callable[[], bool]) -> 
 
 def _is_integer(bound: Any) -> bool:
     return hasattr(type(bound), "__index__") and not is_data(bound)
+
+
+def _is_open(session: Session, bound: Any) -> bool:
+    # Sizes that annotations name are not those of tensors of graphs, unless the function is staged as a whole.
+    return (
+        session.may_be_whole
+        and isinstance(bound, SymbolicSize)
+        and any(map(session.builder.is_open, size_names(bound.expr)))
+    )
 
 
 def _together(session: Session, iterable: Iterated, parts: Sequence[Any]) -> RoundCount | Iterator[Any]:

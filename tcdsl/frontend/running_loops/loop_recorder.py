@@ -50,6 +50,7 @@ from tcdsl.frontend.running_loops.settled_bodies import known_bounds, remember_b
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
 from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound, Unwritten
+from tcdsl.frontend.staging.declared_parameters import layers_met, meet_layers_from
 from tcdsl.frontend.staging.entry_states import EntryState, entry_state
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, current_session, session_of
@@ -163,7 +164,7 @@ class LoopRecorder:
         rounds = {arm: at_most_one(found, arm, asked) for arm in (True, False)}
         numbers = numbers_of(condition)
         before = dict(frame.f_locals)
-        blank = known_bounds(session, statement, entry)
+        blank, layers = known_bounds(session, statement, entry), layers_met()
         if blank is None:
             arms: list[RunningLoop] = []
             for arm, count in rounds.items():
@@ -173,6 +174,7 @@ class LoopRecorder:
                 arms.append(session.running.pop())
             blank = self._bound_by(session, *arms)
             remember_bounds(session, statement, entry, blank)
+            meet_layers_from(layers)
         for arm, count in rounds.items():
             unseen = () if arm else blank
             running = RunningLoop(session, statement, frame, count, before, None, numbers, blank, unseen, entry)
@@ -188,7 +190,8 @@ class LoopRecorder:
         for name in dict.fromkeys((*one.bound, *other.bound)):
             arms = [each.bound[name] for each in (one, other) if name in each.bound and not each.raised]
             both = bound_in_both(name, *arms) if len(arms) == 2 else None
-            if both is None and len(arms) == 2 and (is_result(name) or name == CHOICE):
+            together = is_result(name) or name == CHOICE
+            if both is None and len(arms) == 2 and together and session.shapes is None:
                 raise changed_value(session, name, arms[0].value, arms[1].value, True, session.location())
             if both is not None:
                 found[name] = both

@@ -24,7 +24,6 @@ from tcdsl.frontend.running_loops.carried import (
     all_passed,
     bound_value,
     fits,
-    is_declared,
     is_read,
     joined,
     kind_of,
@@ -40,7 +39,15 @@ from tcdsl.frontend.running_loops.carried_faults import (
     number_after,
     unbound_after,
 )
-from tcdsl.frontend.running_loops.carried_tensors import declared_in_round, initial_tensor, stand_in, tensor_after
+from tcdsl.frontend.running_loops.carried_tensors import (
+    declared_in_round,
+    declared_result,
+    held_result,
+    initial_tensor,
+    number_of,
+    stand_in,
+    tensor_after,
+)
 from tcdsl.frontend.running_loops.conditions import goes_on
 from tcdsl.frontend.running_loops.learned_sizes import learn_for_all_rounds
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
@@ -59,6 +66,7 @@ from tcdsl.frontend.running_loops.settled_bodies import Settled, SettledBody
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import is_result
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
+from tcdsl.frontend.staging.declared_parameters import layers_met, meet_layers_from
 from tcdsl.frontend.staging.entry_states import EntryState
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import Poison, Session
@@ -66,9 +74,7 @@ from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
-from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor, View
-from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Read
+from tcdsl.frontend.symbols.symbols import SymbolicTensor, View
 from tcdsl.ir.program import BRANCH, Program, Repeat, Tensor
 from tcdsl.span import Span
 
@@ -140,6 +146,8 @@ class RunningLoop:
         self._versions: dict[int, tuple[str, str]] = {}
         self._stand_ins: dict[str, Any] = {}
         self._after: dict[str, Any] = {}
+        self._shaped: dict[str, Any] = {}
+        self._layers = layers_met()
         self._memo = SettledBody(session, entry, statement, self._before.nested)
 
     # -- for the rewritten function
@@ -209,6 +217,7 @@ class RunningLoop:
     def _forgetting(self) -> Iterator[tuple[Part, Learned]]:
         # What is learned in the block is no part of the program.
         learned, part = self._builder.learned(), Part(self._builder)
+        meet_layers_from(self._layers)
         try:
             yield part, learned
         finally:
@@ -320,6 +329,10 @@ class RunningLoop:
         before, known = self._before[name], self._names.get(name)
         if is_unchanged(before, after) or isinstance(after, Poison | Unwritten):
             return True
+        shapes = self._session.shapes
+        if shapes is not None and shapes.same(before, after, name, self.span):
+            self._shaped[name] = after
+            return True
         if isinstance(before, View) and before.memory:
             if isinstance(after, View) and after.is_same(before):
                 return True
@@ -387,46 +400,33 @@ class RunningLoop:
         """Record the loop, and give the names its results."""
         builder = self._builder
         carried = [*self._names.items(), *(("", each) for each in self._memory.values())]
-        if self._checks is not None:
-            carried.append(("", self._checks))
-        if self._going is not None:
-            carried.append(("", self._going))
+        carried.extend(("", each) for each in (self._checks, self._going) if each is not None)
         given = {each.placeholder: initial_tensor(self._session, each).name for _, each in carried}
-        results: list[Tensor] = []
-        for _, each in carried:
-            name = builder.fresh_name(each.label)
-            label = "" if name == each.label else each.label
-            results.append(Tensor(name, each.kind.dtype, each.kind.extents, label, self.span))
-            builder.declare(results[-1])
+        results = [declared_result(builder, each, self.span) for _, each in carried]
         inputs = tuple(given.get(tensor.name, tensor.name) for tensor in body.inputs[1:])
         names = tuple(tensor.name for tensor in results)
         if results:
             repeat = self.rounds.checkpointed(Repeat(names, self.rounds.count, body, inputs, self.span))
             builder.add_repeat(repeat, results)
         for (name, each), tensor in zip(carried, results, strict=True):
-            made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, each.label, each.kind.memory)
-            made.rows = each.kind.rows
-            before = each.before
-            made.declared = is_declared(before)
+            made = held_result(builder, each, tensor)
             if each is self._going:
                 continue
             if each is self._checks:
                 self._session.checked = both_passed(self._session, made)
                 continue
             if not name:
-                before.become(made)
-            elif each.kind.weak is not None:
-                read = Read(made.name, (), (), compute_dtype(each.kind.dtype))
-                self._after[name] = SymbolicNumber(builder, read, each.kind.weak, frozenset())
+                each.before.become(made)
             else:
-                self._after[name] = made
+                self._after[name] = number_of(each, made)
         self.finished = True
 
     def _after_round(self, name: str) -> Any:
         before = self._before[name]
         if not isinstance(before, Unwritten):
             return before
-        return unbound_after(name, self.statement.arms, self.span, self._numbers)
+        found = self._shaped.get(name)
+        return unbound_after(name, self.statement.arms, self.span, self._numbers) if found is None else found
 
     def _changed(self, name: str, before: Kind, after: Kind) -> TcdslError:
         self.specialize()

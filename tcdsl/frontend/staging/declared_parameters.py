@@ -25,12 +25,16 @@ __all__ = [
     "current_parameters",
     "declared_parameter",
     "declaring",
+    "layers_met",
+    "meet_layers_from",
     "scaled_text",
 ]
 
 
 class ParameterScope(Protocol):
-    """Where an op's or a layer's parameters live."""
+    """Where an op's or a layer's parameters live; ``met`` says how many layers inside a call has met so far."""
+
+    met: int
 
     def declare(self, name: str, extents: tuple[Any, ...] | None, span: Span | None) -> GraphTensor:
         """The parameter ``name``, made at its first declaration; ``extents`` are its output axes where given."""
@@ -45,6 +49,19 @@ _current: ContextVar[ParameterScope | None] = ContextVar("tcdsl_parameters", def
 def current_parameters() -> ParameterScope | None:
     """The scope of the op or layer that is running on tensors of graphs, if any."""
     return _current.get()
+
+
+def layers_met() -> int:
+    """How many layers inside the op that is running on tensors its call has met so far."""
+    scope = _current.get()
+    return 0 if scope is None else scope.met
+
+
+def meet_layers_from(number: int) -> None:
+    """The layer that is met next is the one with this number: what has met it is staged again."""
+    scope = _current.get()
+    if scope is not None:
+        scope.met = number
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from tcdsl.frontend.staging.program_inputs import CapturedArray
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
 from tcdsl.frontend.surroundings.array_uses import ArrayUses
 from tcdsl.frontend.surroundings.readings import Reading
-from tcdsl.frontend.symbols.graph_tensors import GraphRecording, GraphTensor, KeptTensors
+from tcdsl.frontend.symbols.graph_tensors import GraphRecording, GraphShapes, GraphTensor, KeptTensors
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.ir.expressions import Expr
@@ -147,6 +147,8 @@ class Session:
         self.settled: dict[Any, Any] = {}
         #: Whether a loop over what tensors of a graph hold may ask for the function to be staged as a whole.
         self.may_be_whole = False
+        #: What notes shapes of tensors of a graph, where it is these alone that the function is staged for.
+        self.shapes: GraphShapes | None = None
         #: Which loops over integers of Python's run.
         self.loops = LoopChoices(fixed=True)
         #: Whether the rounds of these loops of Python's were left, where that is data.

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import ArrayMethods, SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.span import Span
 
-__all__ = ["GraphRecording", "GraphTensor", "KeptTensors", "PendingState", "algebra_of"]
+__all__ = ["GraphRecording", "GraphShapes", "GraphTensor", "KeptTensors", "PendingState", "algebra_of"]
 
 
 class GraphTensor(ArrayMethods):
@@ -61,6 +62,22 @@ class GraphRecording(Protocol):
 
     def hold(self, value: Any, array: Any, label: str) -> Any:
         """The tensor of the program for an array of the surroundings, ``value``, whose cells are in ``array``."""
+
+
+class GraphShapes(Protocol):
+    """What a function says about the shapes of tensors of graphs, where it is staged for that alone."""
+
+    def meets(self, tensor: GraphTensor) -> None:
+        """The shape of ``tensor`` is to be known in the end."""
+
+    def same(self, before: Any, after: Any, label: str, span: Span | None) -> bool:
+        """What is called ``label`` has one shape before a round, or an arm of a branch, and ``after`` it.
+
+        False if it is no tensor of a graph, so that staging compares shapes.
+        """
+
+    def truth(self) -> Any:
+        """Stands for the truth value of a tensor: nobody asks which."""
 
 
 def algebra_of(operands: Iterable[object]) -> Algebra | None:

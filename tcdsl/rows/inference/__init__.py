@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcdsl.rows.inference.closing import close
-from tcdsl.rows.inference.result_shapes import compose, einsum, pointwise, transpose
+from tcdsl.rows.inference.result_shapes import compose, einsum, equate, pointwise, transpose
 from tcdsl.rows.inference.variables.origin import Origin
 from tcdsl.rows.inference.variables.shape import Axis, Shape, known, number, parameter, scalar
 from tcdsl.rows.inference.variables.transaction import all_or_nothing, keeping
@@ -16,6 +16,7 @@ __all__ = [
     "close",
     "compose",
     "einsum",
+    "equate",
     "keeping",
     "known",
     "number",

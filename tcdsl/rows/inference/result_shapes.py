@@ -17,7 +17,7 @@ from tcdsl.rows.inference.variables.shape import Shape
 from tcdsl.rows.inference.variables.transaction import Transaction
 from tcdsl.rows.spec import ROWS, AxisSpec, RowSpec, Spec, SpecSyntaxError, parse_spec
 
-__all__ = ["compose", "describe", "einsum", "names_of", "pointwise", "transpose"]
+__all__ = ["compose", "describe", "einsum", "equate", "names_of", "pointwise", "transpose"]
 
 
 def pointwise(operands: Sequence[Shape], origin: Origin) -> Shape:
@@ -53,6 +53,15 @@ def transpose(operand: Shape, origin: Origin) -> Shape:
     """``100 | 2 -> 3`` becomes ``100 | 3 -> 2``: the logic ``"T"``. Nothing can go wrong, whatever ``origin`` is."""
     del origin
     return Shape(operand.batch, operand.output, operand.input)
+
+
+def equate(left: Shape, right: Shape, origin: Origin) -> None:
+    """Both have the same axes in each row: what a loop carries, before a round and after it."""
+    names = names_of((left, right), origin)
+    with Transaction(origin, describe((left, right), origin)) as transaction:
+        for one, other, row in zip(left.rows, right.rows, ROWS, strict=True):
+            meeting = Meeting(f"{names[0]} before a round", f"{names[1]} after it", row, row)
+            equate_rows(transaction, one, other, meeting)
 
 
 _NO_INPUT = (

@@ -25,6 +25,7 @@ from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.declared_parameters import current_parameters, declaring
 from tcdsl.frontend.staging.given_arrays import given_array
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.ir.dtypes import DTYPES, is_floating
 from tcdsl.ir.fresh_names import FreshNames
@@ -145,7 +146,7 @@ class Parameters:
         self._labels = tuple(labels)
         self._made: dict[str, Tensor] = {}
         self._layers: list[tuple[object, Any]] = []
-        self._met = 0
+        self.met = 0
 
     @contextmanager
     def call(self) -> Iterator[None]:
@@ -154,7 +155,7 @@ class Parameters:
         Where it fails, what it has declared is forgotten, with all that it has found out about it.
         """
         made, layers = dict(self._made), list(self._layers)
-        self._met = 0
+        self.met = 0
         try:
             with declaring(self):
                 yield
@@ -173,7 +174,7 @@ class Parameters:
 
     def layer(self, function: object, make: Any, describe: str, span: Span | None) -> Any:
         """The layer that this call of ``function`` belongs to: the one that the same call made the first time."""
-        position, self._met = self._met, self._met + 1
+        position, self.met = self.met, self.met + 1
         if position == len(self._layers):
             self._layers.append((function, make()))
         known, layer = self._layers[position]
@@ -206,11 +207,13 @@ class Parameters:
 
     def made(self, name: str, make: Any, span: Span | None) -> Tensor:
         """The parameter ``name``, made by ``make(labels)`` the first time."""
+        session = current_session()
         if name not in self._made:
             # Of a loop that runs all rounds have the same parameter.
-            session = current_session()
             runs = session is not None and any(not each.statement.arms for each in session.running)
             if not runs and self._inside_loop(span):
+                if session is not None and session.may_be_whole:
+                    raise RunsOnTensors
                 raise DslSyntaxError.at(
                     f'the parameter "{name}" is declared inside a loop, where it would be the same one every time',
                     span,
@@ -218,6 +221,8 @@ class Parameters:
                     "turn, make a configured op of the loop's body: `x = layer(x, label=..., size=...)`",
                 )
             self._made[name] = make((name, *self._labels))
+        if session is not None and session.shapes is not None:
+            session.shapes.meets(self._made[name])
         return self._made[name]
 
     def _inside_loop(self, span: Span | None) -> bool:

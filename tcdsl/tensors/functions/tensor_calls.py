@@ -11,25 +11,23 @@ the operation a node.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, TcdslError
-from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
 from tcdsl.frontend.running_loops.run_time_checks import passed
-from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters
+from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.loop_choices import LoopChoices, RunInProgram
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.surroundings.named_values import called_readings
-from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read
-from tcdsl.rows.inference import Origin, all_or_nothing, close, keeping
+from tcdsl.rows.inference import all_or_nothing, keeping
 from tcdsl.runtime.calling.arguments import hashable
 from tcdsl.runtime.calling.results import as_tensor
 from tcdsl.runtime.calling.structure import flatten
@@ -37,12 +35,12 @@ from tcdsl.runtime.decorated import returns_nothing, run_inline
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.tensors.functions.layers import Layer, describe
 from tcdsl.tensors.functions.parameters import Parameters
+from tcdsl.tensors.functions.tensor_operators import Mixed, OfRounds, ShapesOfRounds, UnknownShapesError
 from tcdsl.tensors.graph_linking.code import Assignments, Code
 from tcdsl.tensors.graph_staging.fragments import exported, without_unread_inputs
-from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, known_shape, recording_session
+from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, recording_session
 from tcdsl.tensors.graph_staging.state import CodeState, StateShape
-from tcdsl.tensors.graphs.graph_operators import GRAPH, as_operand
-from tcdsl.tensors.graphs.initialization import Given
+from tcdsl.tensors.graphs.graph_operators import as_operand
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -155,7 +153,9 @@ def _tensors(
     while True:
         loops.begin()
         try:
-            return _called(function, given, configuration, scope, whole, loops)
+            if whole:
+                return _whole(function, given, configuration, scope, loops)
+            return _called(function, given, configuration, scope, Mixed(), loops)
         except RunsOnTensors:
             whole = True
         except RunInProgram as needed:
@@ -177,22 +177,40 @@ def _loops(function: DecoratedFunction) -> bool:
     return any(isinstance(node, ast.For | ast.While | ast.If) for node in ast.walk(function.source.definition))
 
 
+def _whole(
+    function: DecoratedFunction,
+    given: Sequence[Any],
+    configuration: Mapping[str, Any],
+    scope: Parameters,
+    loops: LoopChoices,
+) -> Any:
+    # It has loops over what its tensors hold.
+    try:
+        return _called(function, given, configuration, scope, OfRounds(), loops)
+    except UnknownShapesError:
+        pass
+    with scope.call(), keeping(), all_or_nothing():
+        _called(function, given, configuration, scope, ShapesOfRounds(), loops)
+        return _called(function, given, configuration, scope, OfRounds(), loops)
+
+
 def _called(
     function: DecoratedFunction,
     given: Sequence[Any],
     configuration: Mapping[str, Any],
     scope: Parameters,
-    whole: bool,
+    algebra: Mixed,
     loops: LoopChoices,
 ) -> Any:
-    # As a `whole` it is staged on what its tensors are as arrays: it has loops over what they hold.
-    algebra = _OfRounds() if whole else _Mixed()
+    # As a whole it is staged on what its tensors are as arrays.
+    whole = type(algebra) is not Mixed
     with (
         tensors_session(function.__name__, algebra) as (session, recording),
         session.within(oob=function.oob, inner=True),
     ):
         session.readings.extend(called_readings(configuration.values()))
         session.may_be_whole, session.loops = not whole, loops
+        session.shapes = algebra if isinstance(algebra, ShapesOfRounds) else None
         values = list(map(_operand, given))
         tensors = [value for value in values if isinstance(value, Tensor)]
         recording.meet(tensors)
@@ -201,17 +219,25 @@ def _called(
             if whole:
                 names = function.template.parameters
                 values = [
-                    recording.lift(value, names[k] if k < len(names) else "x") if isinstance(value, Tensor) else value
+                    recording.lift(value, names[k] if k < len(names) else "x") if _is_known(value) else value
                     for k, value in enumerate(values)
                 ]
             result = function.template.run(function.receiver, *values, **configuration)
+            if isinstance(algebra, ShapesOfRounds):
+                for each in (*tensors, *flatten(result, lambda value: isinstance(value, Tensor))[0]):
+                    algebra.meets(each)
+                algebra.close()
+                return None
         if result is None:
             raise returns_nothing(function).error()
         return _results(function, recording, result, tensors)
 
 
+def _is_known(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.rows.is_known
+
+
 def _operand(value: Any) -> Any:
-    from tcdsl.tensors.graphs.graph_operators import as_operand
 
     return as_operand(value) if hasattr(value, "__array__") and not isinstance(value, np.generic) else value
 
@@ -314,83 +340,12 @@ def _assignments(
     return Assignments(name, program, tuple(inputs), tuple(outputs))
 
 
-class _Mixed(WholeArrays):
-    recording: InputRecording
-
-    def _algebra(self, operands: Sequence[object]) -> tuple[Any, list[object]]:
-        # Beside a tensor of unknown shape what is staged is a tensor of the graph too.
-        given = list(map(_declared, operands))
-        if not any(isinstance(each, Tensor) and not each.rows.is_known for each in given):
-            return super(), given
-        known = [exported(self.recording, [each])[0] if isinstance(each, SymbolicArray) else each for each in given]
-        return GRAPH.algebra, known
-
-    def literal(self, value: Any) -> Any:
-        """A literal that holds nothing staged is a tensor of the graph."""
-        staged = any(isinstance(leaf, SymbolicArray | SymbolicNumber | SymbolicSize) for leaf in leaves_of(value))
-        return super().literal(value) if staged else GRAPH.algebra.literal(value)
-
-    def combine(self, primitive: str, *operands: object) -> Any:
-        """A primitive on operands, some of them symbolic."""
-        algebra, given = self._algebra(operands)
-        return algebra.combine(primitive, *given)
-
-    def matrix_product(self, left: object, right: object) -> Any:
-        """``left @ right``."""
-        algebra, given = self._algebra((left, right))
-        return algebra.matrix_product(*given)
-
-    def einsum(self, spec: str, operands: tuple[object, ...], *meaning: Any) -> Any:
-        """``einsum(spec, *operands)``."""
-        algebra, given = self._algebra(operands)
-        return algebra.einsum(spec, tuple(given), *meaning)
-
-
-class _OfRounds(_Mixed):
-    # The function is staged as a whole, so that loops run in it: a parameter of unknown shape is first used beside
-    # tensors of the shapes of what is staged, which says what its shape is.
-
-    def _shaped(self, operands: Sequence[object], use: Callable[[Any, list[object]], Any]) -> list[object]:
-        given = list(map(_declared, operands))
-        unknown = [each for each in given if isinstance(each, Tensor) and not each.rows.is_known]
-        if unknown:
-            session = self.recording.session
-            use(GRAPH.algebra, [_like(session, each) if isinstance(each, SymbolicArray) else each for each in given])
-            close([each.rows for each in unknown], Origin(user_location(), operands=tuple(e.label for e in unknown)))
-        return given
-
-    def combine(self, primitive: str, *operands: object) -> Any:
-        """A primitive on operands, some of them symbolic."""
-        given = self._shaped(operands, lambda algebra, like: algebra.combine(primitive, *like))
-        return WholeArrays.combine(self, primitive, *given)
-
-    def matrix_product(self, left: object, right: object) -> Any:
-        """``left @ right``."""
-        given = self._shaped((left, right), lambda algebra, like: algebra.matrix_product(*like))
-        return WholeArrays.matrix_product(*given)
-
-    def einsum(self, spec: str, operands: tuple[object, ...], *meaning: Any) -> Any:
-        """``einsum(spec, *operands)``."""
-        given = self._shaped(operands, lambda algebra, like: algebra.einsum(spec, tuple(like), *meaning))
-        return WholeArrays.einsum(spec, tuple(given), *meaning)
-
-
-def _like(session: Session, array: SymbolicArray) -> Tensor:
-    # A tensor of the shape of what is staged, of which nobody asks the value.
-    shape = known_shape(array, session)
-    return Tensor((getattr(array, "label", "x"),), shape, str(array.dtype), initial=Given(np.zeros(())))
-
-
-def _declared(operand: object) -> object:
-    return as_operand(operand) if isinstance(operand, str | InlineDeclaration) or is_literal(operand) else operand
-
-
 @contextmanager
 def tensors_session(
-    name: str, algebra: _Mixed | None = None, memory: bool = False
+    name: str, algebra: Mixed | None = None, memory: bool = False
 ) -> Iterator[tuple[Session, InputRecording]]:
     """A staging run of a decorated function on tensors; with ``memory`` its statements may store into them."""
-    algebra = _Mixed() if algebra is None else algebra
+    algebra = Mixed() if algebra is None else algebra
     with recording_session(name, algebra, memory) as (session, recording):
         algebra.recording = recording
         yield session, recording

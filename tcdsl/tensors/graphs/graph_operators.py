@@ -29,6 +29,7 @@ from tcdsl.frontend.tile.sizes import bind_dims
 from tcdsl.rows.inference import Origin, Shape, compose, einsum, pointwise, scalar, transpose
 from tcdsl.rows.logic import result_may_grow
 from tcdsl.tensors.graphs.element_types import FloatingType
+from tcdsl.tensors.graphs.initialization import Given
 from tcdsl.tensors.graphs.literals import tensor
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.node_operations import ENGINE, Operation
@@ -237,6 +238,10 @@ class GraphAlgebra:
     def reduced(self, accumulate: str, array: Any, axis: Any, keepdims: bool) -> Any:
         """``x.sum(axis=0)``: axes count in the order batch, output, input."""
         name = _REDUCTIONS.get(accumulate, accumulate)
+        session = current_session()
+        if session is not None and session.shapes is not None and axis is None and not keepdims:
+            # It is a number, whatever the shape will be found to be.
+            return Tensor((name,), scalar(), "float64", initial=Given(np.zeros(())))
         return apply_operation(Operation(name, partial(_staged, "reduced", (accumulate,), (axis, keepdims))), [array])
 
     def regrouped(self, array: Any, batch: int, input: int) -> Any:  # the row's name

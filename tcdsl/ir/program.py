@@ -3,8 +3,9 @@
 ::
 
     Program    inputs, sizes, tensors, statements, outputs, updates, assertions, rules, repeats
-    Statement  target: Access; accumulate; start: Neutral | Keep | Fill; value: Expr; domain: Domain; condition: Expr |
-    None Access     tensor; index expressions (affine or data)
+    Statement  target: Access; accumulate; start: Neutral | Keep | Fill | Unset; value: Expr; domain: Domain;
+               condition: Expr | None
+    Access     tensor; index expressions (affine or data)
     Domain     the integer set of the statement's index variables, parametric in sizes
     Repeat     results; count; body: Program; inputs
 
@@ -43,6 +44,7 @@ __all__ = [
     "Start",
     "Statement",
     "Tensor",
+    "Unset",
     "map_statement",
     "sizes_used",
     "statement_expressions",
@@ -132,7 +134,12 @@ class Fill:
     value: Expr
 
 
-Start = Neutral | Keep | Fill
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """Cells hold anything at first: whoever makes the tensor warrants that none is read before it is written."""
+
+
+Start = Neutral | Keep | Fill | Unset
 
 
 @node_class

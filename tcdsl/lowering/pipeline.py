@@ -15,7 +15,7 @@ import islpy as isl
 
 from tcdsl.ir.expressions import Let, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
-from tcdsl.ir.program import Program, Statement, Tensor, map_statement
+from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
 from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
@@ -208,9 +208,15 @@ def _phase_rows(work: Work) -> None:
     work.plans = [row_of_phases(each, work.tensors, work.context, work.names) for each in work.plans]
 
 
+def _sets_nothing(statement: Statement) -> bool:
+    # It has memory and leaves it as it is.
+    return isinstance(statement.start, Unset) and bool(statement.domain.set.is_empty())
+
+
 def _memory(work: Work) -> None:
     made = assign_memory(work.program, work.plans, work.tensors, work.context, work.names, private=work.private)
-    work.memory, work.program, work.plans = made
+    work.memory, work.program, plans = made
+    work.plans = [each for each in plans if not _sets_nothing(each.statement)]
     work.groups = [Group((each,), len(each.outer) if each.plain else 0) for each in work.plans]
 
 

@@ -11,7 +11,7 @@ from tcdsl.ir.build import constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.fresh_names import cell_names
-from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
+from tcdsl.ir.program import Access, Program, Statement, Tensor, Unset
 from tcdsl.polyhedra.spaces import named
 
 __all__ = ["empty_statement", "with_own_counter"]
@@ -34,4 +34,4 @@ def empty_statement(name: str, dtype: str, cells: Sequence[str]) -> Statement:
     """The statement that makes a tensor whose cells nobody reads before they are written."""
     points = named(isl.Set.empty(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(cells))), cells)
     value = constant(0, compute_dtype(dtype))
-    return Statement(Access(name, tuple(map(index, cells))), "assign", Neutral(), value, Domain.from_set(points))
+    return Statement(Access(name, tuple(map(index, cells))), "assign", Unset(), value, Domain.from_set(points))

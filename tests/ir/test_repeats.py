@@ -14,6 +14,7 @@ from tcdsl.ir.stages import stage_programs, stages
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import VerificationError, verify
+from tcdsl.lowering.lower import lower
 from tests.ir.loop_programs import LOOPS
 
 HEAT, NEWTON = LOOPS["heat"].text, LOOPS["newton"].text
@@ -80,3 +81,44 @@ def test_faults_in_a_body_have_their_line() -> None:
 def test_a_program_without_the_loop_that_makes_its_tensors_is_faulty() -> None:
     with pytest.raises(VerificationError):
         verify(replace(parse_program(HEAT), repeats=()))
+
+
+KEEPING = """\
+program keeping
+input rounds: bool[n, zero]
+input x: float64
+tensor tape: float64[n]
+tensor tape_4: float64[n]
+tensor x_4: float64
+
+tape[z0] = 0.0  from unset()  for [z0]: false
+
+repeat tape_4, x_4 = n times with tape, x
+| program keeping_loop
+| input t_round: bool[t]
+| input tape_2: float64[n]
+| input x_2: float64
+| assert t < n
+| tensor tape_3: float64[n]
+| tensor x_3: float64
+|
+| tape_3[t] = x_2  from tape_2  for []
+| x_3[()] = 2.0 * x_2  for []
+|
+| update tape_2 = tape_3
+| update x_2 = x_3
+
+return tape_4
+"""
+
+
+def test_cells_that_are_unset_show_who_reads_them() -> None:
+    program = parse_program(KEEPING)
+    verify(program)
+    assert parse_program(format_program(program)) == program
+    [tape] = interpret(program, [np.empty((3, 0), bool), np.array(0.5)]).outputs
+    np.testing.assert_array_equal(tape, [0.5, 1.0, 2.0])
+    [tape] = interpret(replace(program, outputs=("tape",)), [np.empty((3, 0), bool), np.array(0.5)]).outputs
+    assert np.isnan(tape).all()
+    nests = lower(program).nests
+    assert not any("0.0" in nest.title for nest in nests)

@@ -20,7 +20,18 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, SizeValue, size_names
 from tcdsl.ir.fresh_names import names_of
-from tcdsl.ir.program import Access, Assertion, AxisExtent, Keep, Neutral, Program, Repeat, Size, Statement, Tensor
+from tcdsl.ir.program import (
+    Access,
+    Assertion,
+    AxisExtent,
+    Keep,
+    Program,
+    Repeat,
+    Size,
+    Statement,
+    Tensor,
+    Unset,
+)
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.writes import read_cell
@@ -144,7 +155,7 @@ class BinomialBackwardBody:
             value = read_cell(first, cells, compute_dtype(first.dtype))
             target = Access(name, (integer(0), *map(index, cells)))
             points = Domain.from_set(box(cells, first.shape))
-            work.append(Statement(target, "assign", Neutral(), value, points))
+            work.append(Statement(target, "assign", Unset(), value, points))
             results.append(work.declare(stack.name, stack.dtype, shape))
         for tensor in (self._rounds, self._top):
             name = self.given[tensor.name] = work.declare(tensor.name, "int64", tensor.shape)

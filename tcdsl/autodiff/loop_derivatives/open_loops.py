@@ -10,20 +10,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import islpy as isl
-
 from tcdsl.autodiff.loop_derivatives.round_derivatives import RoundDerivative
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
-from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of
+from tcdsl.ir.build import apply, index, integer, plain_read, product_of
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, SizeValue
 from tcdsl.ir.fresh_names import cell_names, names_of
 from tcdsl.ir.program import Access, AxisExtent, Keep, Neutral, Program, Repeat, Size, Statement, Tensor
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.spaces import named
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.inlining import append_program
+from tcdsl.rewrite.round_numbers import empty_statement
 
 __all__ = ["OpenBackwardBody"]
 
@@ -122,7 +120,7 @@ class OpenBackwardBody:
             updates.append((tape.name, new.name))
             shape = (places, *work.extents(self._outer[tensor.name]))
             first.append(work.declare(tape.name, tape.dtype, shape))
-            work.append(_nothing(first[-1], tape.dtype, work.cell_variables(len(shape))))
+            work.append(empty_statement(first[-1], tape.dtype, work.cell_variables(len(shape))))
             last[tape.name] = work.declare(tape.name, tape.dtype, shape)
         storing = replace(
             body,
@@ -203,9 +201,3 @@ class OpenBackwardBody:
 
 def _scalar(name: str, value: Expr) -> Statement:
     return Statement(Access(name, ()), "assign", Neutral(), value, Domain.from_set(box((), ())))
-
-
-def _nothing(name: str, dtype: str, cells: tuple[str, ...]) -> Statement:
-    points = named(isl.Set.empty(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(cells))), cells)
-    value = constant(0, compute_dtype(dtype))
-    return Statement(Access(name, tuple(map(index, cells))), "assign", Neutral(), value, Domain.from_set(points))

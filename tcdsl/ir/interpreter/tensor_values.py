@@ -8,12 +8,12 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Boundary, Read, is_affine_index
 from tcdsl.ir.interpreter.index_faults import in_round
 from tcdsl.ir.interpreter.point_values import Array, PointValues, elementwise, working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.program import Fill, Keep, Program, Repeat, Statement
+from tcdsl.ir.program import Fill, Keep, Program, Repeat, Statement, Unset
 from tcdsl.ir.sizes.size_binding import evaluate_size, plan_of
 
 __all__ = ["TensorValues"]
@@ -116,6 +116,8 @@ class TensorValues:
                 return self(earlier).copy()
             case Fill(value=value):
                 start = PointValues({}, 1, self.sizes, self, self.label, statement.span).single(value)
+            case Unset():
+                start = np.nan if is_floating(tensor.dtype) else 0  # NaN shows who reads it
             case _:
                 start = neutral_element(statement.accumulate, tensor.dtype)
         return np.full(self.shape(tensor.name), start, dtype)

@@ -31,6 +31,7 @@ from tcdsl.ir.program import (
     Start,
     Statement,
     Tensor,
+    Unset,
 )
 from tcdsl.ir.text.domain_text import domain_text, domain_variables
 from tcdsl.ir.text.expression_parser import ExpressionParser, syntax_fault
@@ -332,6 +333,8 @@ def _closing(piece: _Piece, opening: int) -> int | None:
 
 
 def _start(draft: _Draft, piece: _Piece, dtype: str) -> Start:
+    if re.fullmatch(r"unset\s*\(\s*\)", piece.text):
+        return Unset()
     filled = re.fullmatch(r"fill\s*\((.*)\)", piece.text, re.DOTALL)
     if filled:
         return Fill(draft.expr(piece.cut(filled.start(1), filled.end(1)), dtype))

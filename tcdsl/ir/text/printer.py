@@ -38,7 +38,19 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import SizeValue, size_names
-from tcdsl.ir.program import Access, AxisExtent, DerivativeRule, Fill, Keep, Program, Repeat, Size, Statement, Tensor
+from tcdsl.ir.program import (
+    Access,
+    AxisExtent,
+    DerivativeRule,
+    Fill,
+    Keep,
+    Program,
+    Repeat,
+    Size,
+    Statement,
+    Tensor,
+    Unset,
+)
 from tcdsl.ir.stages import stages
 from tcdsl.ir.text.domain_text import domain_parameters, domain_text, domain_variables
 from tcdsl.ir.text.expression_printer import ExpressionPrinter, format_expr
@@ -90,6 +102,10 @@ def _parts(statement: Statement, dtype: str, sizes: Collection[str] | None) -> t
             clauses.append(f"from {tensor}")
         case Fill(value=value):
             clauses.append(f"from fill({ExpressionPrinter(known).text(value, dtype)})")
+        case Unset():
+            clauses.append("from unset()")
+        case _:
+            pass
     clauses.append(f"for {_format_domain(statement.domain, known)}")
     if statement.condition is not None:
         clauses.append(f"if {printer.text(statement.condition, 'bool')}")

@@ -10,7 +10,7 @@ from tcdsl.ir.boundaries import moved_index
 from tcdsl.ir.build import apply, cast, in_range, integer, neutral_constant, plain_read, truth
 from tcdsl.ir.dtypes import INTEGER, compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, is_affine_index
-from tcdsl.ir.program import Fill, Keep, Neutral, Statement, Tensor
+from tcdsl.ir.program import Fill, Keep, Neutral, Statement, Tensor, Unset
 from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Node, Store, Update
 from tcdsl.lowering.loopir.scalars import Scalars
 
@@ -52,7 +52,7 @@ def start_value(
             return plain_read(scalars.buffers[earlier], cell, compute_dtype(place.tensor.dtype))
         case Fill(value=value):
             return scalars.value(value, out)
-        case Neutral():
+        case Neutral() | Unset():
             dtype = place.tensor.dtype
             return neutral_constant(statement.accumulate, dtype)
 

@@ -26,10 +26,10 @@ from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_in
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import (
     Access,
-    Fill,
     Keep,
     Neutral,
     Program,
+    Start,
     Statement,
     Tensor,
     statement_reads,
@@ -218,7 +218,7 @@ def _rewrite(
 
 def _sum(
     group: Sequence[_Term],
-    start: Neutral | Keep | Fill,
+    start: Start,
     every: isl.Set,
     variables: tuple[str, ...],
     tensor: Tensor,

@@ -102,6 +102,33 @@ def rounds_until(x, limit):
 
 
 @op
+def layer(h, rounds):
+    for _ in range(rounds):
+        h = tanh("W"[3] @ h) + h
+    return h
+
+
+def test_a_parameter_in_rounds_that_a_number_says() -> None:
+    made = [np.asarray(layer(tc.tensor(X[0]), rounds)) for rounds in (4, 2)]
+    wanted = [X[0]]
+    for _ in range(4):
+        wanted.append(np.tanh(np.asarray(layer.parameters["W"].value) @ wanted[-1]) + wanted[-1])
+    np.testing.assert_allclose(made, [wanted[4], wanted[2]], rtol=1e-12)
+
+
+@op
+def doubled(x, rounds):
+    for _ in range(rounds):
+        x = x * 2
+    return x
+
+
+def test_rounds_on_a_tensor_of_unknown_shape_are_unrolled() -> None:
+    made = doubled(tc.param("p"), 3)
+    assert np.asarray(made + tc.tensor(H)).shape == (4,)
+
+
+@op
 def in_a_block(x, limit):
     try:
         if x[0] > limit:

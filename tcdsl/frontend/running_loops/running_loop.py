@@ -441,9 +441,9 @@ class RunningLoop:
         return self.span if place is None else span_of(place, self.frame.f_code.co_filename)
 
     def _python_value(self, name: str, before: Any, after: Any) -> TcdslError:
-        self.specialize()
         if self._session.may_be_whole and any(isinstance(each, GraphTensor) for each in (before, after)):
             raise RunsOnTensors
+        self.specialize()
         head, known = name.partition("[")[0], self.statement
         span = self._span_of(known.changes.get(head) or known.stores.get(head) or known.lent.get(head))
         return changed_value(self._session, name, before, after, self.statement.arms, span)

@@ -28,7 +28,7 @@ def asked_for(error: Exception) -> BaseException:
     """What staging has asked for, where ``error`` has come of `finally` or ``except`` of a user; else ``error``."""
     found: BaseException | None = error
     while isinstance(found, Exception):
-        found = found.__context__
+        found = None if found.__suppress_context__ else found.__context__
     return error if found is None or isinstance(found, KeyboardInterrupt | SystemExit) else found
 
 
@@ -82,6 +82,10 @@ class LoopChoices:
         new = (self._tried.keys() & names) - self._unroll
         self._unroll |= new
         return bool(new)
+
+    def unroll_all(self) -> bool:
+        """From now on all loops that ran without need are Python's; whether there are any."""
+        return self.unroll(tuple(self._tried))
 
     def leave_to_python(self, error: Exception, around: Iterable[object]) -> None:
         """From now on loops that ran without need are Python's: those ``around`` an error, or all where there are none.

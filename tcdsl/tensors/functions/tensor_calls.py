@@ -157,7 +157,8 @@ def _tensors(
                 return _whole(function, given, configuration, scope, loops)
             return _called(function, given, configuration, scope, Mixed(), loops)
         except RunsOnTensors:
-            whole = True
+            # Of tensors whose shapes are not known yet only Python's loops can be.
+            whole = all(each.rows.is_known for each in given if isinstance(each, Tensor)) or not loops.unroll_all()
         except RunInProgram as needed:
             loops.run(needed.loop)
         except Specialize as needed:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+import tcdsl as tc
 from tcdsl import cd, op
 from tests.language.outcomes import assert_gives, changed
 
@@ -52,6 +54,32 @@ def test_an_annotated_assignment_is_an_assignment() -> None:
     assert "twice[" in labelled.explain("ir", x)
     (p,) = changed(stored, x, np.ones(3))
     np.testing.assert_array_equal(p, [-2.0, 0.0, 2.0])
+
+
+def test_annotations_that_cannot_be_read_are_refused_at_every_call() -> None:
+    @op
+    def opened(A: "real[N, "):
+        return A
+
+    @op
+    def of_python(A: int[N]):
+        total: float[N]
+        total[i] = A[i]
+        return total
+
+    @op
+    def single(A: real[N], p: "int64[]"):
+        return A[p]
+
+    for _ in range(2):
+        with pytest.raises(tc.TcdslError, match="the annotation 'real\\[N, ' cannot be read"):
+            opened(np.ones((2, 2)))
+        with pytest.raises(tc.TcdslError) as refusal:
+            of_python(np.ones(2, int))
+        assert "`int` is no element type" in str(refusal.value)
+        assert "write `int64[N]`" in str(refusal.value)
+        assert "write `real[N]`" in str(refusal.value)
+    assert single(np.arange(3.0), np.array(2)) == 2
 
 
 def test_functions_defined_inside_keep_their_annotations() -> None:

@@ -992,3 +992,36 @@ def test_a_declared_target_takes_the_type_of_the_parts_that_rounds_store(dtype: 
     for found, wanted in zip(rows.interpret(x), (x, 2 * x), strict=True):
         assert found.dtype == dtype
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_conditions_with_sums_read_no_further_than_those_before_them() -> None:
+    def positions(x, y):
+        p, n, d = len(y) - 1, 0, sum(x)
+        while p > 0 and y[p - 1] > d:
+            p -= 1
+        while n < len(y) and y[n] != 2 * d:
+            n += 1
+        return p, n, 1 if len(y) > 1 and y[len(y) - 2] > d else 0
+
+    @op
+    def found(x: real[N], y: real[M]):
+        p, n = M - 1, 0
+        d = sum(x[c] for c in range(N))
+        while p > 0 and y[p - 1] > d:
+            p -= 1
+        while n < M and y[n] != 2 * d:
+            n += 1
+        if M > 1 and y[M - 2] > d:
+            return p, n, 1
+        return p, n, 0
+
+    for y in ([3.0, 1.0, 2.0], [1.0], [0.0, 0.0, 5.0]):
+        for x in (np.zeros(2), np.ones(1)):
+            assert tuple(map(int, found(x, np.array(y)))) == positions(x, y)
+
+
+def test_a_generator_has_a_name_of_its_own_after_a_loop_of_that_letter() -> None:
+    f = program(
+        "y: real[N]\nfor s in range(N):\n    y[s] = 2 * x[s]\nc = output(1)\nc[0] = sum(y[s] for s in range(N))\nreturn c"
+    )
+    np.testing.assert_allclose(f(X, 1), [2 * X.sum()])

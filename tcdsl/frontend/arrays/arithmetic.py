@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -35,7 +36,7 @@ from tcdsl.frontend.symbols.values import Product, Value, cast_value, require_fi
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import DTYPES
-from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, children, substitute, transform
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Read, children, substitute, transform, walk
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of, universe
 from tcdsl.polyhedra.boxes import box
@@ -195,6 +196,9 @@ def _comparable(operands: Sequence[object]) -> bool:
     return arrays or not any(isinstance(operand, tuple) for operand in operands)
 
 
+# The nodes of a number's expression beyond which a statement computes it. Few integers are that large, some are sizes.
+_LARGEST_NUMBERS = {"float": 40, "int": 200}
+
 _SIZE_PRIMITIVES = frozenset(("add", "sub", "mul", "floor_div", "mod", "neg", "max", "min"))
 
 
@@ -211,7 +215,12 @@ def _combine_numbers(session: Session, primitive: str, operands: Sequence[object
     if weak is None:
         # A NumPy scalar took part: the result has its type, so it is an array of rank 0.
         return PendingArray(builder, result, ())
-    return SymbolicNumber(builder, result.expr, weak, parameters)
+    expr = result.expr
+    if weak != "bool" and next(islice(walk(expr), _LARGEST_NUMBERS[weak], None), None) is not None:
+        # What is used twice would double what it is part of, again and again.
+        held = record_elementwise(session, result, (), "number")
+        expr = Read(held.name, (), (), expr.dtype)
+    return SymbolicNumber(builder, expr, weak, parameters)
 
 
 def named_sizes(session: Session, expr: Expr) -> Expr:

@@ -11,6 +11,7 @@ the statement makes of the copy is stored.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -26,7 +27,7 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, Symbolic
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.frontend.symbols.weak_targets import in_its_type
 from tcdsl.ir.build import integer
-from tcdsl.ir.dtypes import is_boolean
+from tcdsl.ir.dtypes import is_boolean, is_floating
 from tcdsl.ir.expressions import (
     Boundary,
     Constant,
@@ -43,7 +44,15 @@ from tcdsl.polyhedra.linear import normalized
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed
 from tcdsl.span import Span
 
-__all__ = ["record_in_view", "store_elementwise", "store_item"]
+__all__ = ["record_in_view", "refuse_bitwise", "store_elementwise", "store_item"]
+
+# Augmented assignments that say another thing of tensors than of Python's integers: the operator, and what it says.
+_BITWISE: dict[type[ast.operator], tuple[str, str]] = {
+    ast.RShift: (">>", "max"),
+    ast.LShift: ("<<", "min"),
+    ast.BitAnd: ("&", "and_"),
+    ast.BitOr: ("|", "or_"),
+}
 
 
 def store_item(array: SymbolicArray, key: object, value: object) -> None:
@@ -58,6 +67,19 @@ def store_item(array: SymbolicArray, key: object, value: object) -> None:
         )
     part = part_of(array, key)
     part.tensor.become(in_its_type(part.tensor, lambda: store_elementwise(part, "assign", value)))
+
+
+def refuse_bitwise(session: Session, name: str, kind: type[ast.operator], current: SymbolicTensor | View) -> None:
+    """A fault for ``n >>= 1`` of a single integer: whoever writes it means Python's shift, and would get a maximum."""
+    single = not current.extents and not is_boolean(current.element_type) and not is_floating(current.element_type)
+    if kind not in _BITWISE or not single:
+        return
+    sign, function = _BITWISE[kind]
+    raise session.fault(
+        DslSyntaxError,
+        f"`{name} {sign}= ...` on a single integer is `{function}` for tensors, and bitwise for numbers of Python",
+        f"write which one it is: `{name} = {name} {sign} ...` or `{name} = {function}({name}, ...)`",
+    )
 
 
 def store_elementwise(

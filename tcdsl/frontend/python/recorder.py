@@ -14,7 +14,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.arrays.array_literals import is_literal
-from tcdsl.frontend.arrays.array_stores import record_in_view, store_elementwise
+from tcdsl.frontend.arrays.array_stores import record_in_view, refuse_bitwise, store_elementwise
 from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, binds_objects, declared_target
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope
@@ -185,6 +185,8 @@ class Recorder(LoopRecorder, OperatorRecorder):
         return self._recorded(session, name, current, lambda state: evaluate_statement(node, state, scope))
 
     def _held(self, session: Session, name: str, current: object) -> object:
+        if isinstance(current, DeclaredInRound):
+            current = current.target  # its first statement gives it a type
         if hasattr(current, "__array__") and not isinstance(current, SymbolicArray):
             current = session.capture(current, name)
         if isinstance(current, _NUMBERS):
@@ -202,8 +204,6 @@ class Recorder(LoopRecorder, OperatorRecorder):
     ) -> SymbolicTensor | View:
         # The new version of the target that `record` makes of what the name holds.
         current = self._held(session, name, current)
-        if isinstance(current, DeclaredInRound):
-            current = current.target
         if isinstance(current, View):
             return self._stored(current, record_in_view(current, name, record))
         if isinstance(current, SymbolicTensor):
@@ -346,6 +346,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
         session = session_of("a tensor statement")
         current = self._target(of_its_own(current, name), name)
         if isinstance(current, SymbolicTensor | View) and kind in AUGMENTED:
+            refuse_bitwise(session, name, kind, current)
             return self._guarded(session, lambda: self._store(current, AUGMENTED[kind], value), current)
         if is_literal(current) or isinstance(current, np.ndarray):
             made = augmented_operand(session, kind, current, value)

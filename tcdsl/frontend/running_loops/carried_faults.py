@@ -12,7 +12,14 @@ from tcdsl.frontend.staging.declarations import OfARound
 from tcdsl.frontend.staging.session import Session
 from tcdsl.span import Span
 
-__all__ = ["changed_kind", "changed_value", "changed_view", "deleted_name", "number_after", "unbound_after"]
+__all__ = [
+    "changed_kind",
+    "changed_value",
+    "changed_view",
+    "deleted_name",
+    "number_after",
+    "unbound_after",
+]
 
 _SAME = "which one ends it is known at the call only: let all return the same kind"
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.running_loops.carried import Carried, is_declared, shown
+from tcdsl.frontend.running_loops.carried import Carried, is_declared, is_read, shown
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.frontend.symbols.recordings import Recording
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.ir.build import constant
@@ -22,7 +24,7 @@ from tcdsl.ir.program import Tensor
 from tcdsl.span import Span
 
 __all__ = [
-    "declared_in_round",
+    "DeclaredTypes",
     "declared_result",
     "given_tensor",
     "held_result",
@@ -46,12 +48,56 @@ class Round(Protocol):
         """Stage anew with the numbers that it depends on, if these are numbers alone."""
 
 
-def declared_in_round(builder: ProgramBuilder, name: str, target: DeclaredTarget) -> DeclaredInRound:
-    """A target that is declared before a loop, for a round that may read what earlier ones have written."""
-    # Until its first statement has been seen, its cells are of the type that meets any other without a trace.
+def declared_in_round(
+    builder: ProgramBuilder, name: str, target: DeclaredTarget, dtype: str | None = None
+) -> DeclaredInRound:
+    """A target that is declared before a loop, for a round that may read what earlier ones have written.
+
+    ``dtype`` is its type, if its first statement has been seen.
+    """
     assert target.extents is not None
-    dtype = "int8" if target.dtype is None else "float16" if target.dtype == "real" else target.dtype
-    return DeclaredInRound(builder.placeholder(name, dtype, target.extents), target)
+    return DeclaredInRound(builder.placeholder(name, dtype or _least_type(target), target.extents), target)
+
+
+class DeclaredTypes:
+    """The types of targets that are declared before a loop, where a round may read them before it writes them.
+
+    ``around`` are those that stand for such targets in the round around; ``types`` are those found in earlier passes.
+    """
+
+    def __init__(self, held: Mapping[str, Any]) -> None:
+        self.around = {name: each for name, each in held.items() if isinstance(each, DeclaredInRound)}
+        self.types: dict[str, str] = {}
+
+    def stand_in(self, builder: ProgramBuilder, name: str, target: DeclaredTarget) -> DeclaredInRound:
+        """What a round reads of ``target``."""
+        if name in self.around and name not in self.types:
+            return self.around[name]
+        return declared_in_round(builder, name, target, self.types.get(name))
+
+    def unread(self, recording: Recording, name: str, given: Any) -> bool:
+        """Whether the round has not read what is ``given`` for a name, or that is another round's."""
+        return name in self.around or not (isinstance(given, SymbolicTensor) and is_read(recording, given.name))
+
+    def corrected(
+        self, recording: Recording, name: str, target: DeclaredTarget, given: DeclaredInRound, found: str
+    ) -> bool:
+        """Whether the round has read ``target`` as of another type than is ``found`` of its first statement."""
+        if not is_read(recording, given.name):
+            return False
+        if found != given.element_type:
+            self.types[name] = found
+            return True
+        if target.dtype in (None, "real") and name not in self.types and found == _least_type(target):
+            # Nothing but itself and numbers of Python's.
+            self.types[name] = "int64" if target.dtype is None else "float64"
+            return True
+        return False
+
+
+def _least_type(target: DeclaredTarget) -> str:
+    # Until its first statement is seen its cells are of the type that meets any other without a trace.
+    return "int8" if target.dtype is None else "float16" if target.dtype == "real" else target.dtype
 
 
 def stand_in(builder: ProgramBuilder, carried: Carried) -> Any:

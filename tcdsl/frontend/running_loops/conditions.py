@@ -18,10 +18,11 @@ from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, Symbol
 from tcdsl.frontend.symbols.values import as_truth
 from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Constant, Expr, reads, size_names
+from tcdsl.ir.program import Statement, statement_expressions
 from tcdsl.polyhedra.affine import NotAffine
 
 __all__ = [
-    "asks_of_sizes",
+    "asks_more",
     "changing_truth",
     "connected",
     "decided",
@@ -98,22 +99,38 @@ def goes_on(session: Session, going: SymbolicTensor, left: Any) -> SymbolicTenso
     return truth(session, combine("and_", going, stays))
 
 
-def asks_of_sizes(session: Session, known: Any, parts: Sequence[Callable[[], Any]]) -> bool:
-    """Whether evaluating ``parts``, where ``known`` is a condition on sizes, asks of these what may not hold there."""
-    if not parts or not size_names(element_of(known, session)[0].expr):
+def asks_more(session: Session, known: Any, parts: Sequence[Callable[[], Any]]) -> bool:
+    """Whether ``parts`` may be evaluated only where the condition ``known`` leaves them open.
+
+    They ask of the sizes in it what may not hold elsewhere, or have statements of their own, ``y[n] > sum(x)``, that
+    read where data says.
+    """
+    if not parts:
         return False
+    of_sizes = bool(size_names(element_of(known, session)[0].expr))
     builder = session.builder
     learned, tried = builder.learned(), Part(builder)
     try:
         with tried.recording():
             for part in parts:
-                part()
+                found = part()
+                if is_data(found):
+                    element_of(found, session)  # which records what computes it
     except ShapeError:
+        if not of_sizes:
+            raise
         return True
     finally:
         since = builder.forget_since(learned)
         builder.retire(labels_of(tried.recorded), OF_A_ROUND)
-    return not all(_is_known(session, each.condition) for each in since.assertions)
+    if any(_reads_by_data(each) for each in tried.recorded.statements) or tried.recorded.repeats:
+        return True
+    return of_sizes and not all(_is_known(session, each.condition) for each in since.assertions)
+
+
+def _reads_by_data(statement: Statement) -> bool:
+    read = (each for expression in statement_expressions(statement) for each in reads(expression))
+    return any(any(reads(index)) for each in read for index in each.indices)
 
 
 def _is_known(session: Session, condition: Expr) -> bool:
@@ -137,7 +154,7 @@ def connected(primitive: str, parts: Sequence[Callable[[], Any]], branch: Branch
         known = decided(session_of("a condition"), part())
         if is_data(known):
             others = parts[k + 1 :]
-            if asks_of_sizes(session_of("a condition"), known, others):
+            if asks_more(session_of("a condition"), known, others):
                 return branch(known, partial(connected, primitive, others, branch))
             return combine(primitive, known, connected(primitive, others, branch)) if others else known
         if bool(known) != (primitive == "and_"):

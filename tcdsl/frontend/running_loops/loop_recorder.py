@@ -30,7 +30,7 @@ from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.carried import Bound, bound_in_both, unheld
 from tcdsl.frontend.running_loops.carried_faults import changed_value
 from tcdsl.frontend.running_loops.conditions import (
-    asks_of_sizes,
+    asks_more,
     changing_truth,
     connected,
     decided,
@@ -230,7 +230,7 @@ class LoopRecorder:
         def more() -> Any:
             return self.first_of(statement, wanted, *rest)
 
-        if element_of(value, session)[0].logical == "bool" and not asks_of_sizes(session, value, rest):
+        if element_of(value, session)[0].logical == "bool" and not asks_more(session, value, rest):
             # Of truth values no name has to be bound.
             other = more()
             if isinstance(other, bool) or (is_data(other) and element_of(other, session)[0].logical == "bool"):

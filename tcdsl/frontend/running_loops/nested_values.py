@@ -115,6 +115,16 @@ class NamesBefore:
             self.nested[name] = value
         return dict(values_in(name, value))
 
+    def hold_blank(self, bound: Mapping[str, Any]) -> dict[str, Any]:
+        """Names without a value are there without cells, as they are ``bound`` later; the kinds of their parts."""
+        kinds: dict[str, Any] = {}
+        for name, each in bound.items():
+            if name not in self.nested and isinstance(self[name], Unwritten):
+                values = self.taken_apart(name, each.value)
+                self.values |= {key: Unwritten(key) if key in each.kinds else part for key, part in values.items()}
+                kinds |= each.kinds
+        return kinds
+
     def put_together(self, name: str, found: Callable[[str], Any]) -> Any:
         """What the name holds if its parts are what is ``found``."""
         return rebuilt(name, self.nested[name], lambda key, _: found(key)) if name in self.nested else found(name)

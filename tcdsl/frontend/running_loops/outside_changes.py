@@ -9,7 +9,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
 
 __all__ = ["refuse_change", "refuse_globals", "refuse_printing"]
 
@@ -21,9 +21,14 @@ _HINT = (
 
 def refuse_change(session: Session, text: str, root: str, frame: FrameType) -> None:
     """A fault if ``text``, which begins with the name ``root``, changes what a round has not made itself."""
-    if _is_own(session, root, frame):
+    if _is_own(session, root, frame) or _is_memory(frame.f_locals.get(root)):
         return
     _refuse(session, f"`{text}` lets a value leave")
+
+
+def _is_memory(value: Any) -> bool:
+    # What code stores into, which rounds carry: `a[j], a[k] = a[k], a[j]`.
+    return isinstance(value, SymbolicTensor | View) and value.memory
 
 
 def refuse_globals(session: Session, function: Any) -> None:

@@ -24,7 +24,6 @@ from tcdsl.frontend.running_loops.carried import (
     all_passed,
     bound_value,
     fits,
-    is_read,
     joined,
     kind_of,
     label_of,
@@ -40,7 +39,7 @@ from tcdsl.frontend.running_loops.carried_faults import (
     unbound_after,
 )
 from tcdsl.frontend.running_loops.carried_tensors import (
-    declared_in_round,
+    DeclaredTypes,
     declared_result,
     held_result,
     initial_tensor,
@@ -118,20 +117,15 @@ class RunningLoop:
         for name in statement.names:
             if name in held:
                 self._before.hold(name, unheld(held[name]))
+        self._declared = DeclaredTypes({name: held.get(name) for name in statement.names})
         self._condition = None if condition is None else condition[1]
         #: Whether the user's checks in the body have passed.
         self._checks: Carried | None = None
         self._going = None if condition is None else Carried("running", condition[0], Kind("bool", None))
         self._numbers = numbers
         self._unseen = unseen
-        self._blank: dict[str, Kind] = {}
         self._first = frozenset(blank or ())
-        for name, bound in (blank or {}).items():
-            if name in self._before.nested or not isinstance(self._before[name], Unwritten):
-                continue
-            values = self._before.taken_apart(name, bound.value)
-            self._before.values |= {key: Unwritten(key) if key in bound.kinds else each for key, each in values.items()}
-            self._blank |= bound.kinds
+        self._blank: dict[str, Kind] = self._before.hold_blank(blank or {})
         #: What stands for the number of the round, where the body has one name for it.
         self.number: Any = None
         #: Whether the round was left by `break`.
@@ -274,7 +268,7 @@ class RunningLoop:
         self._stand_ins = {name: stand_in(self._builder, each) for name, each in self._names.items()}
         for name, before in self._before.values.items():
             if isinstance(before, DeclaredTarget) and before.extents is not None and name not in self._names:
-                self._stand_ins[name] = declared_in_round(self._builder, name, before)
+                self._stand_ins[name] = self._declared.stand_in(self._builder, name, before)
         if self._going is not None:
             stand_in(self._builder, self._going)
         self._session.checked = None if self._checks is None else stand_in(self._builder, self._checks)
@@ -293,6 +287,7 @@ class RunningLoop:
     def _settled(self, recording: Recording, held: Mapping[str, Any]) -> bool:
         """Whether the names and the memory that this pass has changed are those that it was staged for."""
         settled = True
+        known, types = dict(self._names), dict(self._declared.types)
         if self._session.checked is not None and self._checks is None:
             self._checks = all_passed()
             settled = False
@@ -303,9 +298,12 @@ class RunningLoop:
                 settled = False
         for name in self.statement.names:
             if name not in held and self._before.binds(name):
-                raise self._deleted(name)
+                self.specialize()
+                raise deleted_name(name, self.statement.arms, self._span_of(self.statement.deletes.get(name)))
             for key, value in self._values(name, held.get(name, Unwritten(name))):
                 settled &= self._name_settled(recording, key, value)
+        if types != self._declared.types:
+            self._names = known  # what this pass found of other names may come of the types that it took for these
         return settled
 
     def _carry_memory(self, memory: SymbolicTensor, name: str, dtype: str) -> None:
@@ -338,32 +336,40 @@ class RunningLoop:
                 return True
             raise changed_view(name, self.statement.arms, self.span)
         given: Any = self._stand_ins.get(name, self)
-        if after is given and (known is not None or not is_read(recording, given.name)):
+        if after is given and (known is not None or self._declared.unread(recording, name, given)):
             return True
         found = kind_of(self._session, after)
         first = kind_of(self._session, before)
         if isinstance(before, Unwritten):
             return self._first_settled(name, before, after, found)
         if isinstance(before, DeclaredTarget) and found is not None:
-            if isinstance(after, DeclaredInRound) and after is not self._stand_ins[name]:
-                return False  # what another one holds, whose type this pass finds
-            if known is None:
-                start = start_of(recording, after) if isinstance(after, SymbolicTensor) else 0
-                self._names[name] = Carried(label_of(name), before, replace(found, memory=False), start)
-                return False
-            return self._same(name, known.kind, found)
+            return self._declared_settled(recording, name, before, after, found)
         if found is None or first is None:
             raise self._python_value(name, before, after)
         if len(found.extents) != len(first.extents):
             raise self._changed(name, first, found)
         if first.weak is None:
-            wanted = replace(first, memory=found.memory)
+            wanted = first
         else:
-            wanted = joined(first if known is None else known.kind, found)
+            # Code gives it memory anew in each round, as it does behind the number.
+            wanted = replace(joined(first if known is None else known.kind, found), memory=False)
         if known is None or known.kind != wanted:
             self._names[name] = Carried(label_of(name), before, wanted)
             return False
         return self._same(name, known.kind, found)
+
+    def _declared_settled(
+        self, recording: Recording, name: str, before: DeclaredTarget, after: Any, found: Kind
+    ) -> bool:
+        known = self._names.get(name)
+        if isinstance(after, DeclaredInRound) and after is not self._stand_ins[name]:
+            return False  # what another one holds, whose type this pass finds
+        if known is not None:
+            return self._same(name, known.kind, found)
+        if not self._declared.corrected(recording, name, before, self._stand_ins[name], found.dtype):
+            start = start_of(recording, after) if isinstance(after, SymbolicTensor) else 0
+            self._names[name] = Carried(label_of(name), before, replace(found, memory=False), start)
+        return False
 
     def _first_settled(self, name: str, before: Unwritten, after: Any, found: Kind | None) -> bool:
         # What had no value: of this round alone, unless it is to have one after it.
@@ -386,9 +392,8 @@ class RunningLoop:
 
     def _left(self, values: Mapping[str, Any]) -> list[tuple[Carried, str]]:
         """For all that is carried, the tensor that holds it after a round."""
-        made: list[tuple[Carried, str]] = []
-        for name, carried in self._names.items():
-            made.append((carried, tensor_after(self._session, carried, values[name], self).name))
+        names = self._names.items()
+        made = [(each, tensor_after(self._session, each, values[name], self).name) for name, each in names]
         made.extend((each, each.before.name) for each in self._memory.values())
         if self._checks is not None and self._session.checked is not None:
             made.append((self._checks, self._session.checked.name))
@@ -432,10 +437,6 @@ class RunningLoop:
         self.specialize()
         first = self.statement.arms and name.partition("[")[0] in self._first
         return changed_kind(name, before, after, self.statement.arms, first, self.span)
-
-    def _deleted(self, name: str) -> TcdslError:
-        self.specialize()
-        return deleted_name(name, self.statement.arms, self._span_of(self.statement.deletes.get(name)))
 
     def _span_of(self, place: ast.expr | ast.stmt | None) -> Span | None:
         return self.span if place is None else span_of(place, self.frame.f_code.co_filename)

@@ -22,13 +22,19 @@ __all__ = ["annotation_names", "keep_tensor_annotations", "parameter_size_names"
 
 _KINDS = frozenset(("real", "any", *DTYPES))
 _BEGINS_LIKE_A_TENSOR = re.compile(rf"\s*({'|'.join(sorted(_KINDS))})\s*\[")
+_OF_NO_AXES = re.compile(r"\[\s*\]$")
+# Types of Python's that users write for element types, and what they mean.
+_OF_PYTHON = {"int": "int64", "float": "real"}
 
 
 def parsed_annotation(annotation: ast.expr | None) -> tuple[str, list[ast.expr]] | None:
-    """The type name and the extents of ``real[N, K]`` or ``"float32[N, K]"``; ``None`` for any other annotation."""
+    """The type name and the extents of ``real[N, K]`` or ``"float32[N, K]"``; ``None`` for any other annotation.
+
+    A string may say ``"int64[]"`` of rank 0, for ``int64[()]``.
+    """
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
-            inner = ast.parse(annotation.value.strip(), mode="eval").body
+            inner = ast.parse(_OF_NO_AXES.sub("[()]", annotation.value.strip()), mode="eval").body
         except SyntaxError:
             return None
         for node in ast.walk(inner):
@@ -73,18 +79,21 @@ class _Ordinary(ast.NodeTransformer):
 
     def is_of_a_tensor(self, annotation: ast.expr | None) -> bool:
         parsed = parsed_annotation(annotation)
+        if parsed is not None and parsed[0] in _OF_PYTHON and annotation is not None:
+            text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
+            meant = re.sub(r"^\s*\w+", _OF_PYTHON[parsed[0]], str(text))
+            self._refuse(annotation, f"`{parsed[0]}` is no element type", f"write `{meant}`")
+            return True
         if parsed is not None:
             return parsed[0] not in self._known
         if isinstance(annotation, ast.Constant) and _BEGINS_LIKE_A_TENSOR.match(str(annotation.value)):
-            self.faults.append(
-                Diagnostic(
-                    DslSyntaxError,
-                    f"the annotation {annotation.value!r} cannot be read",
-                    span_of(annotation, self._filename),
-                    hint="write a type and the extents, `real[N, K + 1]`",
-                )
-            )
+            fact = f"the annotation {annotation.value!r} cannot be read"
+            self._refuse(annotation, fact, "write a type and the extents, `real[N, K + 1]`")
+            return True  # it stays, to be refused the next time too
         return False
+
+    def _refuse(self, annotation: ast.expr, fact: str, hint: str) -> None:
+        self.faults.append(Diagnostic(DslSyntaxError, fact, span_of(annotation, self._filename), hint=hint))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if self.is_of_a_tensor(node.annotation) and isinstance(node.target, ast.Name):

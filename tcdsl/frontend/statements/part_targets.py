@@ -19,7 +19,7 @@ from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_meaning, index_names
 from tcdsl.frontend.source.assigned_names import target_of, value_of
 from tcdsl.frontend.source.python_stores import augmented
-from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget
+from tcdsl.frontend.staging.declarations import DeclaredTarget
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.frontend.statements.statement_syntax import read_assignment
@@ -59,7 +59,10 @@ def is_part(node: ast.stmt, extents: Sequence[Expr] | None, environment: Functio
 def _takes_parts(node: ast.stmt, environment: FunctionScope) -> bool:
     value = value_of(node) or ast.Constant(None)
     subscripts = [each for each in ast.walk(value) if isinstance(each, ast.Subscript)]
-    basic = any(_is_basic(axis, environment) for each in subscripts for axis in axis_nodes(each.slice))
+    clauses = (each.target for each in ast.walk(value) if isinstance(each, ast.comprehension))
+    bound = {each.id for clause in clauses for each in ast.walk(clause) if isinstance(each, ast.Name)}
+    axes = (axis for each in subscripts for axis in axis_nodes(each.slice))
+    basic = any(_is_basic(axis, environment) for axis in axes if not (isinstance(axis, ast.Name) and axis.id in bound))
     return basic and not index_names((), value, (), environment)
 
 
@@ -101,8 +104,6 @@ def record_part(
     begin = len(builder.recording.statements)
     _, key, value = ordinary()
     parts = builder.recording.statements[begin:]
-    if isinstance(current, DeclaredInRound):
-        current = current.target
     if isinstance(current, DeclaredTarget) and current.extents is not None:
         current = _started(current, current.extents, accumulate or "assign", value, name)
     if not isinstance(current, SymbolicTensor | View):

@@ -573,6 +573,17 @@ def rounds_by_a_float() -> Any:
 
 
 @fault
+def more_rounds_than_64_bits_count() -> Any:
+    @op
+    def f(x, n):
+        for _ in range(n):
+            x = x + 1
+        return x
+
+    return f(X, 2**70)
+
+
+@fault
 def rounds_by_an_array() -> Any:
     @op
     def f(x):

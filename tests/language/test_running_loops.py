@@ -595,6 +595,32 @@ def test_nan_ends_a_loop() -> None:
     assert np.isnan(square_root.interpret(np.array(np.nan)))
 
 
+@op
+def left_early(x, n):
+    for t in range(n):
+        x = x + 1
+        if t == 3:
+            break
+    return x
+
+
+@pytest.mark.parametrize("rounds", [2**64 - 1, 2**63, 2**63 - 1, 2, 0])
+def test_unsigned_numbers_of_rounds_above_all_signed_ones(rounds: int) -> None:
+    np.testing.assert_array_equal(left_early(X, np.array(rounds, np.uint64)), X + min(rounds, 4))
+
+
+@op
+def counted(x: real[N], limit):
+    s = 0.0
+    for t in range(N):
+        s = s + 1 if x[t] > limit else s - 1
+    return s
+
+
+def test_nan_takes_the_other_arm() -> None:
+    assert counted(X, np.array(np.nan)) == -len(X)
+
+
 # -- if
 
 

@@ -230,7 +230,11 @@ def _bound(session: Session, given: Any) -> Expr:
         case SymbolicArray() if given.rank == 0 and is_integer(given.element_type):
             tensor = given.materialize("n") if isinstance(given, PendingArray) else given
             assert isinstance(tensor, SymbolicTensor)
-            return cast(tensor.cell(()).expr, "int64")
+            cell = tensor.cell(()).expr
+            if cell.dtype == "uint64":
+                # Above them are more rounds than can run.
+                cell = apply("min", cell, constant(2**63 - 1, "uint64"))
+            return cast(cell, "int64")
         case SymbolicArray() | SymbolicNumber():
             pass
         case _ if hasattr(type(given), "__index__"):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.autodiff.cost import OperationCount, count_operations
+from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, number_of
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program
@@ -51,7 +52,8 @@ class Cost:
 
     ``primal`` is the function itself, ``tangent`` pushes a direction forward and ``adjoint`` pulls a derivative back,
     each together with the function's own results; ``None`` for functions without derivatives. ``inputs`` and
-    ``outputs`` are numbers of elements, ``sizes`` the sizes by name.
+    ``outputs`` are numbers of elements, ``sizes`` the sizes by name. ``again`` are the weighted operations of the
+    adjoint, at most, that are rounds of loops computed again because few of their states are kept.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Cost:
     primal: ProgramCost
     tangent: ProgramCost | None
     adjoint: ProgramCost | None
+    again: float = 0.0
 
     @property
     def tangent_bound(self) -> float:
@@ -69,8 +72,8 @@ class Cost:
 
     @property
     def adjoint_bound(self) -> float:
-        """The most weighted operations that the adjoint may take: 4 x (primal + inputs + outputs)."""
-        return FACTOR * (self.primal.operations.weighted + self.inputs + self.outputs)
+        """The most weighted operations that the adjoint may take: 4 x (primal + inputs + outputs) + again."""
+        return FACTOR * (self.primal.operations.weighted + self.inputs + self.outputs) + self.again
 
     @property
     def within_bounds(self) -> bool:
@@ -112,10 +115,44 @@ def cost_of(program: Program, arrays: Sequence[np.ndarray], wrt: Sequence[str] |
         found.append(_derivative(lambda: adjoint(program, wrt), [*arrays, *seeds]))
     primal, forward, reverse = found
     assert primal is not None
+    again = 0.0
+    if reverse is not None:
+        again = (_REPEATED ** _open_depth(program) - 1) * primal.operations.weighted
+        kept = _with_all_states(program)
+        if kept != program:
+            again += reverse.operations.weighted - count_operations(adjoint(kept, wrt), [*arrays, *seeds]).weighted
     named = {size.name: sizes[size.name] for size in program.sizes}
     return Cost(
-        program.name, named, sum(array.size for array in arrays), sum(map(prod, shapes)), primal, forward, reverse
+        program.name,
+        named,
+        sum(array.size for array in arrays),
+        sum(map(prod, shapes)),
+        primal,
+        forward,
+        reverse,
+        again,
     )
+
+
+# A loop that data end runs backwards as a loop that counts, one that stores states, one from each state on, and one
+# for the values of its rounds.
+_REPEATED = 4
+
+
+def _open_depth(program: Program) -> int:
+    """How many loops that data end there are, one in the other, at most."""
+    depths = [
+        _open_depth(each.body) + (number_of(each.body) is None and not at_most_one(each)) for each in program.repeats
+    ]
+    return max(depths, default=0)
+
+
+def _with_all_states(program: Program) -> Program:
+    """``program`` with loops whose derivatives keep all states."""
+    repeats = tuple(
+        replace(each, body=_with_all_states(each.body), checkpointed=False, checkpoints=0) for each in program.repeats
+    )
+    return replace(program, repeats=repeats)
 
 
 def _derivative(make: Callable[[], Program], arrays: Sequence[np.ndarray]) -> ProgramCost | None:
@@ -162,7 +199,7 @@ def _report(cost: Cost, columns: Mapping[str, ProgramCost]) -> list[str]:
     if cost.tangent is not None:
         lines.append(_bound("tangent", "4 x primal", _weighted(cost.tangent), cost.tangent_bound))
     if cost.adjoint is not None:
-        name = "4 x (primal + inputs + outputs)"
+        name = "4 x (primal + inputs + outputs)" + (" + rounds again" if cost.again else "")
         lines.append(_bound("adjoint", name, _weighted(cost.adjoint), cost.adjoint_bound))
     if cost.tangent is None and cost.adjoint is None:
         lines.append("no derivatives")

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
+from benchmarks.loops import programs
 from tcdsl import op
 from tcdsl.autodiff.cost import count_operations
 from tests.autodiff.cost.measuring import Derivatives
 from tests.autodiff.programs import floating_inputs
+from tests.differential.loading import loaded
+from tests.differential.random_loops import random_function
+from tests.differential.test_random_loops import arguments
 from tests.ir.loop_programs import DERIVED, LOOPS
 from tests.rewrite.unrolling import unrolled
 
@@ -97,6 +101,75 @@ def test_rounds_after_break_cost_nothing_in_any_derivative(function: Any) -> Non
             entry, arrays = derivative.staging.entry(derivative.signature.call((x, limit, n), {}))
             counts.append(count_operations(entry.executable.program, arrays))
         assert counts[0] == counts[1]
+
+
+def arrays_of(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    generator = np.random.default_rng(2)
+    return [generator.uniform(0.2, 0.8, shape) for shape in shapes]
+
+
+SYMBOLS, ONE = np.array([0, 2, 1]), np.array(1.0)
+
+# Programs of the benchmarks, at small sizes.
+APPLICATIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "wave": (programs.wave_energy, (*arrays_of((5, 5), (5, 5), (5, 5)), 4)),
+    "wave in segments": (programs.wave_energy_checkpointed, (*arrays_of((4, 4), (4, 4), (4, 4)), 23)),
+    "lorenz": (programs.lorenz, (ONE, ONE, ONE, 5, 1e-3)),
+    "forward algorithm": (programs.forward_algorithm, (*arrays_of((3,), (3, 3), (3, 4)), SYMBOLS)),
+    "shortest paths": (programs.floyd_warshall, tuple(arrays_of((4, 4)))),
+    "lstm": (programs.lstm, tuple(arrays_of((2, 8), (2, 8), (2, 3, 2), (3, 2)))),
+    "kalman": (programs.kalman, tuple(arrays_of((2,), (3,), (2, 2), (2, 2)))),
+    "conjugate gradient": (programs.conjugate_gradient, (np.eye(3) + 0.1, np.ones(3), 1e-6)),
+}
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_applications_keep_to_the_bound(name: str) -> None:
+    function, given = APPLICATIONS[name]
+    cost = function.cost(*given)
+    assert cost.within_bounds, str(cost)
+    assert (cost.again > 0) == (name in ("wave in segments", "conjugate gradient"))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_functions_with_loops_keep_to_the_bound(seed: int) -> None:
+    cost = loaded(random_function(seed, smooth=True)).cost(*arguments(seed))
+    assert cost.within_bounds, str(cost)
+    assert not cost.again
+
+
+@op
+def plain_rounds(u, n):
+    for t in tc.loop(n):
+        u[i] += 0.1 * sin(u[i - 1]) * t
+    return u
+
+
+@op
+def rounds_in_segments(u, n):
+    for t in tc.loop(n, checkpoint_every=4):
+        u[i] += 0.1 * sin(u[i - 1]) * t
+    return u
+
+
+@op
+def rounds_of_few_states(u, n):
+    for t in tc.loop(n, checkpoints=3):
+        u[i] += 0.1 * sin(u[i - 1]) * t
+    return u
+
+
+def test_rounds_that_are_computed_again_are_counted_apart() -> None:
+    u, n = np.linspace(0, 1, 5), 20
+    every = plain_rounds.cost(u, n)
+    assert not every.again
+    for function, most in ((rounds_in_segments, 1), (rounds_of_few_states, 3)):  # (3 + 3)! / (3! 3!) = 20
+        cost = function.cost(u, n)
+        assert cost.within_bounds
+        assert "+ rounds again: " in str(cost)
+        assert cost.primal.operations == every.primal.operations
+        assert 0 < cost.again <= most * cost.primal.operations.weighted
+        assert cost.adjoint.operations.weighted - cost.again == every.adjoint.operations.weighted
 
 
 def test_counting_a_loop_looks_at_no_values() -> None:

@@ -29,7 +29,7 @@ def chosen(choice: Pace, clock: Clock, rates: dict[int, float], stretches: int) 
     for _ in range(stretches):
         threads, work = choice.next_stretch()
         clock.now += work * rates[threads]
-        choice.done()
+        choice.done(work)
         found.append(threads)
     return found
 
@@ -53,7 +53,7 @@ def test_the_other_one_has_another_try_now_and_then(clock: Clock) -> None:
 def test_one_thread_is_not_timed(clock: Clock) -> None:
     choice = Pace(1, 1000)
     assert [choice.next_stretch() for _ in range(3)] == [(1, 1000)] * 3
-    choice.done()
+    choice.done(1000)
 
 
 def test_a_trial_in_which_the_loop_ends_is_made_by_the_next_one(clock: Clock) -> None:
@@ -64,3 +64,27 @@ def test_a_trial_in_which_the_loop_ends_is_made_by_the_next_one(clock: Clock) ->
     assert chosen(choice, clock, {1: 1.0, 4: 0.5}, 4) == [1, 4, 4, 4]
     # What is known stays.
     assert choice.next_stretch() == choice.next_stretch() == (4, 1000)
+
+
+def test_rounds_longer_than_a_stretch_are_counted_whole(clock: Clock) -> None:
+    choice = Pace(4, 1000)
+    found = []
+    for slow in [2.0] * 8 + [0.3] * 60:
+        threads, _ = choice.next_stretch()
+        clock.now += 5000 * (1.0 if threads == 1 else slow)
+        choice.done(5000)
+        found.append(threads)
+    assert found[:8] == [1, 4, 4, 1, 1, 1, 1, 1]
+    assert set(found[-20:]) == {4}
+
+
+def test_trials_take_a_small_part_of_the_time(clock: Clock) -> None:
+    choice, taken = Pace(4, 1000), {1: 0.0, 4: 0.0}
+    for _ in range(1000):
+        threads, work = choice.next_stretch()
+        # Threads wait for a time slice, however little there is to do.
+        seconds = 1.0 if threads == 1 else 150.0
+        clock.now += seconds
+        taken[threads] += seconds
+        choice.done(work)
+    assert taken[4] <= 150.0 + taken[1] / 8

@@ -58,6 +58,7 @@ from tcdsl.targets.cpu.layout.control_rows import (
 )
 from tcdsl.targets.cpu.layout.frame import (
     COUNTER_WORD,
+    DONE_WORD,
     ENDED_WORD,
     INTERRUPTED,
     PLACES_WORD,
@@ -112,7 +113,8 @@ def execute_rounds(
 ) -> int:
     """Like `execute_parallel`, of a table that has rows of control, beginning with the row ``first``.
 
-    After rounds of as much work as ``budget`` it stops, and returns `PAUSED` less the number of the row to go on with.
+    After rounds of as much work as ``budget`` it stops, and returns `PAUSED` less the number of the row to go on with;
+    the word `DONE_WORD` of the frame is the work that it has done.
     On one thread ``parallel_for`` is not needed.
     """
     store_word(frame + 8 * THREAD_WORD, this_thread())
@@ -126,6 +128,7 @@ def execute_rounds(
             if load_word(row + 8) == END:
                 left -= load_word(row + 24)
                 if left <= 0:
+                    store_word(frame + 8 * DONE_WORD, budget - left)
                     return PAUSED - n
         else:
             store_word(frame + 8 * PLACES_WORD, load_word(row + 32))

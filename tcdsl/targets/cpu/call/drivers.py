@@ -11,8 +11,10 @@ from typing import Any
 from tcdsl.locks import lock_of_this_process
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.pace import Pace
+from tcdsl.targets.cpu.call.words import load_word
 from tcdsl.targets.cpu.layout import call_block, control_rows, frame
 from tcdsl.targets.cpu.layout.control_rows import PAUSED
+from tcdsl.targets.cpu.layout.frame import DONE_WORD
 from tcdsl.targets.cpu.machine.machine_code import begin_driver, compiled_driver
 from tcdsl.targets.cpu.machine.python_functions import python_function
 from tcdsl.targets.cpu.machine.threading_layer import ThreadingLayer, default_threads, threading_layer
@@ -90,7 +92,7 @@ class Drivers:
             done = self._some_rounds(table, PAUSED - done, rows, frame, budget, count)
             if done > PAUSED:
                 return done
-            pace.done()
+            pace.done(load_word(frame + 8 * DONE_WORD))
 
     @staticmethod
     def pace(threads: int, known: Pace | None) -> Pace:

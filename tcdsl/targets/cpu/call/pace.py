@@ -14,17 +14,20 @@ __all__ = ["Pace"]
 _TRIAL = 8  # The stretches of a trial are so many times as short.
 _TRIES = 2  # So many of them are a trial: in the first one threads wake up.
 _HOPELESS = 4.0  # What is so many times slower in the first one has no second one.
-_BETWEEN = 32  # Stretches from one trial to the next.
+_BETWEEN = 32  # Stretches from one trial to the next,
+_WORTH = 8.0  # and so many times as long as the last one has taken: threads may wait for other programs' time slices.
 
 
 class Pace:
-    """``pace.next_stretch()`` before a stretch of rounds gives its threads and its work; `done` comes after it.
+    """``pace.next_stretch()`` before a stretch of rounds gives its threads and its work; ``done(work)`` comes after it.
+
+    A round may be more work than a stretch shall be: what was done is counted.
 
     It does not after one in which the loop has ended: that was shorter, and nobody knows by how much. The next loop
     begins with it if it was a trial.
     """
 
-    __slots__ = ("_begun", "_current", "_length", "_rates", "_stretches", "_trials", "threads")
+    __slots__ = ("_begun", "_current", "_length", "_rates", "_since", "_stretches", "_trials", "_tried", "threads")
 
     def __init__(self, threads: int, length: int) -> None:
         self.threads = threads
@@ -32,6 +35,9 @@ class Pace:
         self._rates: dict[int, float] = {}
         self._trials = [1, *[threads] * _TRIES]
         self._stretches = 0
+        #: What the last trial has taken, and the stretches since.
+        self._tried = 0.0
+        self._since = 0.0
         self._current = threads, length
         self._begun = 0.0
 
@@ -39,9 +45,10 @@ class Pace:
         """The number of threads, and how much work is to be done before it is asked again."""
         if self.threads < 2:
             return self._current
-        if self._stretches == _BETWEEN:
+        if self._stretches >= _BETWEEN and self._since >= _WORTH * self._tried:
             self._trials = [1 if self._best > 1 else self.threads] * _TRIES
             self._stretches = 0
+            self._tried = self._since = 0.0
         if self._trials:
             self._current = self._trials[0], self._length // _TRIAL
         else:
@@ -54,12 +61,16 @@ class Pace:
     def _best(self) -> int:
         return min(self._rates, key=self._rates.__getitem__)
 
-    def done(self) -> None:
-        """The stretch has ended."""
+    def done(self, work: int) -> None:
+        """The stretch has ended, in which so much was done."""
         if self.threads > 1:
             # The last stretch counts.
-            count, work = self._current
+            count, taken = self._current[0], perf_counter() - self._begun
+            if self._trials:
+                self._tried += taken
+            else:
+                self._since += taken
             del self._trials[:1]
-            self._rates[count] = (perf_counter() - self._begun) / work
+            self._rates[count] = taken / work
             if self._rates[count] > _HOPELESS * min(self._rates.values()):
                 self._trials = []

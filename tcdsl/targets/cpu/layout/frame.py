@@ -5,7 +5,8 @@
     word 0         status: 0, or why a nest stopped (`CHECK_FAILED`, `OUT_OF_RANGE`, `INTERRUPTED`)
     word 1, 2      the number of the check (or the slot of the buffer), the extent of the axis
     word 3         the address of the row of the table whose nest runs on several threads
-    word 4 .. 11   the values of the loop variables around the check, outermost first
+    word 4 .. 11   the values of the loop variables around the check, outermost first; in word 4 also how much work the
+                   driver had done when it paused
     word 12        how many blocks of a parallel nest have ended
     word 13        the address of the driver's ``look_for_interrupts``
     word 14        the thread that the call is made on
@@ -35,6 +36,7 @@ __all__ = [
     "CHECK_FAILED",
     "CHECK_WORD",
     "COUNTER_WORD",
+    "DONE_WORD",
     "ENDED_WORD",
     "EXTENT_WORD",
     "FIRST_WORD",
@@ -60,6 +62,7 @@ CHECK_WORD = 1
 EXTENT_WORD = 2
 ROW_WORD = 3
 POSITION_WORD = 4
+DONE_WORD = 4
 MAX_POSITIONS = 8
 ENDED_WORD = 12
 INTERRUPT_WORD = 13

@@ -10,9 +10,19 @@ from tcdsl.ir.build import all_of, apply
 from tcdsl.ir.expressions import Apply, Expr, size_names
 from tcdsl.ir.program import AxisExtent, Size
 from tcdsl.ir.sizes.loop_sizes import is_equality
-from tcdsl.polyhedra.affine import condition_set, expression_of_condition
+from tcdsl.polyhedra.affine import (
+    NotAffine,
+    condition_set,
+    expression_of,
+    expression_of_condition,
+    universe,
+    with_variable,
+)
 
-__all__ = ["over_all_rounds", "sizes_of_round"]
+__all__ = ["largest_over_rounds", "over_all_rounds", "sizes_of_round"]
+
+
+_VALUE = "value"
 
 
 def sizes_of_round(number: str, sizes: Mapping[str, Size]) -> frozenset[str]:
@@ -40,6 +50,20 @@ def over_all_rounds(condition: Expr, context: isl.Set, around: isl.Set, of_round
         ends = [apply(each, *found.arguments) for each in ("le", "ge")]
         return all_of([each for each in ends if not around.is_subset(condition_set(each, around))])
     return found
+
+
+def largest_over_rounds(extent: Expr, context: isl.Set, of_round: Collection[str]) -> Expr:
+    """The largest value of ``extent`` in any round, as an expression of the other sizes; 0 where there is no round.
+
+    ``context`` is what is known about the sizes in a round. Raises `tcdsl.polyhedra.affine.NotAffine`.
+    """
+    values = with_variable(universe((), sorted(size_names(extent))), _VALUE, extent).intersect_params(context)
+    values = _without(values, of_round)
+    if not values.dim_is_bounded(isl.dim_type.set, 0):
+        raise NotAffine(extent)
+    largest = values.lexmax_pw_multi_aff().get_pw_aff(0)
+    none = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(largest.get_domain_space()))
+    return expression_of(largest.union_max(none))
 
 
 def _without(points: isl.Set, names: Collection[str]) -> isl.Set:

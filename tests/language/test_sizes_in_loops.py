@@ -124,6 +124,46 @@ def test_a_declared_target_that_no_round_writes_stays_declared() -> None:
     check(program(body.format("t > u") + "return x, q"), (np.zeros(2), 0), (np.array([1.0, 0.0]), np.array([0.0, 1.0])))
 
 
+class Cells(dict[int, float]):
+    """The cells that Python's rounds write; others are 0."""
+
+    def __missing__(self, position: int) -> float:
+        return 0.0
+
+
+FIRST = ["for t in range(N):\n    q[t + 1] = x[t]", "for t in range(N - 1, -1, -2):\n    q[t // 2] += x[t]"]
+OPEN = [
+    *FIRST,
+    "for t in range(N):\n    for u in range(t):\n        q[t + u] += x[u]",
+    "for t in range(N):\n    if t > 2:\n        q[2 * t] = x[t]\n    else:\n        q[t] = -x[t]",
+    "for t in range(1, N):\n    q[N - t] = x[t] + (q[N - t + 1] if t > 1 else 0.0)",
+]
+
+
+@pytest.mark.parametrize(
+    ("declaration", "rounds"),
+    [*(("q: real[X]", rounds) for rounds in OPEN), *(("q = output()", rounds) for rounds in FIRST)],
+)
+def test_open_extents_are_those_that_all_rounds_need(declaration: str, rounds: str) -> None:
+    f = program(f"{declaration}\n{rounds}\nreturn q", "x: 'real[N]'")
+    for length in (5, 1, 0):
+        cells = Cells()
+        exec(rounds, {"N": length, "x": W[:length], "q": cells})
+        check(f, (W[:length],), np.array([cells[k] for k in range(1 + max(cells, default=-1))]))
+
+
+def test_targets_with_open_extents_are_read_and_changed_in_rounds() -> None:
+    f = program("q: real[X]\nq[i + 1] = x[i]\nfor t in range(N):\n    q[t] += x[t]\nreturn q", "x: 'real[N]'")
+    check(f, (W,), np.array([0.0, *W]) + np.array([*W, 0.0]))
+    g = program("q: real[X]\nq[i + 1] = x[i]\nif x[0] > 0:\n    q[1] += 3\nreturn q", "x: 'real[N]'")
+    check(g, (W,), np.array([0.0, W[0] + 3, *W[1:]]))
+    h = program(
+        "q: real[X]\nfor t in range(N):\n    for u in range(M):\n        q[t * M + u] = w[t]\nreturn q", PARAMETERS
+    )
+    with pytest.raises(ShapeError, match=r"how large `q` has to be(.*\n)*declare an extent into which all rounds fit"):
+        h(W, W, W)
+
+
 def test_a_size_in_a_message_of_staging_is_called_by_its_name() -> None:
     with pytest.raises(ShapeError, match=r"the index N is out of range of axis 0 of y, which has the extent N\n"):
         program("y: real[N]\ny[N] = x[0]\nreturn y")(W, 0)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from tcdsl.errors import ShapeError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.running_loops.carried import Carried, is_declared, is_read, shown
+from tcdsl.frontend.running_loops.carried import Carried, Kind, is_declared, is_read, shown
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
@@ -19,8 +21,11 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, Symboli
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Read
-from tcdsl.ir.program import Tensor
+from tcdsl.ir.expressions import Read, SizeValue, size_names
+from tcdsl.ir.program import AxisExtent, Tensor
+from tcdsl.ir.text.expression_printer import format_expr
+from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.ranges.round_conditions import largest_over_rounds, sizes_of_round
 from tcdsl.span import Span
 
 __all__ = [
@@ -29,6 +34,7 @@ __all__ = [
     "given_tensor",
     "held_result",
     "initial_tensor",
+    "kind_for_all_rounds",
     "number_of",
     "stand_in",
     "tensor_after",
@@ -80,10 +86,10 @@ class DeclaredTypes:
         return name in self.around or not (isinstance(given, SymbolicTensor) and is_read(recording, given.name))
 
     def corrected(
-        self, recording: Recording, name: str, target: DeclaredTarget, given: DeclaredInRound, found: str
+        self, recording: Recording, name: str, target: DeclaredTarget, given: DeclaredInRound | None, found: str
     ) -> bool:
         """Whether the round has read ``target`` as of another type than is ``found`` of its first statement."""
-        if not is_read(recording, given.name):
+        if given is None or not is_read(recording, given.name):
             return False
         if found != given.element_type:
             self.types[name] = found
@@ -145,12 +151,42 @@ def initial_tensor(session: Session, carried: Carried) -> SymbolicTensor:
     before, kind = carried.before, carried.kind
     if isinstance(before, SymbolicTensor):
         return before.held() if before.memory else before
+    if isinstance(before, DeclaredTarget):
+        for declared, extent in zip(before.extents or (), kind.extents, strict=False):
+            if isinstance(declared, SizeValue) and declared != extent and session.builder.is_open(declared.name):
+                session.builder.enlarge(declared.name, extent, carried.label, before.span)
     if isinstance(before, DeclaredTarget | Unwritten):
         value = Value(constant(carried.start or 0, compute_dtype(kind.dtype)), None, kind.dtype)
         made = record_elementwise(session, value, kind.extents, carried.label)
         session.builder.recording.starts[made.name] = carried.start or 0
         return made
     return given_tensor(session, carried, before)
+
+
+def kind_for_all_rounds(session: Session, label: str, target: DeclaredTarget, found: Kind, counter: Tensor) -> Kind:
+    """What is carried for a declared target that a round has made: open extents are those that all rounds need."""
+    builder = session.builder
+    extents = list(found.extents)
+    for k, extent in enumerate(target.extents or ()):
+        if isinstance(extent, SizeValue) and builder.is_open(extent.name):
+            source = builder.size(extent.name).source
+            extents[k] = extents[k] if isinstance(source, AxisExtent) else source
+    number = next(iter(size_names(counter.shape[0])), "") if counter.shape else ""
+    changing = sizes_of_round(number, {name: builder.size(name) for name in builder.size_names()})
+    for k, extent in enumerate(extents):
+        if not size_names(extent) & changing:
+            continue
+        named = size_names(extent)
+        left_out = changing.union(filter(builder.is_open, builder.size_names())) - (named - changing)
+        try:
+            extents[k] = largest_over_rounds(extent, builder.known().about(changing | named), left_out)
+        except NotAffine:
+            raise ShapeError.at(
+                f"it cannot be told for all rounds at once how large `{label}` has to be: {format_expr(extent)}",
+                target.span,
+                f"declare an extent into which all rounds fit, as in `{label}: real[N + 1]`",
+            ) from None
+    return replace(found, extents=tuple(extents), memory=False)
 
 
 def given_tensor(session: Session, carried: Carried, given: Any) -> SymbolicTensor:

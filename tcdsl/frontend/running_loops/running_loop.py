@@ -43,6 +43,7 @@ from tcdsl.frontend.running_loops.carried_tensors import (
     declared_result,
     held_result,
     initial_tensor,
+    kind_for_all_rounds,
     number_of,
     stand_in,
     tensor_after,
@@ -264,6 +265,7 @@ class RunningLoop:
         numbers = self.statement.numbers
         label = BRANCH if self.statement.arms else numbers[0] if len(numbers) == 1 else "round"
         number, counter = self.rounds.counted(self._session, label)
+        self._counter = counter
         self.number = number if len(numbers) == 1 else None
         self._stand_ins = {name: stand_in(self._builder, each) for name, each in self._names.items()}
         for name, before in self._before.values.items():
@@ -278,7 +280,6 @@ class RunningLoop:
         return number, counter
 
     def _restore(self, recording: Recording) -> None:
-        # Memory as it was before the loop.
         for memory, name, dtype in recording.stored.values():
             stand_for(memory, name, dtype)
         for each in self._memory.values():
@@ -362,13 +363,14 @@ class RunningLoop:
         self, recording: Recording, name: str, before: DeclaredTarget, after: Any, found: Kind
     ) -> bool:
         known = self._names.get(name)
-        if isinstance(after, DeclaredInRound) and after is not self._stand_ins[name]:
+        if isinstance(after, DeclaredInRound) and after is not self._stand_ins.get(name):
             return False  # what another one holds, whose type this pass finds
         if known is not None:
             return self._same(name, known.kind, found)
-        if not self._declared.corrected(recording, name, before, self._stand_ins[name], found.dtype):
+        if not self._declared.corrected(recording, name, before, self._stand_ins.get(name), found.dtype):
             start = start_of(recording, after) if isinstance(after, SymbolicTensor) else 0
-            self._names[name] = Carried(label_of(name), before, replace(found, memory=False), start)
+            found = kind_for_all_rounds(self._session, name, before, found, self._counter)
+            self._names[name] = Carried(label_of(name), before, found, start)
         return False
 
     def _first_settled(self, name: str, before: Unwritten, after: Any, found: Kind | None) -> bool:
@@ -376,7 +378,7 @@ class RunningLoop:
         if not is_result(name) and name not in self._blank:
             return True
         known = self._names.get(name)
-        kind = known.kind if known is not None else self._blank.get(name, found)
+        kind = self._blank.get(name, found) if known is None else known.kind
         if found is None or kind is None:
             raise self._python_value(name, before, after)
         wanted = replace(kind if kind.weak is None else joined(kind, found), memory=False)
@@ -409,20 +411,17 @@ class RunningLoop:
         given = {each.placeholder: initial_tensor(self._session, each).name for _, each in carried}
         results = [declared_result(builder, each, self.span) for _, each in carried]
         inputs = tuple(given.get(tensor.name, tensor.name) for tensor in body.inputs[1:])
-        names = tuple(tensor.name for tensor in results)
         if results:
+            names = tuple(tensor.name for tensor in results)
             repeat = self.rounds.checkpointed(Repeat(names, self.rounds.count, body, inputs, self.span))
             builder.add_repeat(repeat, results)
         for (name, each), tensor in zip(carried, results, strict=True):
             made = held_result(builder, each, tensor)
-            if each is self._going:
-                continue
             if each is self._checks:
                 self._session.checked = both_passed(self._session, made)
-                continue
-            if not name:
+            elif not name and each is not self._going:
                 each.before.become(made)
-            else:
+            elif name:
                 self._after[name] = number_of(each, made)
         self.finished = True
 

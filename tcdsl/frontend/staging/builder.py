@@ -117,9 +117,7 @@ class ProgramBuilder:
             if size.source == expr:
                 return SizeValue(size.name)
         name = spoken_size(self.divided.as_written(expr))
-        if not name.isidentifier():
-            name = f"size_{name}"
-        name = FreshNames(self._sizes).fresh(name)
+        name = FreshNames(self._sizes).fresh(name if name.isidentifier() else f"size_{name}")
         self._sizes[name] = Size(name, expr)
         self._known = None
         return SizeValue(name)
@@ -150,14 +148,15 @@ class ProgramBuilder:
         for k in axes:
             extent = sketch.extents[k]
             if isinstance(extent, SizeValue):
-                self._enlarge(extent.name, fresh.tensors[-1].shape[k], sketch)
+                self.enlarge(extent.name, fresh.tensors[-1].shape[k], sketch.label, sketch.span)
 
-    def _enlarge(self, name: str, needed: Expr, sketch: Sketch) -> None:
+    def enlarge(self, name: str, needed: Expr, label: str, span: Span | None) -> None:
+        """Make the open size ``name``, which `label` is declared with, as large as is needed."""
         known = self._sizes[name].source
         if name in self._depends_on(needed):
             raise ShapeError.at(
-                f"the open extent `{name}` of `{sketch.label}` would depend on itself",
-                sketch.span,
+                f"the open extent `{name}` of `{label}` would depend on itself",
+                span,
                 "declare the target with an extent that is known, or write a range as a condition",
             )
         undetermined = isinstance(known, AxisExtent) or known == integer(_UNDETERMINED)

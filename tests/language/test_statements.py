@@ -408,16 +408,11 @@ def test_a_statement_has_one_target_which_is_a_name() -> None:
         return y, z
 
     @op
-    def pair(x):
-        y[i], z[i] = x[i], x[i]
-        return y, z
-
-    @op
     def part(A):
         A[1:][i, j] = 0.0
         return A
 
-    for function, argument in ((chain, x), (pair, x), (part, A)):
+    for function, argument in ((chain, x), (part, A)):
         message = refusal(tc.DslSyntaxError, function, argument)
         assert "`i` is not defined; an index variable has a meaning only in a tensor statement" in message
         assert "write `T[i] = ...` with a name for `T`, one at a time" in message
@@ -448,3 +443,25 @@ def test_a_local_definition_is_substituted_in_the_loops_of_a_reduction() -> None
 
     squares = A * A
     assert_gives(f, A, wanted=(squares.sum(1) / (squares**2).sum(1), 2 * A.max(1)))
+
+
+def test_cells_among_several_targets() -> None:
+    @op
+    def cells(x: real[N]):
+        x[1:], x[0] = x[:-1], x[-1]
+        y[i], z[i] = x[i], 2 * x[i]
+        held = {}
+        held["last"], first = x[-1], x[0]
+        return y, z, held["last"] - first
+
+    @op
+    def rotated(A: real[N, M]):
+        for t in range(N - 1):
+            A[t], A[t + 1] = A[t + 1], A[t]
+        return A
+
+    for found, wanted in zip(cells(np.arange(4.0)), ([3, 0, 1, 2], [6, 0, 2, 4], -1), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    A = np.arange(8.0).reshape(4, 2)
+    np.testing.assert_array_equal(rotated(A), np.roll(A, -1, axis=0))
+    np.testing.assert_array_equal(tc.grad(lambda A: rotated(A)[0].sum())(A), [[0, 0], [1, 1], [0, 0], [0, 0]])

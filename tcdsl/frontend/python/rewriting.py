@@ -31,6 +31,7 @@ from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.names.annotated_targets import Dimensions
 from tcdsl.frontend.names.language_functions import is_language_name
 from tcdsl.frontend.python.binding_rewriting import RECORDER, FunctionNames, recorder_call
+from tcdsl.frontend.python.cell_targets import with_cells_apart
 from tcdsl.frontend.python.loop_rewriting import LoopRewriter, as_branch
 from tcdsl.frontend.python.recorded_statements import Augmentation, FunctionEntry, Rewritten, TensorStatement
 from tcdsl.frontend.python.single_returns import with_single_return
@@ -312,7 +313,8 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     it writes it.
     """
     definition = source.definition
-    definition.body = with_single_return(definition.body)
+    body = definition.body if in_place else with_cells_apart(definition.body)
+    definition.body = with_single_return(body)
     bindings = bindings_of(definition.body)
     parameters = [argument.arg for argument in parameters_of(definition)]
     annotated = [name for a in parameters_of(definition) if a.annotation for name in annotation_names(a.annotation)]
@@ -337,7 +339,7 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     given = frozenset(each.arg for each in (*definition.args.posonlyargs, *definition.args.args)) - rebound
     names = FunctionNames(own, tensors, targets, declared, projected, nested, outside, given)
     rewriter = _Rewriter(definition, names, in_place)
-    body: list[ast.stmt] = []
+    body = []
     for statement in definition.body:
         new = rewriter.visit(statement)
         body.extend(new if isinstance(new, list) else [new])

@@ -1,0 +1,64 @@
+"""Cells among the targets of one assignment, as statements of their own.
+
+::
+
+    y[k], rest = pair(x[k])            CELL_0, rest = pair(x[k])
+                                       y[k] = CELL_0
+
+An op has no memory that Python could store into. In code cells are memory, and Python's own store does it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from tcdsl.frontend.source.rewritten_functions import RECORDER
+
+__all__ = ["with_cells_apart"]
+
+
+def with_cells_apart(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a function's body, with those that unpack into cells of names taken apart."""
+    splitter = _Splitter()
+    made: list[ast.stmt] = []
+    for statement in body:
+        new = splitter.visit(statement)
+        made.extend(new if isinstance(new, list) else [new])
+    return made
+
+
+class _Splitter(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self._count = 0
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
+        target = node.targets[0]
+        if len(node.targets) > 1 or not isinstance(target, ast.Tuple | ast.List) or not _can_be_split(target.elts):
+            return node
+        stores: list[ast.stmt] = []
+        for k, part in enumerate(target.elts):
+            if isinstance(part, ast.Subscript):
+                name = f"{RECORDER}cell_{self._count}"
+                self._count += 1
+                target.elts[k] = ast.copy_location(ast.Name(name, ast.Store()), part)
+                value = ast.copy_location(ast.Name(name, ast.Load()), node.value)
+                stores.append(ast.copy_location(ast.Assign([part], value), node))
+        return [node, *stores] if stores else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        return node  # a nested function is ordinary Python
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        return node
+
+
+def _can_be_split(targets: Sequence[ast.expr]) -> bool:
+    # Names and cells of names, of which none is read where a cell is: the names are bound first now.
+    names = {each.id for each in targets if isinstance(each, ast.Name)}
+    cells = [each for each in targets if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name)]
+    read = {part.id for each in cells for part in ast.walk(each) if isinstance(part, ast.Name)}
+    return len(names) + len(cells) == len(targets) and not names & read

@@ -1,4 +1,4 @@
-"""Which nests LLVM's first level is enough for."""
+"""Which nests LLVM's first level is enough for, and for which loops short code is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.emission.plain_nests import is_plain
 
 TILES = """
@@ -53,3 +54,20 @@ def test_plain_nests(body: str, plain: bool) -> None:
     (function,) = ast.parse(f"def nest(begin, end, frame):\n{lines}\n").body
     assert isinstance(function, ast.FunctionDef)
     assert is_plain(function) == plain
+
+
+MODULE = """
+@nest(fastmath=())
+def move(begin, end, frame):
+    N = size(frame, 0)
+    x = buffer(frame, 1, 'float32[::1]')
+    for i in ROUNDS:
+        x[i] = x[i] + float32(1.0)
+"""
+
+
+@pytest.mark.parametrize(("rounds", "hints"), [("range(N)", 0), ("seldom(range(N))", 1)])
+def test_seldom_loops_are_short(rounds: str, hints: int) -> None:
+    ((symbol, text),) = emitted_nests(MODULE.replace("ROUNDS", rounds))
+    assert symbol == "move"
+    assert text.count("!llvm.loop ") == text.count("llvm.loop.vectorize.width") == hints

@@ -298,7 +298,10 @@ def record_elementwise(session: Session, element: Value, extents: tuple[Expr, ..
     variables = axes(session, len(extents))
     dtype = stored_dtype(element)
     value = cell_at(store_value(element, dtype, session.location()), list(map(IndexValue, variables)))
-    return record_cells(session, label, dtype, value, dict(zip(variables, extents, strict=True)))
+    made = record_cells(session, label, dtype, value, dict(zip(variables, extents, strict=True)))
+    if dtype == "bool" and not extents:
+        session.builder.written.conditions.hold(made.name, value)
+    return made
 
 
 def cast_any(operand: object, dtype: str) -> Any:

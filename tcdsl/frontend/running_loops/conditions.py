@@ -17,12 +17,15 @@ from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import as_truth
 from tcdsl.ir.build import apply
+from tcdsl.ir.conjunctions import said_of_sizes
 from tcdsl.ir.expressions import Constant, Expr, reads, size_names
 from tcdsl.ir.program import Statement, statement_expressions
 from tcdsl.polyhedra.affine import NotAffine
 
 __all__ = [
+    "asked",
     "asks_more",
+    "branched",
     "changing_truth",
     "connected",
     "decided",
@@ -78,6 +81,11 @@ def taken(session: Session, condition: Any) -> Expr:
     if extents or any(reads(made)) or not size_names(made):
         return truth(session, condition).cell(()).expr
     return made
+
+
+def asked(session: Session, condition: Any) -> Expr:
+    """What a condition asks, where a name holds it too: ``b = t > 0 and x[t] > 0``, and then ``if b``."""
+    return session.builder.written.conditions.asked(as_truth(element_of(condition, session)[0]).expr)
 
 
 def changing_truth(session: Session, before: Any, after: Any) -> SymbolicTensor:
@@ -155,8 +163,38 @@ def connected(primitive: str, parts: Sequence[Callable[[], Any]], branch: Branch
         if is_data(known):
             others = parts[k + 1 :]
             if asks_more(session_of("a condition"), known, others):
-                return branch(known, partial(connected, primitive, others, branch))
+                return branched(primitive, known, partial(connected, primitive, others, branch), branch)
             return combine(primitive, known, connected(primitive, others, branch)) if others else known
         if bool(known) != (primitive == "and_"):
             return known
     return known
+
+
+def branched(
+    primitive: str,
+    known: Any,
+    more: Callable[[], Any],
+    branch: Branch,
+    is_truth: Callable[[Any], bool] = lambda _: True,
+) -> Any:
+    """``known and more()`` or ``known or more()`` by a ``branch``: beside its result, if it ``is_truth``, what both say
+    of sizes.
+    """
+    session, holds = session_of("a condition"), primitive == "and_"
+    conditions = [asked(session, known)]
+
+    def rest() -> Any:
+        # What computes it is the branch's.
+        value = more()
+        if is_data(value) and is_truth(value) and not getattr(value, "rank", 0):
+            value = truth(session, value)
+            conditions[1:] = [asked(session, value)]
+        return value
+
+    found = branch(known, rest)
+    for each in conditions if is_truth(found) else ():
+        said = said_of_sizes(each, holds)
+        if said is not None:
+            condition = said if holds else apply("not_", said)
+            found = combine(primitive, SymbolicNumber(session.builder, condition, "bool", frozenset()), found)
+    return found

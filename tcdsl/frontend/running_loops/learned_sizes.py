@@ -13,7 +13,8 @@ from tcdsl.errors import ShapeError
 from tcdsl.frontend.running_loops.round_counts import RoundCount
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recordings import Learned
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import all_of, apply, integer
+from tcdsl.ir.conjunctions import conjuncts
 from tcdsl.ir.expressions import Apply, Expr, SizeValue, size_names, substitute, transform
 from tcdsl.ir.program import Assertion, AxisExtent, Size, Tensor
 from tcdsl.ir.sizes.known_sizes import never_negative
@@ -34,9 +35,11 @@ def learn_for_all_rounds(
 
     Arms of branches ask it where what they say of sizes holds, loops where there is a round.
     """
-    builder, where = session.builder, rounds.where
-    if where is not None and _is_affine(where, builder.known().about(size_names(where))):
-        other = apply("not_", where)
+    builder = session.builder
+    said = [] if rounds.where is None else conjuncts(rounds.where)
+    where = [each for each in said if _is_affine(each, builder.known().about(size_names(each)))]
+    if where:
+        other = apply("not_", all_of(where))
         found = [
             replace(each, condition=apply("or_", other, each.condition), assumed=False) for each in since.assertions
         ]

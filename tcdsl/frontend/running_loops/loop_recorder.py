@@ -30,7 +30,9 @@ from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.carried import Bound, bound_in_both, unheld
 from tcdsl.frontend.running_loops.carried_faults import changed_value
 from tcdsl.frontend.running_loops.conditions import (
+    asked,
     asks_more,
+    branched,
     changing_truth,
     connected,
     decided,
@@ -54,7 +56,6 @@ from tcdsl.frontend.staging.declared_parameters import layers_met, meet_layers_f
 from tcdsl.frontend.staging.entry_states import EntryState, entry_state
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, current_session, session_of
-from tcdsl.frontend.symbols.values import as_truth
 
 __all__ = ["LoopRecorder"]
 
@@ -160,8 +161,8 @@ class LoopRecorder:
         entry: EntryState | None = None,
     ) -> Iterator[bool]:
         # Each arm is a loop of at most one round, the second one after the first.
-        asked, found = as_truth(element_of(condition, session)[0]).expr, taken(session, condition)
-        rounds = {arm: at_most_one(found, arm, asked) for arm in (True, False)}
+        said, found = asked(session, condition), taken(session, condition)
+        rounds = {arm: at_most_one(found, arm, said) for arm in (True, False)}
         numbers = numbers_of(condition)
         before = dict(frame.f_locals)
         blank, layers = known_bounds(session, statement, entry), layers_met()
@@ -230,13 +231,18 @@ class LoopRecorder:
         def more() -> Any:
             return self.first_of(statement, wanted, *rest)
 
-        if element_of(value, session)[0].logical == "bool" and not asks_more(session, value, rest):
-            # Of truth values no name has to be bound.
-            other = more()
-            if isinstance(other, bool) or (is_data(other) and element_of(other, session)[0].logical == "bool"):
-                return combine("and_" if wanted else "or_", value, other)
-            return self._chosen(statement, value, *self._sides(wanted, lambda: other, lambda: value))
-        return self._chosen(statement, value, *self._sides(wanted, more, lambda: value))
+        primitive, is_truth = "and_" if wanted else "or_", partial(_is_truth, session)
+
+        def branch(known: Any, rest: Callable[[], Any]) -> Any:
+            return self._chosen(statement, known, *self._sides(wanted, rest, lambda: known))
+
+        if not is_truth(value):
+            return branch(value, more)
+        if asks_more(session, value, rest):
+            return branched(primitive, value, more, branch, is_truth)
+        # Of truth values no name has to be bound.
+        other = more()
+        return combine(primitive, value, other) if is_truth(other) else branch(value, lambda: other)
 
     def _sides(self, wanted: bool, more: Callable[[], Any], known: Callable[[], Any]) -> Any:
         return (more, known) if wanted else (known, more)
@@ -410,6 +416,10 @@ class LoopRecorder:
         running = session_of("a loop").running
         last = running[-1] if running else None
         return last if last is not None and last.statement is statement and last.frame is frame else None
+
+
+def _is_truth(session: Session, value: Any) -> bool:
+    return isinstance(value, bool) or (is_data(value) and element_of(value, session)[0].logical == "bool")
 
 
 def _element(session: Session, parts: Parts, rounds: RoundCount, number: Any) -> Any:

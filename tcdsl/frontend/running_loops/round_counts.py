@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
@@ -15,9 +14,9 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply, cast, constant, integer
-from tcdsl.ir.conjunctions import conjuncts
+from tcdsl.ir.conjunctions import said_of_sizes
 from tcdsl.ir.dtypes import INTEGER, is_integer
-from tcdsl.ir.expressions import Cast, Constant, Expr, Read, reads, size_names, transform, walk
+from tcdsl.ir.expressions import Cast, Constant, Expr, Read, reads, transform, walk
 from tcdsl.ir.program import OF_ROUND, Repeat, Tensor
 from tcdsl.rewrite.loop_segments import in_segments
 
@@ -128,8 +127,7 @@ ENDLESS = RoundCount(integer(0), integer(1), integer(_MOST_ROUNDS), False)
 def at_most_one(taken: Expr, arm: bool, asked: Expr) -> RoundCount:
     """The round of an arm of a branch: it runs if the bool ``taken``, which is what was ``asked``, is ``arm``."""
     condition = taken if arm else apply("not_", taken)
-    parts = [each for each in conjuncts(asked, arm) if not any(reads(each))]
-    where = reduce(partial(apply, "and_"), parts) if any(map(size_names, parts)) else None
+    where = said_of_sizes(asked, arm)
     by_sizes = not any(reads(condition))
     if where is not None and not by_sizes:
         # What is said of sizes is to be seen.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tcdsl.frontend.symbols.held_conditions import HeldConditions
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Keep, Statement
@@ -23,6 +24,8 @@ class WrittenCells:
     def __init__(self) -> None:
         self._writers: dict[str, Statement] = {}
         self._numbers: dict[str, tuple[Statement, ...]] = {}
+        #: What cells hold that are conditions.
+        self.conditions = HeldConditions()
 
     def writer(self, name: str) -> Statement | None:
         """The statement that has made a tensor, where it may have left cells unwritten; ``None`` for all others."""
@@ -90,3 +93,4 @@ class WrittenCells:
         """Forget a tensor of a nested recording."""
         self._writers.pop(name, None)
         self._numbers.pop(name, None)
+        self.conditions.forget(name)

@@ -7,10 +7,14 @@ import pytest
 
 from tcdsl import loop, op
 from tcdsl.autodiff import adjoint
+from tcdsl.ir.build import index, integer, plain_read
+from tcdsl.ir.expressions import Expr, SizeValue
 from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.lowering.linking.shared_loops import with_shared_loops
 from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
 from tcdsl.lowering.loop_passes.liveness import lifetimes
 from tcdsl.lowering.loopir.loop_printer import format_kernel
+from tcdsl.lowering.loopir.loops import Loop, Nest, Store
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import explain_passes
@@ -215,3 +219,26 @@ def test_only_reads_that_are_made_are_checked_before() -> None:
 
     for run in (f, f.interpret):
         np.testing.assert_array_equal(run(np.arange(3.0), np.array([2, 7])), [2.0, 2.0, 2.0])
+
+
+def test_what_a_tape_keeps_is_copied_where_it_is_made() -> None:
+    row, column, size = index("i"), index("j"), SizeValue("N")
+
+    def nest(variable: str, target: str, value: Expr, *cell: Expr) -> Nest:
+        inner = Loop("j", integer(0), size, 1, (Store(target, cell, value),))
+        return Nest(f"nest_{target}", target, (Loop(variable, integer(0), size, 1, (inner,), "parallel"),), integer(1))
+
+    def read(name: str, *cell: Expr) -> Expr:
+        return plain_read(name, cell, "float64")
+
+    made = nest("i", "y", read("x", row, column), row, column)
+    tape = nest("k", "tape", read("y", index("k"), column), size, index("k"), column)
+    across = nest("k", "z", read("y", column, index("k")), index("k"), column)
+    (both,) = with_shared_loops([made, tape])
+    (loop,) = both.body
+    assert isinstance(loop, Loop)
+    assert loop.body[1:] == (
+        Loop("j", integer(0), size, 1, (Store("tape", (size, row, column), read("y", row, column)),)),
+    )
+    # Another row is made by another step.
+    assert with_shared_loops([made, across]) == [made, across]

@@ -14,24 +14,25 @@ from tcdsl.lowering.loopir.loops import Loop, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import buffers_written, own_expressions, walk_nodes
 from tcdsl.polyhedra.linear import linear_form
 
-__all__ = ["independent"]
+__all__ = ["accesses", "independent"]
 
 
 def independent(nodes: tuple[Node, ...], number: str, own: Set[str]) -> bool:
     """Whether rounds of ``nodes`` are independent. ``own`` are the buffers that each round makes anew."""
     changing = {number, *(node.variable for node in walk_nodes(nodes) if isinstance(node, Loop))}
     for buffer in set(buffers_written(nodes)):
-        accesses = set(_accesses(nodes, buffer))
+        found = set(accesses(nodes, buffer))
         if buffer in own:
             # A scalar is a register of each thread; an array is in memory that all have.
-            if accesses != {()}:
+            if found != {()}:
                 return False
-        elif not any(_is_of_round(places, number, changing) for places in zip(*accesses, strict=True)):
+        elif not any(_is_of_round(places, number, changing) for places in zip(*found, strict=True)):
             return False
     return True
 
 
-def _accesses(nodes: Iterable[Node], buffer: str) -> Iterable[tuple[Expr, ...]]:
+def accesses(nodes: Iterable[Node], buffer: str) -> Iterable[tuple[Expr, ...]]:
+    """The indices of all that ``nodes`` read and write of ``buffer``."""
     for node in walk_nodes(nodes):
         if isinstance(node, Store | Update) and node.buffer == buffer:
             yield node.indices

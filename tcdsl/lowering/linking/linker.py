@@ -24,6 +24,7 @@ from tcdsl.lowering.linking.registers import with_scalars_in_registers
 from tcdsl.lowering.linking.reusing import reused
 from tcdsl.lowering.linking.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.lowering.linking.rounds_in_nests import in_one_nest
+from tcdsl.lowering.linking.shared_loops import with_shared_loops
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Loop, Nest, Rounds, Store
 from tcdsl.lowering.loopir.traversal import buffers_read
 from tcdsl.lowering.nests.nests import joined
@@ -195,7 +196,7 @@ class _Linker:
     def _close(self) -> None:
         # What comes next is not joined with what was before.
         if self.join:
-            self.nests[self.begun :] = joined(self.nests[self.begun :])
+            self.nests[self.begun :] = with_shared_loops(joined(self.nests[self.begun :]))
         self.begun = len(self.nests)
 
     # -- memory

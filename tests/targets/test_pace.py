@@ -28,7 +28,7 @@ def chosen(choice: Pace, clock: Clock, rates: dict[int, float], stretches: int) 
     found = []
     for _ in range(stretches):
         threads, work = choice.next_stretch()
-        clock.now += work * rates[threads]
+        clock.now += 1e-6 * work * rates[threads]
         choice.done(work)
         found.append(threads)
     return found
@@ -50,10 +50,26 @@ def test_the_other_one_has_another_try_now_and_then(clock: Clock) -> None:
     assert set(found[-20:]) == {4}
 
 
-def test_one_thread_is_not_timed(clock: Clock) -> None:
+def test_one_thread_has_no_trials(clock: Clock) -> None:
     choice = Pace(1, 1000)
     assert [choice.next_stretch() for _ in range(3)] == [(1, 1000)] * 3
     choice.done(1000)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_stretches_are_as_short_as_interrupts_need(clock: Clock, threads: int) -> None:
+    choice, rate, before = Pace(threads, 1 << 22, first=1 << 10), 1e-3, 0.0
+    for stretch in range(40):
+        work = choice.next_stretch()[1]
+        clock.now += rate * work
+        # The first one finds out; later ones adapt where rounds become slower or faster.
+        assert clock.now - before < (2.0 if stretch in (0, 20) else 0.1)
+        before = clock.now
+        choice.done(work)
+        rate = 1e-3 if stretch < 19 else 1e-2
+    for _ in range(60):
+        choice.done(choice.next_stretch()[1])
+    assert choice.next_stretch()[1] >= (1 << 22) // 8
 
 
 def test_a_trial_in_which_the_loop_ends_is_made_by_the_next_one(clock: Clock) -> None:

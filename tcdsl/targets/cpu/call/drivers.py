@@ -22,6 +22,7 @@ from tcdsl.targets.cpu.machine.threading_layer import ThreadingLayer, default_th
 __all__ = ["Drivers", "begin_drivers"]
 
 _BUDGET = 1 << 22  # Points: milliseconds, a tenth of a second if each calls functions.
+_FIRST = 1 << 10  # Points before anything is known.
 
 
 class _Forked:
@@ -97,7 +98,7 @@ class Drivers:
     @staticmethod
     def pace(threads: int, known: Pace | None) -> Pace:
         """The pace of a call on so many threads: that of calls before, if it is ``known``."""
-        return known if known is not None and known.threads == threads else Pace(threads, _BUDGET)
+        return known if known is not None and known.threads == threads else Pace(threads, _BUDGET, _FIRST)
 
     def _some_rounds(self, table: int, first: int, rows: int, frame: int, budget: int, threads: int) -> int:
         if threads < 2:

@@ -3,6 +3,9 @@
 Where other programs keep the cores busy, threads that wait for each other in every round wait for these too, and one
 thread alone is faster. So both are tried on short stretches of the loop, the better one goes on, and now and then the
 other one has another try. What a call has found out, the next ones like it know. Results have the same bits either way.
+
+Nobody knows what a round costs that has a `while` in it. So the first stretch is a short one, and stretches are no
+longer than a part of the tenth of a second after which an interrupt is to be heard.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ _TRIES = 2  # So many of them are a trial: in the first one threads wake up.
 _HOPELESS = 4.0  # What is so many times slower in the first one has no second one.
 _BETWEEN = 32  # Stretches from one trial to the next,
 _WORTH = 8.0  # and so many times as long as the last one has taken: threads may wait for other programs' time slices.
+_LONGEST = 0.03  # Seconds that a stretch is to take at most.
 
 
 class Pace:
@@ -27,11 +31,25 @@ class Pace:
     begins with it if it was a trial.
     """
 
-    __slots__ = ("_begun", "_current", "_length", "_rates", "_since", "_stretches", "_trials", "_tried", "threads")
+    __slots__ = (
+        "_begun",
+        "_current",
+        "_first",
+        "_length",
+        "_most",
+        "_rates",
+        "_since",
+        "_stretches",
+        "_trials",
+        "_tried",
+        "threads",
+    )
 
-    def __init__(self, threads: int, length: int) -> None:
+    def __init__(self, threads: int, length: int, first: int = 0) -> None:
         self.threads = threads
-        self._length = length
+        self._most = self._length = length
+        #: The work of the stretch before all others, on one thread, if there is one.
+        self._first = first
         self._rates: dict[int, float] = {}
         self._trials = [1, *[threads] * _TRIES]
         self._stretches = 0
@@ -43,19 +61,24 @@ class Pace:
 
     def next_stretch(self) -> tuple[int, int]:
         """The number of threads, and how much work is to be done before it is asked again."""
-        if self.threads < 2:
-            return self._current
+        if self._first:
+            self._current = 1, self._first
+        elif self.threads < 2:
+            self._current = self.threads, self._length
+        else:
+            self._current = self._chosen()
+        self._begun = perf_counter()
+        return self._current
+
+    def _chosen(self) -> tuple[int, int]:
         if self._stretches >= _BETWEEN and self._since >= _WORTH * self._tried:
             self._trials = [1 if self._best > 1 else self.threads] * _TRIES
             self._stretches = 0
             self._tried = self._since = 0.0
         if self._trials:
-            self._current = self._trials[0], self._length // _TRIAL
-        else:
-            self._current = self._best, self._length
-            self._stretches += 1
-        self._begun = perf_counter()
-        return self._current
+            return self._trials[0], max(1, self._length // _TRIAL)
+        self._stretches += 1
+        return self._best, self._length
 
     @property
     def _best(self) -> int:
@@ -63,14 +86,21 @@ class Pace:
 
     def done(self, work: int) -> None:
         """The stretch has ended, in which so much was done."""
-        if self.threads > 1:
+        count, taken = self._current[0], perf_counter() - self._begun
+        rate = taken / work
+        if rate * self._length > _LONGEST:
+            self._length = max(1, int(_LONGEST / rate))
+        elif self._length < self._most:
+            self._length = min(2 * self._length, self._most)
+        if self._first:
+            self._first = 0
+        elif self.threads > 1:
             # The last stretch counts.
-            count, taken = self._current[0], perf_counter() - self._begun
             if self._trials:
                 self._tried += taken
             else:
                 self._since += taken
             del self._trials[:1]
-            self._rates[count] = taken / work
-            if self._rates[count] > _HOPELESS * min(self._rates.values()):
+            self._rates[count] = rate
+            if rate > _HOPELESS * min(self._rates.values()):
                 self._trials = []

@@ -32,6 +32,7 @@ class _Writer:
     def scalar(self, depth: int = 2) -> str:
         rows: list[Callable[[], str]] = [lambda: self.pick.choice("sr"), lambda: f"{self.pick.randint(1, 9) / 10}"]
         rows += [lambda: f"{self.pick.choice('xy')}[{self.integer()} % 3]"] * 2
+        rows += [lambda number=number: f"x[{self.position(number)}]" for number in self.numbers]
         rows += [lambda number=number: f"0.1 * {number}" for number in self.numbers]
         if depth:
             rows += [
@@ -43,6 +44,12 @@ class _Writer:
 
     def integer(self) -> str:
         return self.pick.choice(["k", "n", *self.numbers, f"({self.pick.choice(['k', *self.numbers])} + 1)"])
+
+    def position(self, number: str) -> str:
+        """A position of ``x`` that is made of the number of a round, one from 0 to 4."""
+        back = f"(x.shape[0] + {self.pick.randint(-5, 1)} - {number})"
+        rows = [f"{number} % x.shape[0]", f"({number} + 1) // 2", f"{back} % x.shape[0]", f"({number} - 1) % 4"]
+        return self.pick.choice([*rows, f"({number} + n) // 3", f"({number} + 4) // x.shape[0]"])
 
     def condition(self) -> str:
         rows = [f"{self.integer()} % 2 == 0", f"{self.integer()} > {self.pick.randint(0, 3)}"]
@@ -74,6 +81,9 @@ class _Writer:
             case "for":
                 number = "tuv"[len(self.numbers)]
                 ends = ["range(x.shape[0])", "range(n)", f"range(1, x.shape[0], {self.pick.randint(1, 2)})"]
+                ends += [f"range(x.shape[0], -1, {self.pick.randint(-3, -1)})", "range(n - 1, -1, -1)"]
+                ends += [f"range({outer})" for outer in self.numbers]
+                ends += [f"range({outer}, x.shape[0], 2)" for outer in self.numbers]
                 self.lines.append(f"{indent}for {number} in {self.pick.choice(ends)}:")
                 self.numbers.append(number)
                 self.body(indent + "    ", depth - 1, True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import extents_around
-from tcdsl.ir.build import in_range, index, integer
+from tcdsl.ir.build import apply, in_range, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import (
@@ -46,7 +46,7 @@ from tcdsl.ir.program import (
     map_statement,
     statement_reads,
 )
-from tcdsl.polyhedra.affine import condition_set
+from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.rewrite.needed_inputs import with_needed_inputs
@@ -75,7 +75,8 @@ def with_gathered_reads(
 
     def around(place: Expr) -> Expr | None:
         read = {part.tensor for part in walk(place) if isinstance(part, Read)}
-        return normalized(place) if read <= known and size_names(place) <= sizes else None
+        is_known = read <= known and size_names(place) <= sizes
+        return normalized(place) if is_known and (read or _has_domain(place)) else None
 
     reads = _Reads(tensor, fresh)
     if not reads.find(linear, tensor.name, around) or not reads.are_worth_it():
@@ -86,6 +87,15 @@ def with_gathered_reads(
     values = replace(values, tensors=(*values.tensors, *tensors), statements=(*values.statements, *statements))
     changed = reads.rewritten(linear, tensor.name, tensor.shape, {group.tensor.name: group for group in made}, around)
     return None if changed is None else (values, replace(changed, inputs=(*tensors, *changed.inputs)))
+
+
+def _has_domain(place: Expr) -> bool:
+    # Quotients and remainders by sizes have no names here, as they have in the bodies that read.
+    try:
+        condition_set(apply("ge", place, integer(0)), universe((), ()))
+    except NotAffine:
+        return False
+    return True
 
 
 @dataclass(slots=True)

@@ -104,3 +104,14 @@ def test_trials_take_a_small_part_of_the_time(clock: Clock) -> None:
         taken[threads] += seconds
         choice.done(work)
     assert taken[4] <= 150.0 + taken[1] / 8
+
+
+def test_one_stretch_that_is_held_up_decides_nothing(clock: Clock) -> None:
+    choice = Pace(4, 1000)
+    assert chosen(choice, clock, {1: 1.0, 4: 0.5}, 2) == [1, 4]
+    assert chosen(choice, clock, {4: 2.0}, 1) == [4]
+    assert chosen(choice, clock, {4: 0.5}, 2) == [4, 4]
+    assert chosen(choice, clock, {4: 1.2}, 1) == [4]
+    assert chosen(choice, clock, {4: 0.5}, 5) == [4] * 5
+    # Several do.
+    assert chosen(choice, clock, {1: 1.0, 4: 3.0}, 5)[1:] == [1] * 4

@@ -87,7 +87,7 @@ class Pace:
     def done(self, work: int) -> None:
         """The stretch has ended, in which so much was done."""
         count, taken = self._current[0], perf_counter() - self._begun
-        rate = taken / work
+        rate, known = taken / work, self._rates.get(count)
         if rate * self._length > _LONGEST:
             self._length = max(1, int(_LONGEST / rate))
         elif self._length < self._most:
@@ -95,11 +95,14 @@ class Pace:
         if self._first:
             self._first = 0
         elif self.threads > 1:
-            # The last stretch counts.
-            if self._trials:
-                self._tried += taken
-            else:
+            # One stretch that something has held up decides nothing.
+            if not self._trials:
                 self._since += taken
+                rate = rate if known is None else (rate + known) / 2
+            else:
+                self._tried += taken
+                if len(self._trials) == 1 and known is not None:
+                    rate = min(rate, known)
             del self._trials[:1]
             self._rates[count] = rate
             if rate > _HOPELESS * min(self._rates.values()):

@@ -90,3 +90,69 @@ def test_a_fault_is_the_one_of_a_call_by_itself() -> None:
         return str(caught.value)
 
     assert message(lambda: tc.grad(lambda x: out_of_range(x, 5))(V)) == message(lambda: out_of_range(V, 5))
+
+
+@op
+def primes_upto(n):
+    out = output(n)
+    k = 0
+    for c in range(2, n):
+        prime = True
+        for q in range(k):
+            if out[q] * out[q] > c:
+                break
+            if c % out[q] == 0:
+                prime = False
+                break
+        if prime:
+            out[k] = c
+            k += 1
+    return out, k
+
+
+@op
+def rising(x, n):
+    out = output(n)
+    rounds = n - 1
+    for t in range(rounds):
+        if x[t] > 0.3:
+            out[t + 1] = out[t] + x[t] * x[t]
+    return out
+
+
+def test_what_loops_do_does_not_depend_on_whether_an_extent_is_small() -> None:
+    # Up to 16 an integer that is an extent is a constant of the program.
+    for n in (0, 2, 3, 4, 7, 16, 17):
+        primes = [c for c in range(2, n) if all(c % q for q in range(2, c))]
+        found, count = primes_upto(n)
+        assert (found.tolist(), count) == ([*primes, *[0] * (n - len(primes))], len(primes))
+    x = GENERATOR.random(20)
+    for n in (1, 4, 20):
+        out = np.zeros(n)
+        for t in range(n - 1):
+            if x[t] > 0.3:
+                out[t + 1] = out[t] + x[t] * x[t]
+        np.testing.assert_allclose(rising(x, n), out)
+    slopes = [2 * x[t] * (t < 3 and x[t] > 0.3) * sum(np.cumprod(x[t + 1 : 3] > 0.3), start=1) for t in range(20)]
+    np.testing.assert_allclose(tc.grad(lambda x: rising(x, 4).sum())(x), slopes)
+
+
+@op
+def first_above(x, *, n):
+    out = output(n)
+    for t in range(n):
+        last = 0.0
+        for q in range(t):
+            last = out[q]
+            if last > x[t]:
+                break
+        out[t] = x[t] + last
+    return out
+
+
+def test_loops_of_numbers_that_python_knows_may_have_loops_that_data_end() -> None:
+    x, wanted = GENERATOR.random(4), np.zeros(4)
+    for t in range(4):
+        last = next((each for each in wanted[:t] if each > x[t]), wanted[t - 1] if t else 0.0)
+        wanted[t] = x[t] + last
+    np.testing.assert_allclose(first_above(x, n=4), wanted)

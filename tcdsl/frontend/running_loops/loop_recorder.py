@@ -101,8 +101,9 @@ class LoopRecorder:
 
     def _runs(self, session: Session, statement: LoopStatement, iterable: Iterated, frame: FrameType) -> bool:
         # Whether a loop over integers runs.
-        given = statement.given and session.context.inner
-        return session.loops.runs(statement, given) or self._leaves_as_declared(statement, iterable, frame)
+        given = statement.given and (session.context.inner or session.loops.small_numbers)
+        empty = iterable.counts and not range(*iterable.arguments)
+        return session.loops.runs(statement, given, empty) or self._leaves_as_declared(statement, iterable, frame)
 
     def _leaves_as_declared(self, statement: LoopStatement, iterable: Iterated, frame: FrameType) -> bool:
         # Without rounds a target stays as it was declared. Of which type, its first statement says: the body is staged.

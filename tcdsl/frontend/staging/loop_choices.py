@@ -36,7 +36,8 @@ class LoopChoices:
     """What is known of the loops of a function that is staged until they are chosen; ``fixed`` if it is staged once.
 
     A loop over numbers that are given to an op inside another function runs, as it does where numbers are given to the
-    op itself, unless its rounds need Python.
+    op itself, unless its rounds need Python. So does one over numbers of the call that are constants only because they
+    are small: what is accepted does not depend on what they are.
     """
 
     def __init__(self, fixed: bool = False) -> None:
@@ -44,6 +45,8 @@ class LoopChoices:
         self._run: set[object] = set()
         self._unroll: set[str] = set()
         self._first: Exception | None = None
+        #: Whether numbers of the call are constants for the sole reason that they are small.
+        self.small_numbers = False
         #: The loops that run, and those that are unrolled, without need, while the function is staged.
         self._tried: dict[str, object] = {}
         self._unrolled: set[object] = set()
@@ -53,12 +56,14 @@ class LoopChoices:
         self._tried.clear()
         self._unrolled.clear()
 
-    def runs(self, loop: object, given: bool) -> bool:
-        """Whether a loop over integers runs; ``given`` says that the integers are arguments of an inner call."""
+    def runs(self, loop: object, given: bool, empty: bool) -> bool:
+        """Whether a loop over integers runs; ``given`` says that they are made of arguments, ``empty`` that it has no
+        rounds here, which data cannot end.
+        """
         name = f"loop {id(loop)}"
         if given and not self._fixed and name not in self._unroll:
             self._tried[name] = loop
-        return loop in self._run or name in self._tried
+        return (loop in self._run and not empty) or name in self._tried
 
     def tried(self, loop: object) -> frozenset[str]:
         """The name of a loop that runs without need, beside those of arguments that a loop depends on."""

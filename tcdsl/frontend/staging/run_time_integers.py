@@ -61,6 +61,8 @@ class RunTimeIntegers:
         self._sizes: dict[str, Expr] = {}
         #: Those that became sizes, by the input that holds the number.
         self.carried: dict[str, CarriedInteger] = {}
+        #: The arguments that larger integers would have made sizes.
+        self.small: set[str] = set()
 
     def add(self, tensor: str, place: int | str, number: int) -> None:
         """The input ``tensor`` holds the argument at ``place``, which is ``number`` in this call."""
@@ -96,7 +98,10 @@ class RunTimeIntegers:
 
     def _carry(self, tensor: str, bound: bool) -> Expr | None:
         place, number = self._given[tensor]
-        if abs(number) >= LARGEST_CARRIED or (bound and number <= MOST_CONSTANT):
+        if abs(number) >= LARGEST_CARRIED:
+            return None
+        if bound and number <= MOST_CONSTANT:
+            self.small.add(str(place))
             return None
         if tensor not in self.carried:
             negative = number < 0

@@ -192,6 +192,7 @@ class StagedFunction(ABC):
             except Specialize as needed:
                 # Python branched on these numbers, so they become constants, and part of what the program depends on.
                 loops.unroll(needed.parameters)
+                loops.small_numbers |= bool(session.integers.small & needed.parameters)
                 for argument in call.arguments:
                     if str(argument.place) in needed.parameters:
                         constants[argument.place] = argument.given

@@ -63,9 +63,9 @@ def test_threads_is_the_most_that_a_call_may_use(monkeypatch: pytest.MonkeyPatch
     launch = CompiledKernel.launch
     shifted(x)
 
-    def watched(self: CompiledKernel, plan: Any, inputs: Any, numbers: Any, pack: Any, threads: int, check: Any) -> Any:
+    def watched(self: CompiledKernel, plan: Any, inputs: Any, numbers: Any, pack: Any, threads: int, *more: Any) -> Any:
         seen.append(threads)
-        return launch(self, plan, inputs, numbers, pack, threads, check)
+        return launch(self, plan, inputs, numbers, pack, threads, *more)
 
     monkeypatch.setattr(CompiledKernel, "launch", watched)
     for threads in (1, 3, 0):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tcdsl as tc
 from tcdsl.errors import ShapeError
 from tests.language.running_programs import check, program
 
@@ -196,3 +197,8 @@ def test_indices_are_exact_at_the_ends_of_the_integers(index: str) -> None:
     assert f(W[:1]) == W[0]
     with pytest.raises(ShapeError, match="is out of range of axis 0"):
         f(W)
+
+
+def test_cells_at_remainders_of_numbers_of_rounds_in_arms_have_gradients() -> None:
+    body = "for t in range(N):\n    if t > 0:\n        y = tanh(x[t % N] * y)\n    x = tanh(y)\nreturn x"
+    tc.check_grads(program(body, "x: 'real[N]', y: 'real[N]'"), (W[:3], W[2:]))

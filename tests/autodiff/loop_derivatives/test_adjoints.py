@@ -115,16 +115,3 @@ def test_states_of_loops_that_data_end_are_computed_again(
     derivative = adjoint(case.program, wrt)
     for size in SIZES:
         agree(derivative, adjoint(unrolled(case.program, case.of(size)), wrt), case.of(size))
-
-
-@op
-def at_remainders(x: real[N], y: real[N]):
-    for t in range(N):
-        if t > 0:
-            y = np.tanh(x[t % N] * y)
-        x = np.tanh(y)
-    return x
-
-
-def test_cells_at_remainders_of_numbers_of_rounds_in_arms_have_gradients() -> None:
-    tc.check_grads(at_remainders, (np.arange(1.0, 4) / 5, np.arange(2.0, 5) / 5))

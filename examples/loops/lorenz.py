@@ -1,4 +1,4 @@
-"""The Lorenz system: how much the first state decides, by gradients over a hundred thousand steps.
+"""The Lorenz system: how much the first state decides, by gradients over a million steps.
 
     python examples/loops/lorenz.py
 
@@ -57,7 +57,7 @@ def periodic_orbit(u, period, steps):
     return u, float(period), float(np.abs(off).max())
 
 
-def main(steps=100_000, width=2e-4):
+def main(steps=1_000_000, width=2e-4):
     on_attractor = trajectory(np.array([1.0, 2.0, 20.0]), 20_000, 1e-3)
     growth = float(np.log(np.linalg.norm(slope(on_attractor, steps, width))) / (steps * width))
     print(f"over {steps} steps, a time of {steps * width:g}, differences have grown like exp({growth:.2f} t)")
@@ -68,6 +68,6 @@ def main(steps=100_000, width=2e-4):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--width", type=float, default=2e-4)
     main(**vars(parser.parse_args()))

@@ -120,6 +120,18 @@ def rising(x, n):
     return out
 
 
+@op
+def rising_while(x, n):
+    out = output(n)
+    t = 0
+    while t < n - 1:
+        out[t + 1] = out[t] + x[t]
+        t += 1
+    if n > 18:
+        out[0] = -1.0
+    return out
+
+
 def test_what_loops_do_does_not_depend_on_whether_an_extent_is_small() -> None:
     # Up to 16 an integer that is an extent is a constant of the program.
     for n in (0, 2, 3, 4, 7, 16, 17):
@@ -133,6 +145,8 @@ def test_what_loops_do_does_not_depend_on_whether_an_extent_is_small() -> None:
             if x[t] > 0.3:
                 out[t + 1] = out[t] + x[t] * x[t]
         np.testing.assert_allclose(rising(x, n), out)
+        out = np.append(-1.0 if n > 18 else 0.0, np.cumsum(x[: n - 1]))
+        np.testing.assert_allclose(rising_while(x, n), out)
     slopes = [2 * x[t] * (t < 3 and x[t] > 0.3) * sum(np.cumprod(x[t + 1 : 3] > 0.3), start=1) for t in range(20)]
     np.testing.assert_allclose(tc.grad(lambda x: rising(x, 4).sum())(x), slopes)
 

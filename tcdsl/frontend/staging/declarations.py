@@ -182,8 +182,12 @@ def given_extent(value: object, span: Span | None) -> Expr:
         case SymbolicNumber(weak_kind="float"):
             raise DtypeError.at("an extent that is a float", span, "`//` divides sizes to an integer: `N // 2`")
         case SymbolicNumber():
-            size = session_of("output()").integers.size(value.expr, bound=True)
-            return int64_constant(int(value), span) if size is None else size
+            integers = session_of("output()").integers
+            size = integers.size(value.expr, bound=True)
+            if size is not None:
+                return size
+            known = integers.extent(value.expr)
+            return given_extent(int(value) if known is None else known, span)
         case bool():
             pass
         case _ if hasattr(value, "__index__"):

@@ -1,8 +1,9 @@
 """Python's integers in indices and ranges: sizes of the program, so that one program serves many of them.
 
 A term of an index, ``x[i + s]`` or ``x[k, i]``, may be any integer. The end of a range, a side of a condition and an
-extent may be integers above `MOST_CONSTANT`: small ones are windows and the like, which loops unroll over. All others,
-such as coefficients and divisors, are constants of the program, which is then staged for their values.
+extent may be integers above `MOST_CONSTANT`: small ones are windows and the like, which loops unroll over. A program
+with a small extent serves that one alone; its loops and branches on the number run as for any other. All others, such
+as coefficients and divisors, are constants of the program, which is then staged for their values.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class RunTimeIntegers:
         self._sizes: dict[str, Expr] = {}
         #: Those that became sizes, by the input that holds the number.
         self.carried: dict[str, CarriedInteger] = {}
+        #: Those that are extents: they are the program's, though what else is made of them is a number of the call.
+        self.fixed: dict[int | str, int] = {}
         #: The arguments that larger integers would have made sizes.
         self.small: set[str] = set()
 
@@ -116,6 +119,25 @@ class RunTimeIntegers:
         if bound:
             self.carried[tensor] = replace(self.carried[tensor], least=MOST_CONSTANT + 1)
         return self._sizes[tensor]
+
+    def extent(self, expr: Expr) -> int | None:
+        """What an extent is that small positional integers say: the program serves these alone, whose loops run."""
+        match expr:
+            case Constant(value=int(number)):
+                return number
+            case Read(tensor=tensor) if tensor in self._given:
+                place, number = self._given[tensor]
+                if not isinstance(place, int) or number > MOST_CONSTANT or abs(number) >= LARGEST_CARRIED:
+                    return None
+                self.fixed[place] = number
+                return number
+            case Apply(primitive="add" | "sub" | "neg" as primitive, arguments=arguments):
+                parts = [self.extent(argument) for argument in arguments]
+                known = [part for part in parts if part is not None]
+                if len(known) < len(parts):
+                    return None
+                return -known[0] if primitive == "neg" else known[0] + (known[1] if primitive == "add" else -known[1])
+        return None
 
     def is_alone(self, index: Expr) -> bool:
         """Whether an index is made of run-time integers and constants."""

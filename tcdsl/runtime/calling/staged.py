@@ -286,6 +286,7 @@ def _entry(session: Session, call: Call, traced: Traced, constants: Mapping[int 
     program = traced.program
     sources = [k for k, argument in enumerate(call.arguments) if argument.place not in constants]
     given = [(tensor, call.arguments[k]) for tensor, k in zip(program.inputs, sources, strict=False)]
+    constants = {**constants, **session.integers.fixed}
     return Entry(
         Executable(program),
         traced.structure,

@@ -55,7 +55,7 @@ def test_ops_called_in_others_run_where_their_rounds_do_not_need_python() -> Non
         warnings.simplefilter("error")
         found = in_others(A, V)
     np.testing.assert_allclose(found, power(A, V, 200) + 2 * V * V * A[0] + V + A[2])
-    program = in_others.staging.latest.executable.program  # the 200 rounds alone
+    program = in_others.staging.last_entry().executable.program  # the 200 rounds alone
     assert len(program.repeats) == 1
 
 

@@ -2,7 +2,7 @@
 
 ``A[0, j] = A[1, j]`` reads no cell that it writes, ``x[i] = x[i + 1]`` reads each cell before it writes it if ``i``
 counts up, and ``x[i + 1] = x[i]`` if it counts down. Only what may be read after it was written has to be saved: of
-``x[i] = x[N - 1 - i], i < 3`` three cells at most.
+``x[i] = x[N - 1 - i], i < 3`` three cells at most, of ``D[i, j] <<= D[i, k] + D[k, j]`` a column and a row.
 
 isl compares each point p with the other points q that write what p reads: p must come before q. A loop may run in
 parallel only if p and q always lie in the same iteration of it.
@@ -33,6 +33,10 @@ from tcdsl.polyhedra.linear import has_cases, normalized
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, twice
 
 __all__ = ["InPlace"]
+
+
+# More reads than these are saved together.
+_MOST_BOXES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +80,10 @@ class InPlace:
         order = self._order(original, list(harmful.values())) if original.single else None
         if order is not None:
             return [replace(original, plain=False, fixed=order)]
-        saved = self._box(original, memory, list(harmful))
-        if self.movable and self._is_nearly_all(memory, saved[1]):
+        boxes = self._boxes(original, memory, list(harmful))
+        if self.movable and any(self._is_nearly_all(memory, each.extents) for each in boxes):
             return None
-        plans = self._saving(original, memory, list(harmful), saved)
+        plans = self._saving(original, memory, boxes)
         return plans if keeps or plans[-1].full else None
 
     def _is_whole(self, plan: LoopOrder) -> bool:
@@ -148,40 +152,21 @@ class InPlace:
         left = [normalized(apply("sub", whole, _inside(extent))) for whole, extent in zip(shape, extents, strict=True)]
         return all(isinstance(each, Constant) for each in left)
 
-    def _saving(
-        self,
-        original: LoopOrder,
-        memory: str,
-        harmful: Sequence[Read],
-        saved_box: tuple[tuple[Expr, ...], tuple[Expr, ...]],
-    ) -> list[LoopOrder]:
+    def _saving(self, original: LoopOrder, memory: str, boxes: Sequence[_Box]) -> list[LoopOrder]:
         statement = original.statement
         tensor = self.tensors[memory]
-        lows, extents = saved_box
         label = tensor.label or tensor.name
-        saved = Tensor(self.names.fresh(f"{memory}_saved"), tensor.dtype, extents, label, statement.span)
-        self.tensors[saved.name] = saved
         points = self._points(statement)
-        harmless = {read for read in statement_reads(statement) if read.tensor == memory}.difference(harmful)
-
-        def read_saved(read: Read) -> Read:
-            indices = (normalized(apply("sub", axis, low)) for axis, low in zip(read.indices, lows, strict=True))
-            return replace(read, tensor=saved.name, indices=tuple(indices))
-
-        def rule(expr: Expr) -> Expr:
-            if not isinstance(expr, Read) or expr.tensor != memory or expr in harmless:
-                return expr
-            inside: Expr = truth(True)
-            for axis, low, extent, whole in zip(expr.indices, lows, extents, tensor.shape, strict=True):
-                if (low, extent) != (integer(0), whole):
-                    inside = apply("and_", inside, in_range(normalized(apply("sub", axis, low)), extent))
-            if inside == truth(True) or holds(inside, points):
-                return read_saved(expr)
-            return apply("where", inside, read_saved(expr), expr)
-
-        changed = map_statement(statement, lambda expr: transform(expr, rule))
-        statements = (self._copying(tensor, saved, lows), changed)
-        return [plan(each, self.tensors, self.context) for each in statements]
+        moved: dict[Expr, Expr] = {}
+        copies: list[Statement] = []
+        for each in boxes:
+            name = self.names.fresh(f"{memory}_saved")
+            saved = Tensor(name, tensor.dtype, each.extents, label, statement.span)
+            self.tensors[name] = saved
+            copies.append(self._copying(tensor, saved, each.lows))
+            moved.update((read, each.found(read, tensor, name, points)) for read in each.reads)
+        changed = map_statement(statement, lambda expr: transform(expr, lambda node: moved.get(node, node)))
+        return [plan(each, self.tensors, self.context) for each in (*copies, changed)]
 
     def _copying(self, tensor: Tensor, saved: Tensor, lows: Sequence[Expr]) -> Statement:
         variables = tuple(self.names.fresh("c") for _ in lows)
@@ -195,7 +180,18 @@ class InPlace:
         domain = Domain.from_set(points)
         return Statement(Access(saved.name, cell), "assign", Neutral(), value, domain, span=saved.span)
 
-    def _box(self, plan: LoopOrder, memory: str, harmful: Sequence[Read]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    def _boxes(self, plan: LoopOrder, memory: str, harmful: Sequence[Read]) -> list[_Box]:
+        """What is saved: a box for all reads, or one for each where these are thinner, as of a row and a column."""
+        together = self._box(plan, memory, harmful)
+        found: dict[tuple[tuple[Expr, ...], tuple[Expr, ...]], list[Read]] = {}
+        for read in harmful if len(harmful) <= _MOST_BOXES else ():
+            each = self._box(plan, memory, [read])
+            found.setdefault((each.lows, each.extents), []).append(read)
+        apart = [_Box(tuple(reads), *ends) for ends, reads in found.items()]
+        thinner = len(apart) > 1 and max(each.long_axes for each in apart) < together.long_axes
+        return apart if thinner else [together]
+
+    def _box(self, plan: LoopOrder, memory: str, harmful: Sequence[Read]) -> _Box:
         """The first cell and the extents of a box around all cells that are read and written."""
         cells = self._overlap(plan, harmful)
         lows: list[Expr] = []
@@ -212,7 +208,7 @@ class InPlace:
                 extent = apply("max", extent, integer(0))
             lows.append(low)
             extents.append(extent)
-        return tuple(lows), tuple(extents)
+        return _Box(tuple(harmful), tuple(lows), tuple(extents))
 
     def _overlap(self, plan: LoopOrder, harmful: Sequence[Read]) -> isl.Set:
         statement = plan.statement
@@ -247,6 +243,33 @@ class InPlace:
         cells = cells.project_out(isl.dim_type.param, 0, cells.dim(isl.dim_type.param))
         bound = cells.dim_max_val(axis) if largest else cells.dim_min_val(axis)
         return integer(bound.to_python()) if bound.is_int() else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """Cells that ``reads`` find saved: the first one, and how many there are along each axis."""
+
+    reads: tuple[Read, ...]
+    lows: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+
+    @property
+    def long_axes(self) -> int:
+        """How many axes have as many cells as sizes say."""
+        return sum(not isinstance(_inside(extent), Constant) for extent in self.extents)
+
+    def found(self, read: Read, tensor: Tensor, saved: str, points: isl.Set) -> Expr:
+        """What ``read`` of ``tensor`` finds, which is ``saved`` inside of the box."""
+        inside: Expr = truth(True)
+        indices: list[Expr] = []
+        for axis, low, extent, whole in zip(read.indices, self.lows, self.extents, tensor.shape, strict=True):
+            indices.append(normalized(apply("sub", axis, low)))
+            if (low, extent) != (integer(0), whole):
+                inside = apply("and_", inside, in_range(indices[-1], extent))
+        kept = replace(read, tensor=saved, indices=tuple(indices))
+        if inside == truth(True) or holds(inside, points):
+            return kept
+        return apply("where", inside, kept, read)
 
 
 def _inside(extent: Expr) -> Expr:

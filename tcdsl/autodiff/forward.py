@@ -227,6 +227,9 @@ class _Forward(Transposition):
         """Reductions pass nothing on whole."""
         raise NotImplementedError
 
+    def settle(self, adjoint: str) -> None:
+        """Flows become statements at once."""
+
     def contribute(self, flow: Flow) -> None:
         """The seed, linear in the derivative of the target, with the tangent of the value in its place."""
         tape = Tape()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
+from tcdsl.autodiff.loop_derivatives.compact_updates import with_compact_updates
 from tcdsl.autodiff.statement_derivatives.activity import active_tensors
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse
 from tcdsl.ir.dtypes import compute_dtype
@@ -54,7 +55,8 @@ def round_derivative(
     With ``again`` its linear part computes the values that it needs once more, of the inputs of the round.
     """
     step = replace(body, outputs=tuple(dict.fromkeys(new for _, new in body.updates)), updates=())
-    work = Reverse(with_equal_sizes(step), wanted)
+    compact = with_compact_updates(with_equal_sizes(step), active_tensors(step, wanted), dict(body.updates))
+    work = Reverse(compact, wanted)
     updates = dict(body.updates)
     seeds: dict[str, Tensor] = {}
     for name in wanted:

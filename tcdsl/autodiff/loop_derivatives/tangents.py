@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tcdsl.autodiff.statement_derivatives.activity import active_inputs
+from tcdsl.autodiff.loop_derivatives.compact_updates import with_compact_updates
+from tcdsl.autodiff.statement_derivatives.activity import active_inputs, active_tensors
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.ir.program import Program, Repeat
 
@@ -43,7 +44,7 @@ def push_through(work: Derivative, repeat: Repeat, tangents: dict[str, str], tan
     wrt = [each.name for each in body.inputs[1:] if each.name in active]
     # What becomes another input as it is has that input's tangent.
     changes = list(dict.fromkeys(new for _, _, new in moving if new not in wrt))
-    pushed = tangent(step, wrt, changes)
+    pushed = tangent(with_compact_updates(step, active_tensors(step, wrt), dict(body.updates)), wrt, changes)
     made = dict(zip(step.outputs, pushed.outputs, strict=False))
     directions = dict(zip(wrt, (each.name for each in pushed.inputs[len(body.inputs) :]), strict=True))
     moved = {**directions, **dict(zip(changes, pushed.outputs[len(step.outputs) :], strict=True))}

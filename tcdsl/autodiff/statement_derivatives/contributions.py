@@ -8,7 +8,7 @@ from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.ir.build import apply
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Read, walk
-from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor
+from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor, tensors_read
 from tcdsl.polyhedra.boxes import is_over_box
 from tcdsl.polyhedra.index_variables import positional, renamed, targets_first
 from tcdsl.polyhedra.scatter_to_gather import solve
@@ -97,6 +97,14 @@ class Contributions:
     def add_whole(self, tensor: str, adjoint: str) -> None:
         """Add all cells of ``adjoint``, a tensor of the same shape, to the derivative by ``tensor``."""
         self._wholes.setdefault(tensor, []).append(adjoint)
+
+    def settle(self, read: str) -> None:
+        """Make what reads the tensor ``read`` now: a version with other cells is about to be made in its place."""
+        for tensor, statements in list(self._statements.items()):
+            if any(read in tensors_read(statement) for statement in statements):
+                total = self.total(tensor, f"d_{tensor}")
+                assert total is not None
+                self.add_whole(tensor, total)
 
     def total(self, tensor: str, hint: str) -> str | None:
         """The name of the derivative by ``tensor``, made now; ``None`` if nothing contributes."""

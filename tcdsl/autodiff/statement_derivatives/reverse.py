@@ -65,6 +65,10 @@ class Reverse(Transposition):
         for part in self._parts(flow):
             self._contribute(part)
 
+    def settle(self, adjoint: str) -> None:
+        """Pass on what has been contributed from ``adjoint``."""
+        self.contributions.settle(adjoint)
+
     def scaled(self, adjoint: str, cells: isl.Set, factor: Expr) -> str:
         """The derivative ``adjoint`` with each of ``cells`` multiplied by ``factor``, an expression of that cell."""
         declared = self.tensor(adjoint)
@@ -174,7 +178,10 @@ def _assign(this: StatementTransposition) -> None:
 
 
 def _overwritten(this: StatementTransposition, value: Expr) -> str:
-    # The adjoint with another value in the cells that the statement writes.
+    # The adjoint with another value in the cells that the statement writes. Where data choose these, lowering does not
+    # ask which statement should come first for that to happen in place.
+    if not affine_target(this.statement):
+        this.program.settle(this.adjoint.name)
     name = this.program.declare(this.adjoint.name, this.adjoint.dtype, this.adjoint.shape)
     this.writing(name, "assign", Keep(this.adjoint.name), value, condition=this.condition)
     return name

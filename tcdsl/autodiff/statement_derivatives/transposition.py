@@ -52,6 +52,10 @@ class Transposition(Derivative, ABC):
         """Add a whole tensor to the derivative by ``tensor``."""
 
     @abstractmethod
+    def settle(self, adjoint: str) -> None:
+        """Pass on what has been contributed from ``adjoint``, of which a new version is about to be made."""
+
+    @abstractmethod
     def scaled(self, adjoint: str, cells: isl.Set, factor: Expr) -> str:
         """The derivative ``adjoint`` with each of ``cells`` multiplied by ``factor``, an expression of that cell."""
 

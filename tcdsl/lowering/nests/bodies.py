@@ -17,7 +17,7 @@ from tcdsl.ir.build import index, integer, plain_read, truth
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Statement, Tensor
+from tcdsl.ir.program import Statement, Tensor, Unset
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior, specialized
 from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Node, Store, loops_over
 from tcdsl.lowering.loopir.point_code import Action, TargetCell, first, point, start_value, sum_up, update
@@ -70,7 +70,8 @@ class StatementLoops:
         self.place = TargetCell(plan.tensor, setting.buffers[name], setting.marks.get(name))
         points = statement.domain.set.align_params(setting.context.get_space())
         self.points = points.intersect_params(setting.context)
-        self.started = name in setting.in_place
+        #: Whether the memory holds at first what it is to hold.
+        self.started = name in setting.in_place or isinstance(statement.start, Unset)
 
     # Plain targets: what happens in one cell.
 

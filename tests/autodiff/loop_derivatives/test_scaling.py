@@ -152,6 +152,34 @@ def chosen_rows(A: real[N, N], k: int64[N], y):
     return y
 
 
+@op
+def products_at_data(c: real[N], p: int64[N, 3], x: real[N]):
+    for t in range(N):
+        c[p[t, i]] *= x[t]
+    return (c * c).sum()
+
+
+@op
+def largest_at_data(c: real[N], p: int64[N, 3], x: real[N]):
+    for t in range(N):
+        c[p[t, i]] >>= x[t] * x[p[t, i]]
+    return (c * c).sum()
+
+
+@op
+def product_into_a_cell(c: real[N], x: real[N, 2]):
+    for t in range(N):
+        c[t] *= x[t, j]
+    return (c * c).sum()
+
+
+@op
+def largest_into_a_row(c: real[N, 2], x: real[N, 2]):
+    for t in range(1, N):
+        c[t, i] >>= x[t, j] * c[t - 1, i]
+    return (c * c).sum()
+
+
 def vector(n: int) -> np.ndarray:
     return np.random.default_rng(n).uniform(0.3, 1.1, n)
 
@@ -165,8 +193,16 @@ def matrix(n: int) -> np.ndarray:
     return (a @ a.T) / n + np.eye(n)
 
 
+def with_a_zero(n: int) -> np.ndarray:
+    return np.where(np.arange(n) == 1, 0, vector(n))
+
+
 def places(n: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, n, n)
+
+
+def three_places(n: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, n, (n, 3))
 
 
 W = np.array([[0.5, -0.4], [0.3, 0.8]])
@@ -188,6 +224,10 @@ CASES: dict[str, tuple[Any, Callable[[int], tuple[Any, ...]], int]] = {
     "branches": (branches, lambda n: (vector(n), vector(n)), 1),
     "filtered": (filtered, lambda n: (vector(n), np.array(0.7)), 1),
     "nested": (nested, lambda n: (matrix(n) / n, vector(n)), 2),
+    "products at data": (products_at_data, lambda n: (vector(n), three_places(n), with_a_zero(n)), 1),
+    "largest at data": (largest_at_data, lambda n: (vector(n), three_places(n), vector(n)), 1),
+    "product into a cell": (product_into_a_cell, lambda n: (with_a_zero(n), pairs(n)), 1),
+    "largest into a row": (largest_into_a_row, lambda n: (pairs(n), pairs(n) + 1), 1),
     "chosen rows": (chosen_rows, lambda n: (matrix(n), places(n), np.array(0.7)), 2),
 }
 

@@ -10,7 +10,6 @@ What has parameters is written as layers on tensors: `w @ x` composes, whatever 
 """
 
 import numpy as np
-from rich.progress import track
 
 import tcdsl as tc
 from tcdsl import op
@@ -113,6 +112,8 @@ def reversals(generator, count, length, symbols):
 
 
 def main(steps=400, length=5, symbols=10, batch=32, learning_rate=3e-3):
+    from rich.progress import track  # the functions above do without
+
     generator = np.random.default_rng(0)
     tokens, answers = (tc.tensor(array, batch=2) for array in reversals(generator, batch, length, symbols))
     model = language_model(symbols=symbols, size=32, heads=4, depth=1)

@@ -24,18 +24,19 @@ _SETTLED = 2 * 10**9
 def sources_digest(root: str = FOLDER) -> str:
     """A hash of the names and texts of all Python files under ``root``, wherever it lies and however old they are.
 
-    That of this package is noted beside its bytecode, and looked up where Python trusts its bytecode: where the files
-    have the sizes and times that they had.
+    That of this package, and of folders in it, is noted beside its bytecode, and looked up where Python trusts its
+    bytecode: where the files have the sizes and times that they had.
     """
-    if root != FOLDER:
-        return _digest(_python_files(root), root)
     files = list(_python_files(root))
+    if not root.startswith(FOLDER):
+        return _digest((entry.path for entry in files), root)
     seen = hashlib.sha256()
     newest = 0
-    for path in files:
-        status = os.stat(path)
+    for entry in files:
+        status = os.stat(entry.path)
         newest = max(newest, status.st_mtime_ns, status.st_ctime_ns)
-        seen.update(f"{path}\0{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}\n".encode())
+        facts = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+        seen.update(f"{entry.path}\0{facts}\n".encode())
     note = cache_from_source(os.path.join(root, "sources.py")) + ".digest"
     try:
         with open(note, encoding="ascii") as file:
@@ -44,19 +45,23 @@ def sources_digest(root: str = FOLDER) -> str:
             return digest
     except (OSError, ValueError):
         pass
-    digest = _digest(files, root)
+    digest = _digest((entry.path for entry in files), root)
     if not sys.dont_write_bytecode and newest < time.time_ns() - _SETTLED:
         _write(note, f"{seen.hexdigest()} {digest}\n")
     return digest
 
 
-def _python_files(root: str) -> Iterator[str]:
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(set(folders) - {"__pycache__"})
-        yield from (os.path.join(folder, name) for name in sorted(files) if name.endswith(".py"))
+def _python_files(root: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(root) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.name.endswith(".py"):
+            yield entry
+        elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+            yield from _python_files(entry.path)
 
 
-def _digest(files: Iterator[str] | list[str], root: str) -> str:
+def _digest(files: Iterator[str], root: str) -> str:
     digest = hashlib.sha256()
     for path in files:
         with open(path, "rb") as file:

@@ -27,6 +27,7 @@ import inspect
 import linecache
 import opcode
 import sys
+import tokenize
 from collections.abc import Collection, Iterable, Iterator, MutableMapping, MutableSequence, MutableSet
 from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, ModuleType
 from typing import Any, NamedTuple, Protocol
@@ -157,6 +158,9 @@ class Contents:
             return
         code = function.__code__
         self.readings.append(Reading((function.__name__, "__code__"), Instance(function), code))
+        if text is None:
+            # Where the text of modules in archives is to be asked for.
+            linecache.lazycache(code.co_filename, function.__globals__)
         self.put("function", function.__name__, _text(code, code.co_filename) if text is None else text)
         names: dict[str, None] = {}
         targets: Collection[str] = ()
@@ -273,11 +277,12 @@ _CLOSED = frozenset(sys.stdlib_module_names) | {"numpy", "tcdsl"}
 
 @functools.lru_cache(maxsize=256)
 def _text(code: CodeType, filename: str) -> str:
-    # Statements read plain functions in the file where they are.
+    # Statements read plain functions in the file where they are. `inspect.getsourcelines` would look for the module of
+    # the code among all that are loaded, at ten microseconds each.
+    linecache.checkcache(filename)
     try:
-        linecache.checkcache(filename)
-        return "".join(inspect.getsourcelines(code)[0])
-    except (OSError, TypeError, SyntaxError, IndexError):
+        return "".join(inspect.getblock(linecache.getlines(filename)[code.co_firstlineno - 1 :]))
+    except (SyntaxError, IndexError, tokenize.TokenError):
         return ""
 
 
@@ -301,22 +306,24 @@ def _names_in(text: str) -> _Names:
     bindings = bindings_of(definition.body)
     sizes = [name for each in parameters if each.annotation for name in annotation_names(each.annotation)]
     own = {*bindings.bound, *bindings.targets, *bindings.sizes, *sizes, *(each.arg for each in parameters)}
-    whole = [chain[0] for chain in outer_chains(definition, own)]
-    attributes = [node.attr for node in ast.walk(definition) if isinstance(node, ast.Attribute)]
-    local = [node.annotation for node in ast.walk(definition) if isinstance(node, ast.AnnAssign)]
-    annotations = [*(each.annotation for each in parameters), definition.returns, *local]
-    quoted = [name for name in _quoted_names(annotations) if name not in own]
+    nodes = list(ast.walk(definition))
+    attributes = [node.attr for node in nodes if isinstance(node, ast.Attribute)]
+    outside = [each.annotation for each in parameters if each.annotation]
+    outside += [definition.returns] if definition.returns else []
+    local = [node.annotation for node in nodes if isinstance(node, ast.AnnAssign)]
+    quoted = _quoted_names([*outside, *local])
     for each in parameters:
         each.annotation = None
     definition.returns = None
-    inside = {chain[0] for chain in outer_chains(definition, own)}
-    heads = dict.fromkeys((*whole, *quoted))
-    return _Names(heads, frozenset(heads) - inside, dict.fromkeys(attributes), tuple(bindings.targets))
+    inside = dict.fromkeys(chain[0] for chain in outer_chains(definition, own))
+    annotated = [node.id for each in outside for node in ast.walk(each) if isinstance(node, ast.Name)]
+    heads = inside | dict.fromkeys(name for name in (*annotated, *quoted) if name not in own)
+    return _Names(heads, frozenset(heads) - inside.keys(), dict.fromkeys(attributes), tuple(bindings.targets))
 
 
-def _quoted_names(annotations: Iterable[ast.expr | None]) -> Iterator[str]:
+def _quoted_names(annotations: Iterable[ast.expr]) -> Iterator[str]:
     for annotation in annotations:
-        for node in () if annotation is None else ast.walk(annotation):
+        for node in ast.walk(annotation):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 try:
                     inner = ast.parse(node.value.strip(), mode="eval")

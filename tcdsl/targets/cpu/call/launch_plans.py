@@ -17,6 +17,7 @@ from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.lowering.loop_passes.placement import placed
 from tcdsl.lowering.program_passes.serial_work import SERIAL_WORK
 from tcdsl.targets.cpu.call.pace import Pace
+from tcdsl.targets.cpu.call.spare_memory import block_of, spare
 from tcdsl.targets.cpu.layout.aligned import aligned
 from tcdsl.targets.cpu.machine.internals import array_header, bytes_header, tuple_header
 
@@ -145,12 +146,14 @@ class Frame:
         if not plan.size:
             return
         if self._temporaries is None or self._temporaries.size < plan.size:
-            self._temporaries = aligned(np.empty, (plan.size,), "uint8")
+            self._temporaries = block_of(plan.size)
         self.words[self._temporary_slots] = _address(self._temporaries) + plan.offsets
 
     def leave(self) -> None:
-        """After a call: large temporaries do not outlive it."""
+        """After a call: large temporaries do not outlive it, but for others."""
         if self.plan is not None and not self.plan.pooled:
+            if self._temporaries is not None:
+                spare(self._temporaries)
             self.plan = self._temporaries = None
 
     def temporary(self, plan: LaunchPlan, shape: tuple[int, ...], dtype: str, number: int) -> Array:

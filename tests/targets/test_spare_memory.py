@@ -1,0 +1,77 @@
+"""Memory of large temporaries, which waits for the next call."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+from tcdsl.targets.cpu.call import spare_memory
+from tcdsl.targets.cpu.call.spare_memory import block_of, spare
+
+LARGE = 1 << 22
+
+
+def address(block: np.ndarray) -> int:
+    return int(block.__array_interface__["data"][0])
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> deque[np.ndarray]:
+    blocks: deque[np.ndarray] = deque(maxlen=2)
+    monkeypatch.setattr(spare_memory, "_waiting", blocks)
+    return blocks
+
+
+@pytest.mark.skipif(spare_memory._FREE is None, reason="the system takes no pages back")
+def test_large_blocks_wait_for_the_next_call(waiting: deque[np.ndarray]) -> None:
+    block = block_of(2 * LARGE)
+    block[:] = 7
+    spare(block)
+    assert len(waiting) == 1
+    # Too small, much too large, and one that fits.
+    for size in (2 * LARGE + 1, LARGE // 2, LARGE):
+        found = block_of(size)
+        assert found.size >= size
+        assert (address(found) == address(block)) == (size == LARGE)
+        found[:] = 1
+    assert not waiting
+
+
+@pytest.mark.parametrize("size", [1, LARGE - 1])
+def test_small_blocks_do_not(waiting: deque[np.ndarray], size: int) -> None:
+    block = block_of(size)
+    assert address(block) % 64 == 0
+    spare(block)
+    assert not waiting
+
+
+def test_only_the_last_blocks_wait(waiting: deque[np.ndarray]) -> None:
+    for block in [block_of(LARGE) for _ in range(4)]:
+        spare(block)
+    assert len(waiting) <= 2
+
+
+@op
+def powers(x: real[N], y: real[N], steps):
+    for _t in range(steps):
+        y = sin(y) * x
+    return sum(y[i] * y[i])
+
+
+def test_calls_in_several_threads_do_not_meet_in_one_block() -> None:
+    # The tape has 8 MB.
+    gradient = tc.grad(powers)
+    arrays = [np.full((2, 20_000), 0.5 + 0.1 * k) for k in range(4)]
+    expected = [gradient(*each, 50) for each in arrays]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda k: gradient(*arrays[k % 4], 50), range(16)))
+    for k, each in enumerate(found):
+        np.testing.assert_array_equal(each, expected[k % 4])
+    for extent in (0, 1, 2):
+        few = [each[:, :extent] for each in arrays]
+        np.testing.assert_array_equal(gradient(*few[0], 50), expected[0][:extent])

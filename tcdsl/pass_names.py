@@ -16,7 +16,7 @@ Enabled = frozenset[str]
 OPTIONAL: Enabled = frozenset((
     "constants", "copies", "dead_statements", "forwarding", "fusion", "hoisting", "joining", "long_sums", "merging",
     "one_thread", "phase_rows", "phases", "plain_cells", "single_steps", "sparse_tensors", "summing",
-    "transposing", "unit_axes",
+    "tiles", "transposing", "unit_axes",
 ))  # fmt: skip
 
 

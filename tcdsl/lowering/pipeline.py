@@ -20,6 +20,7 @@ from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
 from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
 from tcdsl.lowering.loop_passes.long_sums import in_blocks
+from tcdsl.lowering.loop_passes.square_tiles import through_tiles
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure
 from tcdsl.lowering.loopir.traversal import serial
@@ -320,6 +321,10 @@ def _one_thread(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return serial(nodes) if draft.small else nodes
 
 
+def _tiles(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
+    return nodes if draft.small else through_tiles(nodes, setting.names)
+
+
 def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return nodes if draft.small else in_blocks(nodes, setting.names)
 
@@ -327,6 +332,7 @@ def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
 NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("single_steps", "loops of one step become their body", _over(without_single_steps)),
     NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
+    NestPass("tiles", "what is read or stored across rows goes through square tiles", _tiles),
     NestPass("hoisting", "what does not change in a loop moves in front of it", _over(hoisted)),
     NestPass("one_thread", "little work is done by one thread", _one_thread),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums),

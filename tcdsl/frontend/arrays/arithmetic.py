@@ -23,6 +23,7 @@ from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declar
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import (
     PendingArray,
@@ -36,7 +37,7 @@ from tcdsl.frontend.symbols.values import Product, Value, cast_value, require_fi
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import DTYPES
-from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Read, children, substitute, transform, walk
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, Read, children, substitute, walk
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of, universe
 from tcdsl.polyhedra.boxes import box
@@ -49,7 +50,6 @@ __all__ = [
     "combine",
     "element_of",
     "meet",
-    "named_sizes",
     "record_cells",
     "record_elementwise",
     "staged_operand",
@@ -208,7 +208,9 @@ def _combine_numbers(session: Session, primitive: str, operands: Sequence[object
         isinstance(o, SymbolicSize | int) and not isinstance(o, bool) for o in operands
     ):
         expr = apply(primitive, *(value.expr for value in values))
-        return expr.value if isinstance(expr, Constant) else SymbolicSize(builder, named_sizes(session, expr))
+        return (
+            expr.value if isinstance(expr, Constant) else SymbolicSize(builder, named_sizes(expr, builder.opaque_size))
+        )
     result = apply_primitive(primitive, values, session.location())
     parameters = frozenset().union(*(o.parameters for o in operands if isinstance(o, SymbolicNumber)))
     weak = result.weak or ("bool" if result.expr.dtype == "bool" else None)
@@ -221,21 +223,6 @@ def _combine_numbers(session: Session, primitive: str, operands: Sequence[object
         held = record_elementwise(session, result, (), "number")
         expr = Read(held.name, (), (), expr.dtype)
     return SymbolicNumber(builder, expr, weak, parameters)
-
-
-def named_sizes(session: Session, expr: Expr) -> Expr:
-    """``expr`` with names for what domains cannot hold: N * M and N // K, but no sums, and no quotients by integers."""
-
-    def opaque(node: Expr) -> Expr:
-        if isinstance(node, Apply) and node.primitive in ("mul", "floor_div", "mod"):
-            left, right = node.arguments
-            if node.primitive == "mul" and not isinstance(left, Constant) and not isinstance(right, Constant):
-                return session.builder.opaque_size(node)
-            if node.primitive != "mul" and not (isinstance(right, Constant) and right.value > 0):
-                return session.builder.opaque_size(node)
-        return node
-
-    return transform(expr, opaque)
 
 
 # -- statements ----------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from tcdsl.ir.expressions import (
     Read,
     SizeValue,
     index_variables,
+    reads,
     transform,
 )
 from tcdsl.ir.text.printer import format_expr
@@ -62,7 +63,7 @@ def view(array: object, key: object) -> Any:
     given = key if isinstance(key, tuple) else (key,)
     # Arrays of the surroundings are read at every call, like those in arithmetic.
     key = tuple(session.capture(entry) if isinstance(entry, np.ndarray) and entry.ndim else entry for entry in given)
-    key = tuple(map(_number_as_data, key))
+    key = tuple(_number_as_data(session, entry) for entry in key)
     entries = _expanded(session, array, key)
     extents = array.extents
     gathered = [entry for entry in entries if isinstance(entry, SymbolicArray)]
@@ -111,11 +112,17 @@ def view(array: object, key: object) -> Any:
     return PendingArray(session.builder, value, result, _rows(tags))
 
 
-def _number_as_data(entry: object) -> object:
+def _number_as_data(session: Session, entry: object) -> object:
     # A number that the program computes, such as one that a loop carries, is data.
-    if isinstance(entry, SymbolicNumber) and not entry.parameters and entry.weak_kind != "float":
+    if isinstance(entry, SymbolicNumber) and entry.weak_kind != "float" and not _is_of_the_call(session, entry):
         return PendingArray(entry.builder, Value(cast(entry.expr, "int64"), None, "int64"), ())
     return entry
+
+
+def _is_of_the_call(session: Session, number: SymbolicNumber) -> bool:
+    # Whether it is made of arguments and sizes alone.
+    inputs = {tensor.name for tensor in session.builder.inputs}
+    return bool(number.parameters) and all(read.tensor in inputs for read in reads(number.expr))
 
 
 def part_of(array: SymbolicTensor | View, key: object) -> View:
@@ -221,7 +228,8 @@ def _expanded(session: Session, array: SymbolicArray, key: Sequence[object]) -> 
     return [*key[:position], *every, *key[position + 1 :]]
 
 
-def _size_expr(session: Session, value: object) -> Expr:
+def _size_expr(session: Session, value: object, bound: bool = False) -> Expr:
+    # `bound` says that it is an end of a slice.
     match value:
         case bool():
             pass
@@ -230,7 +238,8 @@ def _size_expr(session: Session, value: object) -> Expr:
         case SymbolicSize():
             return value.expr
         case SymbolicNumber():
-            return integer(int(value))
+            size = None if value.weak_kind == "float" else session.integers.size(value.expr, bound)
+            return integer(int(value)) if size is None else size
         case _ if hasattr(value, "__index__"):
             return integer(value.__index__())
     raise session.fault(
@@ -247,6 +256,8 @@ def _from_end(session: Session, position: Expr, extent: Expr) -> Expr:
         return apply("add", extent, position) if position.value < 0 else position
     if isinstance(position, SizeValue):
         return position
+    if session.integers.is_alone(position):
+        return apply("add", extent, position) if session.integers.is_negative(position) else position
     try:
         if not session.builder.known().never(apply("gt", position, integer(0))):
             return position
@@ -282,7 +293,7 @@ def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, in
     def bound(given: object, default: Expr) -> Expr:
         if given is None:
             return default
-        expr = _size_expr(session, given)
+        expr = _size_expr(session, given, bound=True)
         if isinstance(expr, Constant):
             # As Python's slices: beyond all extents is beyond.
             expr = integer(max(-_BEYOND, min(int(expr.value), _BEYOND)))

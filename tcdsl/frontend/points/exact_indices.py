@@ -17,7 +17,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.points.definitions import FACTOR, GENERATED, Definition
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
 from tcdsl.frontend.symbols.values import Conversion, Value
-from tcdsl.ir.build import apply, cast, constant
+from tcdsl.ir.build import apply, cast, constant, integer, truth
 from tcdsl.ir.dtypes import INTEGER, is_boolean, is_integer
 from tcdsl.ir.expressions import (
     Apply,
@@ -106,7 +106,11 @@ class _Exact:
     def computed(self, expr: Expr, primitive: str, arguments: tuple[Expr, ...]) -> Expr:
         first, last = arguments[0], arguments[-1]
         if primitive not in _SUMS:
-            self.integers.specialize(self.numbers(expr) or frozenset())
+            numbers = self.numbers(expr)
+            size = self.integers.size(expr) if numbers else None
+            if size is not None:
+                return size
+            self.integers.specialize(numbers or frozenset())
         if primitive in _ARITHMETIC or primitive in _BITS:
             return self.applied(primitive, *arguments)
         match primitive:
@@ -148,8 +152,11 @@ class _Exact:
     def applied(self, primitive: str, *arguments: Expr) -> Expr:
         divisor = arguments[-1]
         if primitive in ("floor_div", "mod") and isinstance(divisor, Constant) and divisor.value == 0:
-            fact = f"an index that is `{PRIMITIVES[primitive].operator}` by 0"
-            raise DslSyntaxError.at(fact, divisor.span, "divide by a number that is not 0")
+            fact, hint = f"an index that is `{PRIMITIVES[primitive].operator}` by 0", "divide by a number that is not 0"
+            if not self.integers.builder.may_not_run:
+                raise DslSyntaxError.at(fact, divisor.span, hint)
+            self.integers.builder.require(truth(False), f"{fact}\n{hint}", divisor.span)
+            arguments = *arguments[:-1], integer(1)
         parts = tuple(map(self.index, arguments))
         if PRIMITIVES[primitive].index and all(map(is_affine_index, parts)):
             return apply(primitive, *parts)

@@ -18,7 +18,8 @@ from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, Symbol
 from tcdsl.frontend.symbols.values import as_truth
 from tcdsl.ir.build import apply
 from tcdsl.ir.conjunctions import said_of_sizes
-from tcdsl.ir.expressions import Constant, Expr, reads, size_names
+from tcdsl.ir.expressions import Apply, Constant, Expr, reads, size_names, transform
+from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Statement, statement_expressions
 from tcdsl.polyhedra.affine import NotAffine
 
@@ -84,8 +85,22 @@ def taken(session: Session, condition: Any) -> Expr:
 
 
 def asked(session: Session, condition: Any) -> Expr:
-    """What a condition asks, where a name holds it too: ``b = t > 0 and x[t] > 0``, and then ``if b``."""
-    return session.builder.written.conditions.asked(as_truth(element_of(condition, session)[0]).expr)
+    """What a condition asks, where a name holds it too: ``b = t > 0 and x[t] > 0``, and then ``if b``.
+
+    What it asks of integers of the call it asks of sizes.
+    """
+    integers = session.integers
+
+    def of_sizes(node: Expr) -> Expr:
+        if not isinstance(node, Apply) or PRIMITIVES[node.primitive].kind != "compare":
+            return node
+        if not all(read.tensor in integers for read in reads(node)):
+            return node
+        parts = [part for part in map(integers.size, node.arguments) if part is not None]
+        return apply(node.primitive, *parts) if len(parts) == len(node.arguments) else node
+
+    said = session.builder.written.conditions.asked(as_truth(element_of(condition, session)[0]).expr)
+    return transform(said, of_sizes)
 
 
 def changing_truth(session: Session, before: Any, after: Any) -> SymbolicTensor:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
-from tcdsl.frontend.arrays.arithmetic import named_sizes, record_elementwise
+from tcdsl.frontend.arrays.arithmetic import record_elementwise
 from tcdsl.frontend.running_loops.conditions import is_data
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply, cast, constant, integer
@@ -22,6 +23,7 @@ from tcdsl.rewrite.loop_segments import in_segments
 
 __all__ = [
     "ENDLESS",
+    "NO_ROUNDS",
     "RoundCount",
     "at_most_one",
     "loop",
@@ -122,6 +124,10 @@ _MOST_ROUNDS = 2**62
 
 ENDLESS = RoundCount(integer(0), integer(1), integer(_MOST_ROUNDS), False)
 """The rounds of ``while``, which a condition ends."""
+
+
+NO_ROUNDS = RoundCount(integer(0), integer(1), integer(0), True)
+"""The rounds of what Python leaves out."""
 
 
 def at_most_one(taken: Expr, arm: bool, asked: Expr) -> RoundCount:
@@ -255,4 +261,4 @@ def _as_sizes(session: Session, expr: Expr) -> Expr:
         return node if found is None else found
 
     made = transform(expr, rule)
-    return expr if any(reads(made)) else named_sizes(session, made)
+    return expr if any(reads(made)) else named_sizes(made, session.builder.opaque_size)

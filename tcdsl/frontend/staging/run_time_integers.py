@@ -9,13 +9,14 @@ as coefficients and divisors, are constants of the program, which is then staged
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.program_inputs import LARGEST_CARRIED, CarriedInteger
-from tcdsl.ir.build import apply
+from tcdsl.frontend.symbols.opaque_sizes import named_sizes
+from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, size_names
 
 __all__ = ["MOST_CONSTANT", "RunTimeIntegers", "RunsOnTensors", "Specialize", "terms"]
@@ -38,19 +39,24 @@ class RunsOnTensors(BaseException):
     """A loop, or a branch, over what tensors of a graph hold: stage the whole function, on what they are as arrays."""
 
 
-def terms(node: ast.expr) -> Iterator[ast.expr]:
-    """What an expression adds up, itself included."""
+def terms(node: ast.expr, variables: Collection[str] | None = None) -> Iterator[ast.expr]:
+    """What an expression adds up, itself included; with ``variables`` also parts of products and quotients without."""
     yield node
     match node:
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-            yield from (*terms(left), *terms(right))
+            yield from (*terms(left, variables), *terms(right, variables))
+        case ast.BinOp(left=left, op=ast.Mult() | ast.FloorDiv() | ast.Mod(), right=right) if variables is not None:
+            if not any(isinstance(part, ast.Name) and part.id in variables for part in ast.walk(node)):
+                yield from (*terms(left, variables), *terms(right, variables))
         case ast.UnaryOp(op=ast.UAdd() | ast.USub(), operand=operand):
-            yield from terms(operand)
+            yield from terms(operand, variables)
 
 
 class _Session(Protocol):
     builder: ProgramBuilder
     extents: dict[str, int]
+
+    def is_negative(self, expr: Expr) -> bool: ...
 
 
 class RunTimeIntegers:
@@ -60,12 +66,19 @@ class RunTimeIntegers:
         self._session = session
         self._given: dict[str, tuple[int | str, int]] = {}
         self._sizes: dict[str, Expr] = {}
+        #: The sizes that are products and quotients of such alone.
+        self._made: set[str] = set()
         #: Those that became sizes, by the input that holds the number.
         self.carried: dict[str, CarriedInteger] = {}
         #: Those that are extents: they are the program's, though what else is made of them is a number of the call.
         self.fixed: dict[int | str, int] = {}
         #: The arguments that larger integers would have made sizes.
         self.small: set[str] = set()
+
+    @property
+    def builder(self) -> ProgramBuilder:
+        """The program that they are numbers of."""
+        return self._session.builder
 
     def add(self, tensor: str, place: int | str, number: int) -> None:
         """The input ``tensor`` holds the argument at ``place``, which is ``number`` in this call."""
@@ -84,20 +97,28 @@ class RunTimeIntegers:
             raise Specialize(frozenset().union(*map(self.argument, tensors)))
 
     def size(self, expr: Expr, bound: bool = False) -> Expr | None:
-        """A sum of run-time integers and constants as an expression of sizes; ``None`` if it has to be a constant.
+        """What is made of run-time integers, sizes and constants as an expression of sizes.
 
-        ``bound`` says that it ends a range, or is an extent.
+        ``None`` if it has to be a constant. ``bound`` says that it ends a range, or is an extent.
         """
         match expr:
-            case Constant(value=int()):
-                return expr
+            case Constant(value=int(number)):
+                return integer(int(number))
             case Read(tensor=tensor) if tensor in self._given:
                 return self._carry(tensor, bound)
-            case Apply(primitive="add" | "sub" | "neg" as primitive, arguments=arguments):
+            case SizeValue():
+                return expr
+            case Apply(primitive="add" | "sub" | "neg" | "mul" | "floor_div" | "mod" as primitive, arguments=arguments):
                 parts = [self.size(argument, bound) for argument in arguments]
                 known = [part for part in parts if part is not None]
-                return apply(primitive, *known) if len(known) == len(parts) else None
+                return self._applied(primitive, known) if len(known) == len(parts) else None
         return None
+
+    def _applied(self, primitive: str, parts: Sequence[Expr]) -> Expr:
+        made = named_sizes(apply(primitive, *parts), self.builder.opaque_size)
+        if isinstance(made, SizeValue) and all(isinstance(part, Constant) or self.is_alone(part) for part in parts):
+            self._made.add(made.name)
+        return made
 
     def _carry(self, tensor: str, bound: bool) -> Expr | None:
         place, number = self._given[tensor]
@@ -108,7 +129,7 @@ class RunTimeIntegers:
             return None
         if tensor not in self.carried:
             negative = number < 0
-            builder = self._session.builder
+            builder = self.builder
             name = f"{'minus' if negative else 'offset'}_{builder.tensor(tensor).label or tensor}"
             made = builder.input(name, "bool", 2, [name])
             for extent, known in zip(made.extents, (abs(number), 0), strict=True):
@@ -141,16 +162,11 @@ class RunTimeIntegers:
 
     def is_alone(self, index: Expr) -> bool:
         """Whether an index is made of run-time integers and constants."""
-        sizes = frozenset().union(*map(size_names, self._sizes.values()))
+        sizes = frozenset(self._made).union(*map(size_names, self._sizes.values()))
         return bool(size_names(index)) and size_names(index) <= sizes and not index_variables(index)
 
-    def is_negative(self, index: Expr) -> bool | None:
-        """Whether what `is_alone` is below 0; ``None`` if that differs among the integers that the program serves."""
-        if index not in self._sizes.values():
-            return None
-        return not isinstance(index, SizeValue)
-
-    def places(self, index: Expr) -> frozenset[str]:
-        """The arguments of which ``index`` is made."""
-        used = size_names(index)
-        return frozenset(str(self.carried[each].place) for each, size in self._sizes.items() if size_names(size) & used)
+    def is_negative(self, index: Expr) -> bool:
+        """Whether what `is_alone` is below 0 in this call. The program serves the calls in which it is, or is not."""
+        if index in self._sizes.values():
+            return not isinstance(index, SizeValue)
+        return self._session.is_negative(named_sizes(index, self.builder.opaque_size))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError, raise_diagnostics
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
@@ -26,9 +26,11 @@ from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.frontend.symbols.graph_tensors import GraphRecording, GraphShapes, GraphTensor, KeptTensors
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
+from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.span import Span
 
 __all__ = [
@@ -207,6 +209,17 @@ class Session:
             return False
         if found:
             self.guards[BroadcastGuard(left, right, "same")] = None
+        return found
+
+    def is_negative(self, expr: Expr) -> bool:
+        """Whether an expression of sizes is below 0 in this call. That it is, or is not, is kept as a guard."""
+        try:
+            found = self.evaluate(expr) < 0
+        except ZeroDivisionError:
+            hint = "divide by a number that is not 0"
+            raise self.fault(ShapeError, f"the index {format_expr(expr)} divides by zero", hint) from None
+        least, most = (expr, integer(-1)) if found else (integer(0), expr)
+        self.guards[BroadcastGuard(least, most, "most")] = None
         return found
 
     def evaluate(self, expr: Expr) -> int:

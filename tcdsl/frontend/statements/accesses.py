@@ -17,7 +17,7 @@ from tcdsl.frontend.names.name_resolution import Position
 from tcdsl.frontend.points.exact_indices import exact_index, is_whole
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.faults import FAULTY, Faulty, shape_note
-from tcdsl.frontend.staging.run_time_integers import Specialize, terms
+from tcdsl.frontend.staging.run_time_integers import terms
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.graph_tensors import PendingState
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, recognize
@@ -145,7 +145,7 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
             " of tensor statements",
         )
         return None
-    evaluation.terms |= dict.fromkeys(map(id, terms(node)), False)
+    evaluation.terms |= dict.fromkeys(map(id, terms(node, evaluation.index_variables)), False)
     given = evaluation.evaluate(node, Position.INDEX)
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         fixed = evaluation.attempt(lambda: _fixed(evaluation, int(given), node, extent), node)
@@ -164,10 +164,7 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
         return None
     if integers.is_alone(expr):
         # A negative integer counts from the end.
-        negative = integers.is_negative(expr)
-        if negative is None:
-            raise Specialize(integers.places(expr))
-        return _from_end(evaluation, expr, node, extent) if negative else expr
+        return _from_end(evaluation, expr, node, extent) if integers.is_negative(expr) else expr
     if _kind(expr) == "data" and is_affine_index(expr):
         # Made of index variables, but not affine (`i * j`, `i // N`): the type keeps it from being taken for affine.
         return Cast(expr, INTEGER, evaluation.span(node))

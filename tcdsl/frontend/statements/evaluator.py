@@ -24,6 +24,7 @@ from tcdsl.frontend.names.name_resolution import (
 from tcdsl.frontend.points.definitions import Definition, bounded
 from tcdsl.frontend.points.point_scalars import PointValue, point_of, scalar_of
 from tcdsl.frontend.staging.faults import FAULTY, Faulty, shape_note
+from tcdsl.frontend.symbols.divided_sizes import with_divisor
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
@@ -105,6 +106,11 @@ class Evaluator:
     def depth(self) -> int:
         """How many generators are around; their variables are named by it, so that equal sums come out equal."""
         return len(self._scopes)
+
+    @property
+    def index_variables(self) -> frozenset[str]:
+        """The names that are index variables here."""
+        return frozenset(self.variables).union(*self._scopes)
 
     # -- conversions -----------------------------------------------------------------------------------------
 
@@ -213,7 +219,9 @@ class Evaluator:
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             return FAULTY
-        return self.bounded(self.attempt(lambda: apply_primitive(primitive, known, self.span(node)), node), node)
+        span, builder = self.span(node), self.environment.session.builder
+        operands = with_divisor(builder, primitive, known, span)
+        return self.bounded(self.attempt(lambda: apply_primitive(primitive, operands, span), node), node)
 
     def bounded(self, given: Value | Faulty, node: ast.AST) -> Value | Faulty:
         """What was computed, under a name if it is large."""

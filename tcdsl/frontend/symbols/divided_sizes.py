@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
-from tcdsl.ir.build import apply, integer
+from tcdsl.frontend.symbols.values import Value
+from tcdsl.ir.build import apply, integer, truth
 from tcdsl.ir.expressions import Apply, Constant, Expr, size_names
+from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Assertion
 from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.span import Span
 
-__all__ = ["DividedSizes"]
+__all__ = ["DividedSizes", "with_divisor"]
 
 
 class DividedSizes:
@@ -68,6 +71,25 @@ class DividedSizes:
     def as_written(self, source: Expr) -> Expr:
         """The source of a size, as the user has written it."""
         return self._written.get(source, source)
+
+
+class _Builder(Protocol):
+    @property
+    def may_not_run(self) -> bool: ...
+
+    def require(self, condition: Expr, message: str, span: Span | None = None) -> None: ...
+
+
+def with_divisor(builder: _Builder, primitive: str, values: Sequence[Value], span: Span | None) -> Sequence[Value]:
+    """The operands of ``primitive``. In a round 1 stands for a divisor that is the number 0: no round may run then."""
+    if primitive in ("floor_div", "mod") and builder.may_not_run:
+        left, right = values
+        if left.weak == right.weak == "int" and right.number == 0 and left.number is None:
+            operator = PRIMITIVES[primitive].operator
+            fact = f"`{operator}` by 0\ndivide by a number that is not 0"
+            builder.require(truth(False), fact, span)
+            return left, Value.of(1)
+    return values
 
 
 def _is_never_zero(divisor: Expr) -> bool:

@@ -5,15 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names
+from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names, transform
 from tcdsl.ir.program import Size
 from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_facts import SizeFacts
 
-__all__ = ["learn_quotients", "opaque_facts", "spoken_size"]
+__all__ = ["learn_quotients", "named_sizes", "opaque_facts", "spoken_size"]
 
 _OPERATION_NAMES = {"mul": "times", "floor_div": "over", "mod": "mod", "add": "plus", "sub": "minus"}
+
+
+def named_sizes(expr: Expr, opaque_size: Callable[[Expr], Expr]) -> Expr:
+    """``expr`` with names for what domains cannot hold: N * M and N // K, but no sums, and no quotients by integers."""
+
+    def opaque(node: Expr) -> Expr:
+        if isinstance(node, Apply) and node.primitive in ("mul", "floor_div", "mod"):
+            left, right = node.arguments
+            if node.primitive == "mul" and not isinstance(left, Constant) and not isinstance(right, Constant):
+                return opaque_size(node)
+            if node.primitive != "mul" and not (isinstance(right, Constant) and right.value > 0):
+                return opaque_size(node)
+        return node
+
+    return transform(expr, opaque)
 
 
 def opaque_facts(size: Size, known: Callable[[str], bool]) -> list[Expr]:

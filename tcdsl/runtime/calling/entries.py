@@ -176,7 +176,10 @@ class Entry:
             return True
         if self._guarded is None:
             self._guarded = self.written_guards().bound()
-        return bool(self._guarded(shapes))
+        try:
+            return bool(self._guarded(shapes))
+        except ZeroDivisionError:
+            return False
 
     def written_guards(self) -> SizeFunction:
         """The function of the inputs' shapes that says whether the guards hold."""

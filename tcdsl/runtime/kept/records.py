@@ -52,7 +52,10 @@ class KeptEntry:
 
     def serves(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
         """Whether the guards hold for inputs of these shapes."""
-        return self._guards is None or bool(self._guards(shapes))
+        try:
+            return self._guards is None or bool(self._guards(shapes))
+        except ZeroDivisionError:
+            return False
 
     def sizes_of(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int] | None:
         """The sizes for inputs of these shapes; None if something does not hold of them."""

@@ -793,12 +793,15 @@ FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
         "data says whether this loop, which is unrolled, is left",
         "write `tc.loop(...)` for `range(...)`",
     ),
-    (
-        "for t in range(N):\n    q[j] += x[t] * x[j]\nreturn x",
-        2,
-        DslSyntaxError,
-        "`q` is added up in a loop that runs, but is not there before it",
-        "`q = output()`",
+    *(
+        (
+            f"for t in range({count}):\n    q[j] += x[t] * x[j]\nreturn x",
+            2,
+            DslSyntaxError,
+            "`q` is added up in a loop that runs, but is not there before it",
+            "`q = output()`",
+        )
+        for count in ("N", "n")
     ),
     (
         "for t in range(N):\n    with tc.config():\n        return x\nreturn x",

@@ -45,7 +45,7 @@ from tcdsl.frontend.running_loops.iterated import ITERATED, Iterated, bounds_of,
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.nested_values import CONTAINERS
 from tcdsl.frontend.running_loops.outside_changes import refuse_change, refuse_printing
-from tcdsl.frontend.running_loops.round_counts import ENDLESS, RoundCount, at_most_one, loop
+from tcdsl.frontend.running_loops.round_counts import ENDLESS, NO_ROUNDS, RoundCount, at_most_one, loop
 from tcdsl.frontend.running_loops.run_time_checks import Shown, builtin_kind, record_check, record_raise
 from tcdsl.frontend.running_loops.running_loop import RunningLoop
 from tcdsl.frontend.running_loops.settled_bodies import known_bounds, remember_bounds
@@ -107,9 +107,7 @@ class LoopRecorder:
 
     def _leaves_as_declared(self, statement: LoopStatement, iterable: Iterated, frame: FrameType) -> bool:
         # Without rounds a target stays as it was declared. Of which type, its first statement says: the body is staged.
-        held = (unheld(frame.f_locals.get(name)) for name in statement.names)
-        declared = any(isinstance(each, DeclaredTarget) and each.extents is not None for each in held)
-        return iterable.counts and declared and not range(*iterable.arguments)
+        return iterable.counts and not range(*iterable.arguments) and bool(_declared(statement, frame))
 
     def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
         """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""
@@ -126,10 +124,13 @@ class LoopRecorder:
             for name in statement.names
             if isinstance(frame.f_locals.get(name, _NOTHING), Unwritten | OfARound) and not is_result(name)
         ]
-        going = decided(session, condition())
+        going, begun = decided(session, condition()), False
         while not is_data(going):
             if not going:
+                if not begun:
+                    yield from self._left_out(session, statement, frame, True)
                 return
+            begun = True
             yield True
             going = decided(session, condition())
             left = session.left.pop(statement, False)
@@ -150,8 +151,21 @@ class LoopRecorder:
         session = session_of("a branch")
         value = decided(session, condition())
         if not is_data(value):
-            return iter((bool(value),))
+            return self._arm(session, statement, frame, bool(value))
         return self._both_arms(session, statement, frame, value, entry_state(session, frame.f_locals))
+
+    def _arm(self, session: Session, statement: LoopStatement, frame: FrameType, arm: bool) -> Iterator[bool]:
+        yield arm
+        if session is current_session():
+            yield from self._left_out(session, statement, frame, not arm)
+
+    def _left_out(self, session: Session, statement: LoopStatement, frame: FrameType, number: Any) -> Iterator[Any]:
+        # What no round writes stays as it was declared. Its type may have to be found in the rounds.
+        declared = _declared(statement, frame)
+        if declared and session.loops.leaves_out(statement, declared):
+            running = RunningLoop(session, statement, frame, NO_ROUNDS)
+            session.running.append(running)
+            yield from running.passes(number)
 
     def _both_arms(
         self,
@@ -351,10 +365,10 @@ class LoopRecorder:
         return Shown(f"{{{text}}}") if is_data(value) else value
 
     def _check_body(self, statement: LoopStatement, numbers: frozenset[str], frame: FrameType) -> None:
-        # What Python's loops can do and loops that run cannot: a loop on numbers of the call alone is Python's then.
+        # A loop on numbers of the call alone is Python's where it leaves a round as loops that run cannot.
         held = frame.f_locals
         adds = [name for name in statement.adds if isinstance(held.get(name, Unwritten(name)), Unwritten)]
-        if numbers and (statement.leaves or statement.otherwise or adds):
+        if numbers and (statement.leaves or statement.otherwise):
             raise Specialize(numbers)
         if adds:
             raise DslSyntaxError.at(
@@ -417,6 +431,12 @@ class LoopRecorder:
         running = session_of("a loop").running
         last = running[-1] if running else None
         return last if last is not None and last.statement is statement and last.frame is frame else None
+
+
+def _declared(statement: LoopStatement, frame: FrameType) -> list[DeclaredTarget]:
+    # The targets that are declared around a loop, and not written yet.
+    held = (unheld(frame.f_locals.get(name)) for name in statement.names)
+    return [each for each in held if isinstance(each, DeclaredTarget) and each.extents is not None]
 
 
 def _is_truth(session: Session, value: Any) -> bool:

@@ -75,6 +75,7 @@ from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicTensor, View
+from tcdsl.ir.build import integer
 from tcdsl.ir.program import BRANCH, Program, Repeat, Tensor
 from tcdsl.span import Span
 
@@ -421,7 +422,7 @@ class RunningLoop:
                 self._session.checked = both_passed(self._session, made)
             elif not name and each is not self._going:
                 each.before.become(made)
-            elif name:
+            elif name and (self.rounds.count != integer(0) or isinstance(each.before, DeclaredTarget)):
                 self._after[name] = number_of(each, made)
         self.finished = True
 

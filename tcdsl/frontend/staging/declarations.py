@@ -127,7 +127,8 @@ class DeclaredTarget(_NotWritten):
     span: Span | None = None
 
     def fault(self) -> TcdslError:
-        """The error of reading the target."""
+        """The error of reading the target, unless Python has left out what writes to it: then it is as declared."""
+        session_of("a declared target").loops.left_as_declared(self)
         return DslSyntaxError.at(
             "a declared target is read or returned before anything is written to it",
             self.span,

@@ -17,9 +17,12 @@ __all__ = ["LoopChoices", "RunInProgram", "asked_for"]
 
 
 class RunInProgram(BaseException):
-    """Data ends a loop of Python's: stage again with ``loop``, which rewriting has named, as one that runs."""
+    """Data ends a loop of Python's: stage again with ``loop``, which rewriting has named, as one that runs.
 
-    def __init__(self, loop: object) -> None:
+    ``None`` is for a loop that is left out, which `LoopChoices` knows.
+    """
+
+    def __init__(self, loop: object | None) -> None:
         super().__init__(loop)
         self.loop = loop
 
@@ -43,6 +46,9 @@ class LoopChoices:
     def __init__(self, fixed: bool = False) -> None:
         self._fixed = fixed
         self._run: set[object] = set()
+        #: The loops and arms that Python has left out, by the declared targets to which they write first.
+        self._left_out: dict[int, list[object]] = {}
+        self._staged: set[object] = set()
         self._unroll: set[str] = set()
         self._first: Exception | None = None
         #: Whether numbers of the call are constants for the sole reason that they are small.
@@ -55,6 +61,7 @@ class LoopChoices:
         """The function is staged from its beginning."""
         self._tried.clear()
         self._unrolled.clear()
+        self._left_out.clear()
 
     def runs(self, loop: object, given: bool, empty: bool) -> bool:
         """Whether a loop over integers runs; ``given`` says that they are made of arguments, ``empty`` that it has no
@@ -78,9 +85,30 @@ class LoopChoices:
         if not self._fixed and loop in self._unrolled:
             raise RunInProgram(loop)
 
-    def run(self, loop: object) -> None:
+    def leaves_out(self, loop: object, declared: Iterable[object]) -> bool:
+        """Python leaves out what writes to ``declared`` targets, a loop's body or an arm: whether to stage it, to run
+        never, for the type of what it writes.
+        """
+        name = f"loop {id(loop)}"
+        if loop in self._staged and name not in self._unroll:
+            self._tried[name] = loop
+            return True
+        for target in declared:
+            self._left_out.setdefault(id(target), []).append(loop)
+        return False
+
+    def left_as_declared(self, target: object) -> None:
+        """Have the function staged again if Python has left out what writes to ``target``, which is read."""
+        loops = [each for each in self._left_out.get(id(target), ()) if each not in self._staged]
+        if loops and not self._fixed:
+            self._staged.update(loops)
+            raise RunInProgram(None)
+        self._first = None  # what these loops, staged all the same, have raised is of no interest
+
+    def run(self, loop: object | None) -> None:
         """From now on the loop runs."""
-        self._run.add(loop)
+        if loop is not None:
+            self._run.add(loop)
 
     def unroll(self, names: Collection[str]) -> bool:
         """From now on the loops with these names are Python's; whether there are any that were not."""

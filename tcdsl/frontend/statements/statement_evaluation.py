@@ -24,7 +24,7 @@ from tcdsl.frontend.names.name_resolution import (
     value_meaning,
 )
 from tcdsl.frontend.points.point_scalars import as_points
-from tcdsl.frontend.staging.declarations import OfARound
+from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.statements import accesses, statement_operators
@@ -111,6 +111,9 @@ class Evaluation(Evaluator):
         states = self.environment.session.context.states
         if states is not None and self.environment.is_unwritten(name):
             return states.read(name)
+        held = self.environment.holds(name)
+        if isinstance(held, DeclaredTarget):
+            self.environment.session.loops.left_as_declared(held)
         self.undefined.add(name)
         if isinstance(meaning, GlobalNumber):
             return self.fault(
@@ -127,7 +130,6 @@ class Evaluation(Evaluator):
                 f"write its first cells in a statement of their own and the others in a loop, "
                 f"or pass an outer `{name}` as a parameter",
             )
-        held = self.environment.holds(name)
         if isinstance(held, OfARound):
             self.faults.extend(held.fault(self.environment.span(node)).diagnostics)
             return FAULTY

@@ -1,0 +1,47 @@
+"""Declared targets to which nothing is written, because no round runs and no arm is taken: they stay as declared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tests.language.running_programs import program
+
+X = np.array([1.0, 2.0, 4.0])
+
+WHILE = "t = 0\nwhile t < n:\n    y[t] = x[t]\n    t = t + 1"
+IF = "if n > 0:\n    y[i] = x[i]"
+NESTED = "if n > 0:\n    for t in range(n):\n        y[t] = x[t]"
+IN_ROUNDS = "for t in range(3):\n    if n > t:\n        y[t] = x[t]"
+
+
+@pytest.mark.parametrize("writes", [WHILE, IF, NESTED, IN_ROUNDS])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_python_leaves_out_leaves_a_target_as_declared(writes: str, dtype: type) -> None:
+    f = program(f"y: real[3]\n{writes}\nreturn y", "x, *, n=0")
+    x = X.astype(dtype)
+    for found, expected in ((f(x), np.zeros(3)), (f(x, n=3), x)):
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(tc.grad(lambda x: f(x).sum())(x), np.zeros(3))
+
+
+@pytest.mark.parametrize("reads", ["z[i] = y[i] + x[i]", "z = y + x", "y[i] += y[i] + x[i]\nz = y"])
+def test_such_a_target_can_be_read_and_written(reads: str) -> None:
+    np.testing.assert_array_equal(program(f"y: real[3]\n{IF}\n{reads}\nreturn z", "x, *, n=0")(X), X)
+
+
+def test_what_python_knows_stays_python() -> None:
+    f = program(f"y: real[3]\n{WHILE}\nreturn y * (5.0, 6.0)[t]", "x, *, n=0")
+    np.testing.assert_array_equal(f(X), np.zeros(3))
+    np.testing.assert_array_equal(f(X, n=1), [6.0, 0.0, 0.0])
+
+
+def test_what_would_fail_where_it_is_left_out_is_not_looked_at_but_for_the_type() -> None:
+    f = program("y: real[3]\nif layers:\n    y[i] = x[i] * layers[2]\nreturn y", "x, *, layers=()")
+    np.testing.assert_array_equal(f(X, layers=(1, 2, 3)), 3 * X)
+    with pytest.raises(tc.DslSyntaxError, match="declared target is read or returned before anything is written"):
+        f(X)
+    g = program("y: real[3]\nif layers:\n    y[i] = x[i] * layers[2]\ny[i] += x[i]\nreturn y", "x, *, layers=()")
+    np.testing.assert_array_equal(g(X), X)

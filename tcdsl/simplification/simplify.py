@@ -114,6 +114,8 @@ def _without_known_conditions(program: Program) -> Program:
     if not program.assertions:
         return program
     context = size_context(program)
+    if context.is_empty():
+        return program  # it never runs, and anything is implied
     statements = tuple(_given(statement, context) for statement in program.statements)
     return replace(program, statements=statements)
 

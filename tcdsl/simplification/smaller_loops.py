@@ -30,21 +30,22 @@ def with_smaller_loops(program: Program, simplify: Callable[[Program], Program])
     program = _given_originals(program)
     needed = tensors_needed(program, (*program.outputs, *(new for _, new in program.updates)))
     repeats: list[Repeat] = []
-    copies: list[tuple[str, str]] = []
+    copies: dict[str, str] = {}
     seen: dict[object, tuple[str, ...]] = {}
     for repeat in program.repeats:
         if needed.intersection(repeat.results):
             repeat = _carrying_originals(_given_once(repeat))
             kept, unchanged = _without_unchanged(trimmed(replace(repeat, body=simplify(repeat.body)), needed))
-            copies.extend(unchanged)
+            # What a loop was given may be such a copy itself.
+            copies.update((name, copies.get(source, source)) for name, source in unchanged)
             same = seen.setdefault((kept.ends, kept.body, kept.inputs), kept.results)
             if same != kept.results and not program.ruled.keys() & {*same, *kept.results}:
-                copies.extend(zip(kept.results, same, strict=True))
+                copies.update(zip(kept.results, same, strict=True))
             elif kept.results:
                 repeats.append(kept)
     # A statement that nothing needs may read what a loop made that is gone.
     statements = [statement for statement in program.statements if statement.target.tensor in needed]
-    for name, source in reversed(copies):
+    for name, source in reversed(copies.items()):
         makers = (place for place, statement in enumerate(statements, 1) if statement.target.tensor == source)
         statements.insert(next(makers, 0), _copy(program, source, name))
     return with_statements(replace(program, repeats=tuple(repeats)), statements)

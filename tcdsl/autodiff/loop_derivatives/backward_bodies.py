@@ -136,8 +136,8 @@ class BackwardBody:
     # Tapes.
 
     def _kept(self, tensor: Tensor) -> str:
-        # There is one round at most.
-        shape = tuple(self._largest(extent) for extent in tensor.shape)
+        # There is one round at most, of number 0.
+        shape = tuple(largest_extent(each, self._values, self._number, integer(1)) for each in tensor.shape)
         inner = Tensor(self._names.fresh(f"{tensor.name}_kept"), tensor.dtype, shape)
         return self._carry(inner, tensor.name, shape)
 

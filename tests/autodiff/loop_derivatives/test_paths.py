@@ -25,6 +25,26 @@ PLACES = np.array([0, 2, 2, 1, 0, 0, 1])
 
 # The lines of `f(x, y, s, r, n)`: arrays of three cells, two numbers, and the number of rounds.
 PATHS = {
+    "a loop of one round, and loops over its number inside": """
+z = x
+q = s
+for t in tc.loop(1):
+    for i in range(t):
+        z = np.tanh(z * q + 0.1)
+        q = q * 0.9 + 0.1 * z[i % 3]
+    for _ in range(t + 2):
+        z = np.sin(z * q + 0.2)
+return z.sum() * q
+""",
+    "loops of no round, one behind the other": """
+q = s * 2
+for _ in tc.loop(0):
+    q = q * r
+p = q
+for _ in tc.loop(0):
+    p = p * r
+return p
+""",
     "enters, used before, inside, after": """
 a = np.tanh(x)
 z = a * x

@@ -210,7 +210,7 @@ def test_integers_at_the_ends_of_their_range() -> None:
 def test_the_place_of_an_offset_is_shown_with_its_value() -> None:
     function = at_run_time(shifted, keyword=False)
     assert function.interpret(x, 0).tolist() == x.tolist()
-    with pytest.raises(tc.ShapeError, match=r"would begin at -offset_shift, below 0: offset_shift = 3"):
+    with pytest.raises(tc.ShapeError, match=r"would begin at -shift, below 0: shift = 3"):
         function(x, 3)
     assert "y[i] = x[i + -minus_shift]" in str(function.explain("ir", x, -2))
 

@@ -43,7 +43,7 @@ def test_a_divisor_that_the_call_says_is_0_only_where_no_round_runs() -> None:
     f = program("s = 0.0\nfor t in range(N):\n    s = s + w[t // n]\nreturn s", "w: 'real[N]', n")
     check(f, (W[:0], 0), 0.0)
     check(f, (W, 2), W[[0, 0, 1, 1, 2]].sum())
-    with pytest.raises(ShapeError, match="the size t // offset_n divides by zero"):
+    with pytest.raises(ShapeError, match="the size t // n divides by zero"):
         f(W, 0)
     g = program("s = 0.0\nfor t in range(N // n):\n    s = s + w[t]\nreturn s", "w: 'real[N]', n")
     check(g, (W, 2), W[:2].sum())

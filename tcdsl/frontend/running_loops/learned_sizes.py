@@ -19,6 +19,7 @@ from tcdsl.ir.expressions import Apply, Expr, SizeValue, size_names, substitute,
 from tcdsl.ir.program import Assertion, AxisExtent, Size, Tensor
 from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.ir.sizes.loop_sizes import is_equality
+from tcdsl.ir.sizes.spoken_sizes import in_words
 from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.polyhedra.affine import NotAffine, condition_set, knowing
 from tcdsl.polyhedra.linear import linear_expression, linear_form
@@ -60,7 +61,7 @@ def learn_for_all_rounds(
         context = reduce(knowing, ends, builder.known().about(names))
         named = builder.forget_since(before).sizes
         texts = {name: _spoken(session, name, since.sizes) for name in changing}
-        found = _over_rounds(asked[1:], (context, around), texts, span)
+        found = _over_rounds(asked[1:], (context, around), texts, builder.spoken(), span)
         used = frozenset().union(*(size_names(each.condition) for each in found))
         builder.learn((size for name, size in named.items() if name in used), found)
     guards = session.guards
@@ -121,6 +122,7 @@ def _over_rounds(
     assertions: Iterable[Assertion],
     known: tuple[isl.Set, isl.Set],
     changing: Mapping[str, str],
+    spoken: Mapping[str, str],
     span: Span | None,
 ) -> list[Assertion]:
     """What the body asks of sizes in each round, as conditions on the sizes around the loop.
@@ -139,7 +141,7 @@ def _over_rounds(
                 "use indices that are sums of the number of the round and sizes",
             ) from None
         if condition is not None:
-            message = _without_sizes(assertion.message, changing)
+            message = in_words(_without_sizes(assertion.message, changing), spoken)
             kept.append(replace(assertion, condition=condition, message=message))
     return kept
 

@@ -19,6 +19,7 @@ from tcdsl.ir.conjunctions import said_of_sizes
 from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.expressions import Cast, Constant, Expr, Read, reads, transform, walk
 from tcdsl.ir.program import OF_ROUND, Repeat, Tensor
+from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.rewrite.loop_segments import in_segments
 
 __all__ = [
@@ -99,6 +100,8 @@ class RoundCount:
             counter = builder.counter(f"{label}{OF_ROUND}", label if plain else f"{label}{OF_ROUND}")
             size = counter.shape[0]
             builder.require(apply("lt", size, self.count), "")
+            if not plain:
+                builder.words.update(self._words(label, size))
             expr = size if plain else apply("add", self.begin, apply("mul", self.step, size))
             return SymbolicSize(builder, expr), counter
         held = builder.placeholder(label if plain else f"{label}{OF_ROUND}", "int64", ())
@@ -107,6 +110,17 @@ class RoundCount:
         steps = apply("mul", self.step, cast(held.cell(()).expr, "int64"))
         value = Value(apply("add", self.begin, steps), None, "int64")
         return record_elementwise(session, value, (), label), builder.tensor(held.name)
+
+    def _words(self, label: str, size: Expr) -> dict[str, str]:
+        # What the number of the round is called where the loop counts in another way than the program.
+        begin, step, number = format_expr(self.begin), format_expr(self.step), format_expr(size)
+        behind = label if begin == "0" else f"{label} - {begin}"
+        match step:
+            case "1":
+                return {f"{begin} + {number}": label, f"{number} + {begin}": label, number: behind}
+            case "-1":
+                return {f"{begin} - {number}": label, number: f"{begin} - {label}"}
+        return {f"{begin} + {step} * {number}": label, number: f"({behind}) // {step}"}
 
     @property
     def plain(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tcdsl.errors import ShapeError, without_values
 from tcdsl.frontend.symbols.divided_sizes import DividedSizes
-from tcdsl.frontend.symbols.opaque_sizes import learn_quotients, opaque_facts, spoken_size
+from tcdsl.frontend.symbols.opaque_sizes import learn_quotients, mentioned, opaque_facts
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import DIFFERENTIATED, RetiredNames
@@ -29,6 +29,7 @@ from tcdsl.ir.program import (
     Tensor,
 )
 from tcdsl.ir.sizes.known_sizes import never_negative
+from tcdsl.ir.sizes.spoken_sizes import assertions_in_words, made_up_name
 from tcdsl.ir.stages import in_order
 from tcdsl.ir.text.domain_text import domain_name
 from tcdsl.polyhedra.size_facts import SizeFacts
@@ -70,6 +71,7 @@ class ProgramBuilder:
         self.written = WrittenCells()
         self._comment = ""
         self.divided = DividedSizes()
+        self.words = self._retired.words
 
     # -- inputs and sizes ------------------------------------------------------------------------------------
 
@@ -116,8 +118,7 @@ class ProgramBuilder:
         for size in self._sizes.values():
             if size.source == expr:
                 return SizeValue(size.name)
-        name = spoken_size(self.divided.as_written(expr))
-        name = FreshNames(self._sizes).fresh(name if name.isidentifier() else f"size_{name}")
+        name = FreshNames(self._sizes).fresh(made_up_name(self.divided.as_written(expr)))
         self._sizes[name] = Size(name, expr)
         self._known = None
         return SizeValue(name)
@@ -153,7 +154,7 @@ class ProgramBuilder:
     def enlarge(self, name: str, needed: Expr, label: str, span: Span | None) -> None:
         """Make the open size ``name``, which `label` is declared with, as large as is needed."""
         known = self._sizes[name].source
-        if name in self._depends_on(needed):
+        if name in mentioned(needed, self._sizes):
             raise ShapeError.at(
                 f"the open extent `{name}` of `{label}` would depend on itself",
                 span,
@@ -162,15 +163,6 @@ class ProgramBuilder:
         undetermined = isinstance(known, AxisExtent) or known == integer(_UNDETERMINED)
         self._sizes[name] = Size(name, needed if undetermined else apply("max", known, needed))  # type: ignore[arg-type]
         self._known = None
-
-    def _depends_on(self, expr: Expr) -> frozenset[str]:
-        # All sizes that an expression mentions, and those that their definitions mention.
-        found = size_names(expr)
-        for name in size_names(expr):
-            source = self._sizes[name].source
-            if not isinstance(source, AxisExtent):
-                found |= self._depends_on(source)
-        return found
 
     def sizes(self, names: Collection[str], given: Collection[str] = ()) -> tuple[Size, ...]:
         """The definitions of ``names`` and of all that they mention, in an order in which they can be evaluated.
@@ -201,6 +193,10 @@ class ProgramBuilder:
     def size(self, name: str) -> Size:
         """The definition of the size ``name``."""
         return self._sizes[name]
+
+    def spoken(self) -> dict[str, str]:
+        """What messages call the sizes whose names are made up, those of rounds too."""
+        return self._retired.spoken(self._sizes, lambda name: self._declared[name].label)
 
     def size_names(self) -> tuple[str, ...]:
         """The names of all sizes so far."""
@@ -405,7 +401,7 @@ class ProgramBuilder:
     def forget_since(self, learned: Learned) -> Learned:
         """Forget all sizes and assertions that are not in ``learned``; those that were."""
         since = self.learned().since(learned, self._inputs)
-        self._retired.sizes.update(since.sizes)
+        self._retired.sizes |= since.sizes
         for name in since.sizes:
             del self._sizes[name]
         self._sizes.update(learned.sizes)
@@ -442,7 +438,7 @@ class ProgramBuilder:
             tuple(self.recording.statements),
             tuple(outputs),
             tuple(updates),
-            tuple(self._assertions),
+            assertions_in_words(self._assertions, self.spoken()),
             tuple(self.recording.rules),
             tuple(self.recording.repeats),
         )

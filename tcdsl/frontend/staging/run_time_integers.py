@@ -18,6 +18,7 @@ from tcdsl.frontend.staging.program_inputs import LARGEST_CARRIED, CarriedIntege
 from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, size_names
+from tcdsl.ir.sizes.spoken_sizes import NEGATIVE, POSITIVE
 
 __all__ = ["MOST_CONSTANT", "RunTimeIntegers", "RunsOnTensors", "Specialize", "terms"]
 
@@ -130,7 +131,7 @@ class RunTimeIntegers:
         if tensor not in self.carried:
             negative = number < 0
             builder = self.builder
-            name = f"{'minus' if negative else 'offset'}_{builder.tensor(tensor).label or tensor}"
+            name = f"{NEGATIVE if negative else POSITIVE}{builder.tensor(tensor).label or tensor}"
             made = builder.input(name, "bool", 2, [name])
             for extent, known in zip(made.extents, (abs(number), 0), strict=True):
                 self._session.extents |= dict.fromkeys(size_names(extent), known)

@@ -30,6 +30,7 @@ from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.ir.sizes.spoken_sizes import error_in_words
 from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.span import Span
 
@@ -161,9 +162,18 @@ class Session:
     @contextmanager
     def active(self) -> Iterator[Session]:
         """Make this the current session; faults of statements are raised together at the end."""
+        try:
+            with self._active():
+                yield self
+        except TcdslError as error:
+            error_in_words(error, self.builder.spoken())
+            raise
+
+    @contextmanager
+    def _active(self) -> Iterator[None]:
         token = ACTIVE_SESSION.set(self)
         try:
-            yield self
+            yield
         except StagingStopped:
             raise_diagnostics(self.faults)
             raise

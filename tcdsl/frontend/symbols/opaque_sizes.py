@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names, transform
-from tcdsl.ir.program import Size
+from tcdsl.ir.program import AxisExtent, Size
 from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_facts import SizeFacts
 
-__all__ = ["learn_quotients", "named_sizes", "opaque_facts", "spoken_size"]
-
-_OPERATION_NAMES = {"mul": "times", "floor_div": "over", "mod": "mod", "add": "plus", "sub": "minus"}
+__all__ = ["learn_quotients", "mentioned", "named_sizes", "opaque_facts"]
 
 
 def named_sizes(expr: Expr, opaque_size: Callable[[Expr], Expr]) -> Expr:
@@ -68,16 +66,11 @@ def learn_quotients(facts: SizeFacts, sizes: Iterable[Size], known: Callable[[st
                 pass
 
 
-def spoken_size(expr: Expr) -> str:
-    """A name for an expression of sizes: ``N_times_M``."""
-    match expr:
-        case Constant(value=value):
-            return str(value).replace("-", "minus")
-        case SizeValue(name=name):
-            return name
-        case Apply(primitive=primitive, arguments=arguments):
-            word = _OPERATION_NAMES.get(primitive, primitive)
-            parts = [spoken_size(argument) for argument in arguments]
-            return f"_{word}_".join(parts) if len(parts) > 1 else f"{word}_{parts[0]}"
-        case _:
-            return "size_" + "_".join(sorted(size_names(expr)))
+def mentioned(expr: Expr, sizes: Mapping[str, Size]) -> frozenset[str]:
+    """All sizes that an expression mentions, and those that their definitions mention."""
+    found = size_names(expr)
+    for name in size_names(expr):
+        source = sizes[name].source
+        if not isinstance(source, AxisExtent):
+            found |= mentioned(source, sizes)
+    return found

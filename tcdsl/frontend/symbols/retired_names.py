@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tcdsl.errors import DifferentiationError, DslSyntaxError
-from tcdsl.ir.program import Statement, statement_sizes, tensors_read
+from tcdsl.ir.program import Size, Statement, statement_sizes, tensors_read
+from tcdsl.ir.sizes.spoken_sizes import in_words, spoken_sizes
 
 __all__ = ["DIFFERENTIATED", "OF_A_ROUND", "RetiredNames"]
 
@@ -22,7 +23,9 @@ class RetiredNames:
 
     def __init__(self) -> None:
         self._tensors: dict[str, tuple[str, str]] = {}
-        self.sizes: set[str] = set()
+        self.sizes: dict[str, Size] = {}
+        #: What messages call numbers that count rounds, where the loop does not count from 0 by 1.
+        self.words: dict[str, str] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._tensors
@@ -30,6 +33,11 @@ class RetiredNames:
     def add(self, labels: Mapping[str, str], owner: str) -> None:
         """The tensors of these names, which users know by ``labels``, belonged to ``owner``."""
         self._tensors.update({name: (label, owner) for name, label in labels.items()})
+
+    def spoken(self, sizes: Mapping[str, Size], label: Callable[[str], str]) -> dict[str, str]:
+        """What messages call those of ``sizes``, and of the sizes that are gone, whose names are made up."""
+        found = spoken_sizes({**self.sizes, **sizes}.values(), label)
+        return {name: in_words(text, found) for name, text in self.words.items()} | found
 
     def check(self, statements: Sequence[Statement], sizes: Collection[str]) -> None:
         """Raise `DslSyntaxError` or `DifferentiationError`; ``sizes`` are those that are there."""
@@ -40,7 +48,7 @@ class RetiredNames:
                 label, owner = self._tensors[name]
                 kind = DifferentiationError if owner == DIFFERENTIATED else DslSyntaxError
                 raise kind.at(f"`{label}` belongs to {owner}, but is used outside", statement.span, _HINTS[owner])
-            for name in (statement_sizes(statement) & self.sizes).difference(sizes):
+            for name in (statement_sizes(statement) & self.sizes.keys()).difference(sizes):
                 raise DslSyntaxError.at(
                     f"a value of a round of a loop, in which `{name}` is a size, is used outside",
                     statement.span,

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import RAISED, Diagnostic, ShapeError, raise_diagnostics, raised_by_user
+from tcdsl.errors import RAISED, Diagnostic, ShapeError, TcdslError, raise_diagnostics, raised_by_user
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
 from tcdsl.ir.sizes.loop_sizes import assertions_with_loops
 from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.ir.sizes.size_functions import SizeFunction
+from tcdsl.ir.sizes.spoken_sizes import error_in_words, spoken_in
 from tcdsl.ir.text.printer import format_expr, format_tensor
 from tcdsl.recent import Recent
 
@@ -98,7 +99,11 @@ class SizePlan:
         sizes = BoundSizes(zip(self._names, values, strict=True))
         sizes.largest = largest
         if largest >= self.harmless:
-            raise_diagnostics(self._overflows(sizes))
+            try:
+                raise_diagnostics(self._overflows(sizes))
+            except TcdslError as error:
+                error_in_words(error, spoken_in(self.program))
+                raise
         return sizes
 
     def values(self, shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], int] | None:
@@ -126,6 +131,13 @@ class SizePlan:
         ]
 
     def _explain(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        try:
+            self._raise(shapes)
+        except TcdslError as error:
+            error_in_words(error, spoken_in(self.program))
+            raise
+
+    def _raise(self, shapes: Sequence[tuple[int, ...]]) -> None:
         # Something does not hold: find out what, and raise.
         sizes, faults = self._bound_with_faults(shapes)
         for assertion in assertions_with_loops(self.program):

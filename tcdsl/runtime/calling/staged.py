@@ -25,6 +25,8 @@ from tcdsl.ir.build import cast
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import Program
+from tcdsl.ir.sizes.spoken_sizes import in_words, spoken_in
+from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.locks import COMPILING
 from tcdsl.runtime.calling.arguments import Argument, Call, Signature
 from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced, narrowed_integers
@@ -325,10 +327,9 @@ def _printable(key: tuple[Any, ...], entry: Entry) -> str:
         else:
             parts.append(f"{tensor}: {weak}" if weak else f"{tensor}: {dtype}[{', '.join('_' * rank)}]")
     parts.extend(f"{name}={value!r}" for name, _, value in configuration)
+    spoken = spoken_in(entry.executable.program) if entry.guards else {}
     for guard in entry.guards:
-        from tcdsl.ir.text.printer import format_expr
-
-        left, right = format_expr(guard.left), format_expr(guard.right)
+        left, right = (in_words(format_expr(each), spoken) for each in (guard.left, guard.right))
         parts.append(
             {"left": f"{left} == 1 broadcast", "right": f"{right} == 1 broadcast"}.get(
                 guard.relation, f"{left} {'<=' if guard.relation == 'most' else '=='} {right}"

@@ -10,10 +10,13 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.targets.cpu.emission.module_emission import emitted_nests
+from tcdsl.targets.cpu.emission.module_emission import READY, emitted_nests
+from tcdsl.targets.cpu.emission.vector_steps import VectorForm
 from tcdsl.targets.cpu.layout.frame import FIRST_WORD, PLACES_WORD
+from tcdsl.targets.cpu.machine.concurrent_llvm import run_passes
 from tcdsl.targets.cpu.machine.fast_math import FASTMATH
-from tcdsl.targets.cpu.machine.object_code import LoadedObject, processor_of_code
+from tcdsl.targets.cpu.machine.object_code import LoadedObject
+from tcdsl.targets.cpu.machine.processor import processor_of_code, vector_form
 
 __all__ = ["HOST", "arity", "assembly", "llvm_text", "loop"]
 
@@ -40,11 +43,12 @@ def arity(name: str) -> int:
     return rows[name]
 
 
-def llvm_text(name: str, dtype: str) -> str:
-    """LLVM's text of the loop, with the liberties that all nests take."""
+def llvm_text(name: str, dtype: str, form: VectorForm | None = None) -> str:
+    """LLVM's text of the loop, with the liberties that all nests take; in vectors of the ``form``, if one is given."""
     value = f"{name}(x[i], y[i])" if arity(name) == 2 else f"{name}(x[i])"
     text = _NEST.format(flags=tuple(sorted(FASTMATH)), dtype=dtype, value=value)
-    ((_, found),) = emitted_nests(text)
+    ((_, found),) = emitted_nests(text, form=form)
+    assert (READY in found) == (form is not None)
     return found
 
 
@@ -65,6 +69,9 @@ def _optimized(text: str, processor: Processor, machine: Any) -> Any:
     module.triple = processor[0]
     module.data_layout = str(machine.target_data)
     module.verify()
+    if READY in text:
+        run_passes(module, machine, None)
+        return module
     options = llvm.create_pipeline_tuning_options(3)
     options.loop_vectorization = True
     options.slp_vectorization = True
@@ -73,17 +80,18 @@ def _optimized(text: str, processor: Processor, machine: Any) -> Any:
     return module
 
 
-def assembly(name: str, dtype: str, processor: Processor) -> str:
-    """The assembly of the loop, with calls by name."""
+def assembly(name: str, dtype: str, processor: Processor, form: VectorForm | None = None) -> str:
+    """The assembly of the loop, with calls by name; in vectors that LLVM finds, if no ``form`` is given."""
     machine = _machine(processor, jit=False)
-    text: str = machine.emit_assembly(_optimized(llvm_text(name, dtype), processor, machine))
+    text: str = machine.emit_assembly(_optimized(llvm_text(name, dtype, form), processor, machine))
     return text
 
 
 @cache
 def _compiled(name: str, dtype: str, processor: Processor) -> LoadedObject:
     machine = _machine(processor, jit=True)
-    code = machine.emit_object(_optimized(llvm_text(name, dtype), processor, machine))
+    form = vector_form() if processor == HOST else None
+    code = machine.emit_object(_optimized(llvm_text(name, dtype, form), processor, machine))
     return LoadedObject([code], ["nest"])
 
 

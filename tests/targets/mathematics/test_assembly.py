@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from tcdsl.targets.cpu.emission.vector_steps import VectorForm
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY
 from tests.targets.mathematics.loops import assembly
 
@@ -16,6 +17,13 @@ PROCESSORS: Mapping[str, tuple[str, str, str]] = {
     "AVX2": (LINUX.format("x86_64"), "haswell", ""),
     "AVX-512": (LINUX.format("x86_64"), "skylake-avx512", ""),
     "NEON": (LINUX.format("aarch64"), "neoverse-n1", ""),
+}
+# The vectors that loops are written with, and whether they have masks.
+FORMS = {
+    "SSE2": VectorForm(16, masks=False),
+    "AVX2": VectorForm(32, masks=False),
+    "AVX-512": VectorForm(32, masks=True),
+    "NEON": VectorForm(16, masks=False),
 }
 # What multiplies several numbers at once.
 PACKED: Mapping[str, Mapping[str, str]] = {
@@ -42,11 +50,13 @@ def loop_of(text: str) -> str:
     return found.group()
 
 
+@pytest.mark.parametrize("found", [False, True], ids=["written", "found"])
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ELEMENTARY)
-def test_loops_are_vector_code_without_calls(name: str, dtype: str, processor: str) -> None:
-    module = assembly(name, dtype, PROCESSORS[processor])
+def test_loops_are_vector_code_without_calls(name: str, dtype: str, processor: str, found: bool) -> None:
+    # Vectors that are written, and those that LLVM finds.
+    module = assembly(name, dtype, PROCESSORS[processor], None if found else FORMS[processor])
     text = loop_of(module)
     calls = {symbol.strip('"') for symbol in called(text)}
     if name in RARE:

@@ -36,7 +36,8 @@ def _formula(formula: Callable[..., Scalar]) -> EmittedFunction:
         operands = [scalar(builder, argument) for argument in arguments]
         if len({operand.dtype for operand in operands}) > 1:
             raise TypeError(f"operands of {[operand.dtype for operand in operands]}")
-        return formula(*operands)
+        lanes = max(operand.lanes for operand in operands)
+        return formula(*[operand.in_lanes(lanes) for operand in operands])
 
     return write
 

@@ -9,75 +9,28 @@ int64 does not overflow, which lets LLVM widen and step indices; the other integ
 from __future__ import annotations
 
 import ast
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tcdsl.ir.dtypes import DTYPES
+from tcdsl.ir.dtypes import is_floating
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, EmittedFunction, scalar
+from tcdsl.targets.cpu.emission.expression_emission import ExpressionEmission
 from tcdsl.targets.cpu.emission.settled_names import settled_names
+from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, vector_loop
+from tcdsl.targets.cpu.emission.vector_steps import VectorForm, VectorSum, counted, plan_of, whole_blocks
 from tcdsl.targets.cpu.instructions import ir
-from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferValue, load, store
-from tcdsl.targets.cpu.intrinsics.lanes import Lanes, is_vector
-from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
+from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, store
+from tcdsl.targets.cpu.intrinsics.lanes import Lanes
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 
 __all__ = ["FunctionEmission"]
-
-_NUMBERS = {"inf": math.inf, "nan": math.nan}
-
-_OPERATORS: Mapping[type[ast.operator], Callable[[Scalar, Scalar], Scalar]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b,
-    ast.FloorDiv: lambda a, b: (quotient := a.quotient(b)) - _below(a, b, quotient),
-    ast.Mod: lambda a, b: (rest := a.remainder(b)) + (rest < 0).choose(b, 0),
-    ast.BitAnd: lambda a, b: a & b,
-    ast.BitOr: lambda a, b: a | b,
-    ast.BitXor: lambda a, b: a ^ b,
-}
-
-_INDEX_OPERATORS: Mapping[type[ast.operator], Callable[[Scalar, Scalar], Scalar]] = {
-    ast.Add: lambda a, b: _steady(a, b, "add") if a.dtype == "int64" else a + b,
-    ast.Sub: lambda a, b: _steady(a, b, "sub") if a.dtype == "int64" else a - b,
-    ast.Mult: lambda a, b: _steady(a, b, "mul") if a.dtype == "int64" else a * b,
-}
-
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Scalar, Scalar], Scalar]] = {
-    ast.Lt: lambda a, b: a < b,
-    ast.LtE: lambda a, b: a <= b,
-    ast.Gt: lambda a, b: a > b,
-    ast.GtE: lambda a, b: a >= b,
-    ast.Eq: lambda a, b: a.equals(b),
-    ast.NotEq: lambda a, b: a.differs(b),
-}
-
-
-def _steady(a: Scalar, b: Scalar, operation: str) -> Scalar:
-    # Indices: without overflow.
-    result = a.like(getattr(a.builder, operation)(a.value, b.value, steady=True))
-    if a.least is None or b.least is None:
-        return result
-    if operation == "add":
-        return result.never_less(a.least + b.least)
-    if operation == "mul" and a.least >= 0 and b.least >= 0:
-        return result.never_less(a.least * b.least)
-    if operation == "sub" and b.value.text == str(b.least):
-        return result.never_less(a.least - b.least)
-    return result
-
-
-def _below(a: Scalar, b: Scalar, quotient: Scalar) -> Scalar:
-    # How far the truncated quotient lies above the one rounded down; the printer divides by positive constants only.
-    return (a - quotient * b < 0).choose(a.constant(1), 0)
-
 
 # LLVM takes half the time for a loop of one vector at a time that it need not choose, which has no second one for what
 # is left over.
 _SHORT = ('!{!"llvm.loop.vectorize.width", i32 8}', '!{!"llvm.loop.interleave.count", i32 1}')
 
 
-class FunctionEmission:
+class FunctionEmission(ExpressionEmission):
     """``FunctionEmission(function, names, call).body(statements)`` writes the function.
 
     ``names`` gives the parameters their values, scalars as pairs of a value and its type; ``functions`` are those that
@@ -95,25 +48,14 @@ class FunctionEmission:
         *,
         flags: str = "",
         wrapping: bool = False,
+        form: VectorForm | None = None,
     ) -> None:
-        # Only where a name accumulates may terms change places: LLVM would make 0 of `2 * x - (x + x)`, also for NaN.
-        self._accumulating = flags
-        self._builder = ir.Builder(function.append_block(), flags.replace("reassoc ", ""), moving=not wrapping)
-        self._values = {
-            name: Scalar(self._builder, *given) if isinstance(given, tuple) else given for name, given in names.items()
-        }
-        self._places: dict[str, tuple[ir.Operand, ir.Type, str]] = {}
-        #: Those of the loop around whose steps are made at once.
-        self._lanes: Lanes | None = None
-        self._settled: frozenset[str] = frozenset()
-        #: The cell that the statement at hand stores into, so that it can be read.
-        self._cell = ""
-        self._functions = functions
-        self._wrapping = wrapping
+        super().__init__(function, names, call, functions, flags, wrapping=wrapping)
+        #: Whether LLVM has to improve loops.
+        self.has_plain_loops = False
+        self._form = form
         #: Where the loops around end.
         self._ends: list[ir.BasicBlock] = []
-        self._operators = _OPERATORS if wrapping else {**_OPERATORS, **_INDEX_OPERATORS}
-        self._call_function = call
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Write ``statements`` and the function's end."""
@@ -175,18 +117,15 @@ class FunctionEmission:
             self._values[name] = value
             return
         if self._lanes is not None and value.floating:
-            value = self._lanes.spread(value)
+            value = value.in_lanes(self._lanes.count)
         if name not in self._places:
             self._places[name] = self._builder.place(value.value.type), value.value.type, value.dtype
         place, kind, dtype = self._places[name]
         if dtype != value.dtype or kind != value.value.type:
             raise TypeError(f"{name} is {dtype} and is assigned {value.dtype}")
+        if self._here is not None and self._here.mask is not None:
+            value = value.like(self._here.mask, "bool").choose(value, self._named(name))
         self._builder.store(value.value, place)
-
-    def _load(self, buffer: ast.expr, index: ast.expr) -> Scalar:
-        memory, positions = self._value(buffer), self._positions(index)
-        lanes = self._lanes_of(index)
-        return load(self._builder, memory, positions) if lanes is None else lanes.load(memory, positions)
 
     def _store(self, buffer: ast.expr, index: ast.expr, value: Scalar) -> None:
         memory, positions = self._value(buffer), self._positions(index)
@@ -195,14 +134,6 @@ class FunctionEmission:
             store(self._builder, memory, positions, value)
         else:
             lanes.store(memory, positions, value)
-
-    def _lanes_of(self, index: ast.expr) -> Lanes | None:
-        # The lanes in which a cell is another one.
-        lanes = self._lanes
-        if lanes is None:
-            return None
-        named = any(isinstance(node, ast.Name) and node.id == lanes.variable for node in ast.walk(index))
-        return lanes if named else None
 
     def _loop(self, node: ast.For) -> None:
         assert isinstance(node.target, ast.Name)
@@ -218,8 +149,22 @@ class FunctionEmission:
         bounds = [self._value(argument) for argument in rounds.args]
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         assert isinstance(step, int)
+        first, last = scalar(self._builder, start), scalar(self._builder, stop)
+        if self._lanes is None and not any(isinstance(each, ast.For) for each in _within(node.body)):
+            steps = None
+            if self._form is not None:
+                masks = self._form.masks
+                steps = vector_loop(node, bounds, self._settled, self._kind_of, self._sum_type, masks=masks)
+            if steps is not None:
+                self._in_vectors(node, steps, first, last)
+                return
+            self.has_plain_loops = True
+        self._rounds(node, first, last, step, seldom=seldom)
+
+    def _rounds(self, node: ast.For, first: Scalar, last: Scalar, step: int, *, seldom: bool) -> None:
+        # One after the other.
+        assert isinstance(node.target, ast.Name)
         builder = self._builder
-        first, last = scalar(builder, start), scalar(builder, stop)
         order = "<" if step > 0 else ">"
         # The test stands behind the body, where LLVM would put it; it does so by itself where a body has other ends.
         ahead = _has_break(node.body)
@@ -264,8 +209,60 @@ class FunctionEmission:
         self._block(body)
         self._lanes = None
 
+    def _kind_of(self, name: str) -> BufferKind | None:
+        value = self._values.get(name)
+        return value.kind if isinstance(value, BufferValue) else None
+
+    def _sum_type(self, name: str) -> str | None:
+        # Of what may be added up in any order.
+        dtype = self._places[name][2] if name in self._places else "bool"
+        return None if dtype == "bool" or (is_floating(dtype) and "reassoc" not in self._accumulating) else dtype
+
+    def _in_vectors(self, node: ast.For, loop: VectorLoop, first: Scalar, last: Scalar) -> None:
+        assert self._form is not None
+        assert isinstance(node.target, ast.Name)
+        builder, plan, variable = self._builder, plan_of(loop, self._form), node.target.id
+        start, after = builder.append_block(), builder.append_block()
+        builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)
+        builder.enter(start)
+        before = dict(self._places)
+        sums = {
+            name: VectorSum(self._named(name), operation, plan.lanes, plan.vectors)
+            for name, operation in loop.sums.items()
+        }
+        self._steps = loop
+        end, rest = whole_blocks(first, last, plan.lanes * plan.vectors)
+
+        def vectors(at: Scalar, count: int, stop: Scalar | None) -> None:
+            for k in range(count):
+                for name, each in sums.items():
+                    self._places[name] = each.places[k], each.kind, before[name][2]
+                position = at.like(builder.add(at.value, ir.ConstantOperand(WORD, k * plan.lanes), steady=True))
+                self._lanes = Lanes.of(builder, variable, plan.lanes, position, stop)
+                self._values[variable] = position
+                self._block(node.body)
+            self._lanes = None
+
+        counted(builder, first, end, plan.lanes * plan.vectors, lambda at: vectors(at, plan.vectors, None))
+        if rest and self._form.masks:
+            counted(builder, end, last, plan.lanes, lambda at: vectors(at, 1, last))
+        self._steps = None
+        self._places.update(before)
+        for name, each in sums.items():
+            builder.store(each.total(self._accumulating).value, self._places[name][0])
+        if rest and not self._form.masks:
+
+            def step(at: Scalar) -> None:
+                self._values[variable] = at
+                self._block(node.body)
+
+            counted(builder, end, last, 1, step)
+        builder.branch(after)
+        builder.leave(after)
+
     def _while(self, node: ast.While) -> None:
         builder = self._builder
+        self.has_plain_loops = True
         head, body, after = (builder.append_block() for _ in range(3))
         builder.branch(head)
         builder.enter(head, loop=True)
@@ -280,6 +277,11 @@ class FunctionEmission:
     def _branch(self, node: ast.If) -> None:
         builder = self._builder
         test = self._scalar(node.test)
+        if test.lanes:
+            self._where(test, lambda: self._block(node.body))
+            if node.orelse:
+                self._where(~test, lambda: self._block(node.orelse))
+            return
         before, taken, after = builder.block, builder.append_block(), builder.append_block()
         other = builder.append_block() if node.orelse else after
         builder.cbranch(test.value, taken, other)
@@ -292,130 +294,17 @@ class FunctionEmission:
                 builder.leave(before)
         builder.go_on(after)
 
-    # -- expressions
-
-    def _scalar(self, node: ast.expr) -> Scalar:
-        return scalar(self._builder, self._value(node))
-
-    def _named(self, name: str, flags: str | None = None) -> Scalar:
-        place, kind, dtype = self._places[name]
-        return Scalar(self._builder, self._builder.load(kind, place), dtype, flags)
-
-    def _positions(self, index: ast.expr) -> list[Scalar]:
-        return [self._scalar(part) for part in (index.elts if isinstance(index, ast.Tuple) else [index])]
-
-    def _value(self, node: ast.expr) -> Any:
-        # A scalar or a buffer of the code, a tuple of such, or a number or text of Python's.
-        match node:
-            case ast.Constant(value=value):
-                return value
-            case ast.Name(id=name):
-                if name in self._places:
-                    return self._named(name)
-                return self._values[name] if name in self._values else _NUMBERS[name]
-            case ast.Tuple(elts=elements):
-                return [self._value(element) for element in elements]
-            case ast.Subscript(value=buffer, slice=index):
-                return self._load(buffer, index)
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                given = self._value(operand)
-                if isinstance(given, Scalar) and is_vector(given):
-                    return self._operation(ast.Sub(), given.constant(-0.0), given)
-                return -given
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return ~self._scalar(operand)
-            case ast.BinOp(left=left, op=operator, right=right):
-                first = self._scalar(left)
-                return self._operation(operator, first, self._scalar(right))
-            case ast.Compare(left=left, ops=[comparison], comparators=[right]):
-                first = self._scalar(left)
-                second = self._scalar(right)
-                _require_one_type(first, second)
-                return _COMPARISONS[type(comparison)](first, second)
-            case ast.BoolOp(op=operator, values=parts):
-                return self._logical(isinstance(operator, ast.And), parts)
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                return self._choice(self._scalar(test), body, orelse)
-            case ast.Call(func=ast.Name(id=function), args=arguments):
-                given = [self._value(argument) for argument in arguments]
-                write = self._functions.get(function)
-                return write(self._builder, *given) if write else self._call_function(self._builder, function, given)
-        raise TypeError(f"not an expression of generated code: {ast.unparse(node)}")
-
-    def _operation(self, operator: ast.operator, left: Scalar, right: Scalar) -> Scalar:
-        _require_one_type(left, right)
-        if self._lanes is not None and (is_vector(left) or is_vector(right)):
-            left, right = self._lanes.spread(left), self._lanes.spread(right)
-        return self._operators[type(operator)](left, right)
-
-    def _logical(self, conjunction: bool, parts: Sequence[ast.expr]) -> Scalar:
-        first = self._scalar(parts[0])
-        if len(parts) == 1:
-            return first
-        known = first.constant(not conjunction)
-        if all(map(self._is_quick, parts[1:])):
-            rest = self._logical(conjunction, parts[1:])
-            return first.choose(rest, known) if conjunction else first.choose(known, rest)
-        builder = self._builder
-        before, following, after = builder.block, builder.append_block(), builder.append_block()
-        ways = (following, after) if conjunction else (after, following)
-        builder.cbranch(first.value, *ways)
-        builder.enter(following)
-        rest, end = self._logical(conjunction, parts[1:]), builder.block
-        builder.branch(after)
-        builder.leave(before)
-        builder.go_on(after)
-        result = builder.phi(llvm_type("bool"))
-        result.add_incoming(known.value, before)
-        result.add_incoming(rest.value, end)
-        return first.like(result)
-
-    def _choice(self, test: Scalar, body: ast.expr, orelse: ast.expr) -> Scalar:
-        quick = self._is_quick(body) and self._is_quick(orelse)
-        return self._either(test, lambda: self._scalar(body), lambda: self._scalar(orelse), quick)
-
-    def _is_quick(self, node: ast.expr) -> bool:
-        # Whether it may be evaluated for nothing.
-        match node:
-            case ast.Constant() | ast.Name():
-                return True
-            case ast.Subscript():
-                return bool(self._cell) and ast.dump(node) == self._cell
-            case ast.UnaryOp(operand=operand):
-                return self._is_quick(operand)
-            case ast.Compare(left=left, comparators=[right]):
-                return self._is_quick(left) and self._is_quick(right)
-            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-                return self._is_quick(left) and self._is_quick(right)
-            case ast.Call(func=ast.Name(id=function), args=[ast.Constant()]):
-                return function in DTYPES
-        return False
-
-    def _either(self, test: Scalar, yes: Callable[[], Scalar], no: Callable[[], Scalar], quick: bool) -> Scalar:
-        builder = self._builder
-        if quick:
-            first, second = yes(), no()
-            _require_one_type(first, second)
-            return test.choose(first, second)
-        before, taken, other, after = builder.block, *(builder.append_block() for _ in range(3))
-        builder.cbranch(test.value, taken, other)
-        ends = []
-        for block, write in ((taken, yes), (other, no)):
-            builder.enter(block)
-            ends.append((write(), builder.block))
-            builder.branch(after)
-            builder.leave(before)
-        builder.go_on(after)
-        (first, _), (second, _) = ends
-        _require_one_type(first, second)
-        result = builder.phi(llvm_type(first.dtype))
-        for value, block in ends:
-            result.add_incoming(value.value, block)
-        return first.like(result)
-
 
 def _is_call_of(name: str, node: ast.Call) -> bool:
     return isinstance(node.func, ast.Name) and node.func.id == name
+
+
+def _within(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    for each in statements:
+        yield each
+        if isinstance(each, ast.For | ast.While | ast.If):
+            yield from _within(each.body)
+            yield from _within(each.orelse)
 
 
 def _has_break(statements: Sequence[ast.stmt]) -> bool:
@@ -426,8 +315,3 @@ def _has_break(statements: Sequence[ast.stmt]) -> bool:
         if isinstance(each, ast.For | ast.While | ast.If) and (_has_break(each.body) or _has_break(each.orelse)):
             return True
     return False
-
-
-def _require_one_type(left: Scalar, right: Scalar) -> None:
-    if left.dtype != right.dtype:
-        raise TypeError(f"operands of types {left.dtype} and {right.dtype}")

@@ -14,27 +14,38 @@ from typing import Any
 from tcdsl.targets.cpu.emission.emitted_functions import scalar
 from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
 from tcdsl.targets.cpu.emission.plain_nests import PLAIN, is_plain
+from tcdsl.targets.cpu.emission.vector_steps import VectorForm
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
-__all__ = ["emitted_nests"]
+__all__ = ["READY", "emitted_nests"]
+
+READY = "!tcdsl.ready = !{}"
+"""What the text of a nest says whose loops are vectors where they can be."""
 
 
-def emitted_nests(text: str, symbols: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
+def emitted_nests(
+    text: str, symbols: Mapping[str, str] | None = None, form: VectorForm | None = None
+) -> Iterator[tuple[str, str]]:
     """The symbols of the nests of the generated module ``text``, which are their names, with LLVM's text for each.
 
-    With ``symbols`` only those nests, under these symbols.
+    With ``symbols`` only those nests, under these symbols. With the ``form`` of a processor's vectors loops use them;
+    LLVM need not look for any in a nest that says `READY`.
     """
     definitions = _definitions(text)
     procedures = {each.name: each for each in definitions if _decorator(each) == "procedure"}
     for definition in definitions:
         if _decorator(definition) == "nest" and (symbols is None or definition.name in symbols):
             symbol = definition.name if symbols is None else symbols[definition.name]
-            emission = _NestEmission(symbol, procedures)
+            emission = _NestEmission(symbol, procedures, form)
             emission.nest(definition)
             text = str(emission.module)
-            yield symbol, f"{text}{PLAIN}\n" if is_plain(definition) else text
+            if form is not None and not emission.has_plain_loops:
+                text += f"{READY}\n"
+            elif is_plain(definition):
+                text += f"{PLAIN}\n"
+            yield symbol, text
 
 
 def _definitions(text: str) -> list[ast.FunctionDef]:
@@ -60,8 +71,10 @@ def _liberties(definition: ast.FunctionDef) -> tuple[str, ...]:
 
 
 class _NestEmission:
-    def __init__(self, name: str, procedures: Mapping[str, ast.FunctionDef]) -> None:
+    def __init__(self, name: str, procedures: Mapping[str, ast.FunctionDef], form: VectorForm | None) -> None:
         self.module = ir.Module(name)
+        self.has_plain_loops = False
+        self._form = form
         self._procedures = procedures
         self._made: dict[tuple[object, ...], ir.Function] = {}
 
@@ -73,11 +86,14 @@ class _NestEmission:
     def _function(self, definition: ast.FunctionDef, function: ir.Function, names: dict[str, Any]) -> None:
         function.attributes.append("nounwind")
         flags = "".join(f"{flag} " for flag in _liberties(definition))
-        FunctionEmission(function, names, self._call, flags=flags).body(definition.body)
+        emission = FunctionEmission(function, names, self._call, flags=flags, form=self._form)
+        emission.body(definition.body)
+        self.has_plain_loops = self.has_plain_loops or emission.has_plain_loops
 
     def _call(self, builder: ir.Builder, name: str, arguments: list[Any]) -> None:
         given = [each if isinstance(each, BufferValue) else scalar(builder, each) for each in arguments]
         kinds = tuple(each.kind if isinstance(each, BufferValue) else each.dtype for each in given)
+        self.has_plain_loops = True
         function = self._made.get((name, *kinds))
         if function is None:
             function = self._made[name, *kinds] = self._procedure(self._procedures[name], kinds)

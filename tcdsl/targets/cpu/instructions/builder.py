@@ -152,7 +152,11 @@ class Builder:
 
     def not_(self, a: Operand) -> Operand:
         """All bits changed."""
-        return self._computed(a.type, f"xor {a.type.text} {a.text}, {'true' if a.type == _TRUTH else '-1'}", a.depth)
+        whole = a.type.element if isinstance(a.type, VectorType) else a.type
+        ones = ConstantOperand(whole, 1 if whole == _TRUTH else -1)
+        if isinstance(a.type, VectorType):
+            ones = ConstantOperand(a.type, [ones] * a.type.count)
+        return self._computed(a.type, f"xor {a.type.text} {a.text}, {ones.text}", a.depth)
 
     def _compare(self, operation: str, a: Operand, b: Operand) -> Operand:
         depth = max(b.depth, a.depth)
@@ -236,6 +240,13 @@ class Builder:
         """What memory holds that nobody writes meanwhile."""
         return self._computed(kind, f"load {kind.text}, ptr {pointer.text}", pointer.depth)
 
+    def load_unchanged(self, kind: Type, pointer: Operand, note: str = "") -> Operand:
+        """What memory holds that the loop at hand does not write: it is read in front of it."""
+        # No further: there need be no such memory where the loop has no rounds.
+        here = len(self._open) - 1
+        depth = max(pointer.depth, here - 1 if self._loops[here] else here)
+        return self._computed(kind, f"load {kind.text}, ptr {pointer.text}{note}", depth)
+
     def store(self, value: Operand, pointer: Operand, note: str = "") -> None:
         """Let memory hold ``value``."""
         self.block.lines.append(f"store {value.type.text} {value.text}, ptr {pointer.text}{note}")
@@ -271,7 +282,8 @@ class Builder:
             assert isinstance(function, Function)
             kind = function.kind
         result = kind.result
-        flags = self.flags if isinstance(result, FloatType | DoubleType) else ""
+        number = result.element if isinstance(result, VectorType) else result
+        flags = self.flags if isinstance(number, FloatType | DoubleType) else ""
         listed = ", ".join(f"{each.type.text} {each.text}" for each in arguments)
         text = f"call {flags}{result.text} {function.text}({listed})"
         if function.text.startswith('@"llvm.'):
@@ -280,6 +292,12 @@ class Builder:
             self.block.lines.append(text)
             return Operand(result, "")
         return self._here(result, text)
+
+    def reduced(self, function: Function, arguments: Sequence[Operand], flags: str) -> Operand:
+        """The lanes of a vector as one number, by one of LLVM's functions for that."""
+        listed = ", ".join(f"{each.type.text} {each.text}" for each in arguments)
+        result = function.kind.result
+        return self._here(result, f"call {flags}{result.text} {function.text}({listed})")
 
     def phi(self, kind: Type) -> Phi:
         """A value that depends on where the block is entered from."""

@@ -173,6 +173,8 @@ class VectorType(_Several):
 
     def constant(self, number: Any) -> str:
         """A number for each lane."""
+        if all(each is number[0] for each in number):
+            return f"splat ({self._listed(number[:1])})"
         return f"<{self._listed(number)}>"
 
 

@@ -22,16 +22,17 @@ def convert(x: Scalar, dtype: str) -> Scalar:
         return x.differs(0)
     if x.floating:
         return _float_to_float(x, dtype) if is_floating(dtype) else _float_to_integer(x, dtype)
-    builder, target = x.builder, llvm_type(dtype)
+    builder, target = x.builder, x.kind(dtype)
     if is_floating(dtype):
         return x.like(builder.cast("sitofp" if x.signed else "uitofp", x.value, target), dtype)
-    if target.width <= x.bits:
-        return x.like(builder.cast("trunc", x.value, target) if target.width < x.bits else x.value, dtype)
+    width = llvm_type(dtype).width
+    if width <= x.bits:
+        return x.like(builder.cast("trunc", x.value, target) if width < x.bits else x.value, dtype)
     return x.like(builder.cast("sext" if x.signed else "zext", x.value, target), dtype)
 
 
 def _float_to_float(x: Scalar, dtype: str) -> Scalar:
-    return x.like(x.builder.cast("fpext" if dtype == "float64" else "fptrunc", x.value, llvm_type(dtype)), dtype)
+    return x.like(x.builder.cast("fpext" if dtype == "float64" else "fptrunc", x.value, x.kind(dtype)), dtype)
 
 
 def _float_to_integer(x: Scalar, dtype: str) -> Scalar:
@@ -39,11 +40,11 @@ def _float_to_integer(x: Scalar, dtype: str) -> Scalar:
     # so -1.0 becomes 255 as uint8, and the whole range of uint64 takes a second conversion for its upper half.
     if dtype == "uint64":
         half = 2.0**63
-        low = x.like(x.builder.cast("fptosi", x.value, llvm_type("int64")), "uint64")
-        high = x.like(x.builder.cast("fptosi", (x - half).value, llvm_type("int64")), "uint64") ^ 2**63
+        low = x.like(x.builder.cast("fptosi", x.value, x.kind("int64")), "uint64")
+        high = x.like(x.builder.cast("fptosi", (x - half).value, x.kind("int64")), "uint64") ^ 2**63
         return (x < half).choose(low, high)
     wide = "int64" if dtype in ("int64", "uint32") else "int32"
-    return convert(x.like(x.builder.cast("fptosi", x.value, llvm_type(wide)), wide), dtype)
+    return convert(x.like(x.builder.cast("fptosi", x.value, x.kind(wide)), wide), dtype)
 
 
 def _to_single(x: Scalar) -> Scalar:
@@ -71,8 +72,8 @@ def half_to_single(x: Scalar, software: bool | None = None) -> Scalar:
     """The float32 value of the uint16 bits of a float16."""
     builder = x.builder
     if not (not _has_half_instructions() if software is None else software):
-        half = builder.cast("bitcast", x.value, llvm_type("float16"))
-        return x.like(builder.cast("fpext", half, llvm_type("float32")), "float32")
+        half = builder.cast("bitcast", x.value, x.kind("float16"))
+        return x.like(builder.cast("fpext", half, x.kind("float32")), "float32")
     bits = convert(x, "uint32")
     sign, magnitude = (bits & 0x8000) << 16, bits & 0x7FFF
     # As the bits of a float32 the magnitude is too small by 2**112, subnormal numbers included.
@@ -85,8 +86,8 @@ def single_to_half(x: Scalar, software: bool | None = None) -> Scalar:
     """The uint16 bits of the float16 nearest to a float32, ties to even."""
     builder = x.builder
     if not (not _has_half_instructions() if software is None else software):
-        half = builder.cast("fptrunc", x.value, llvm_type("float16"))
-        return x.like(builder.cast("bitcast", half, llvm_type("uint16")), "uint16")
+        half = builder.cast("fptrunc", x.value, x.kind("float16"))
+        return x.like(builder.cast("bitcast", half, x.kind("uint16")), "uint16")
     bits = x.reinterpret("uint32")
     sign, magnitude = (bits >> 16) & 0x8000, bits & 0x7FFFFFFF
     # Normal numbers: move the exponent, round by carrying into what remains; the carry may reach infinity, rightly.

@@ -42,6 +42,8 @@ __all__ = [
     "address_of",
     "buffer_tag",
     "cell_address",
+    "cell_of_value",
+    "cell_type",
     "fail",
     "frame_buffer",
     "frame_size",
@@ -50,6 +52,7 @@ __all__ = [
     "record_outside",
     "scratch",
     "store",
+    "value_of_cell",
 ]
 
 WORD = ir.IntType(64)
@@ -171,28 +174,41 @@ def _store_value(builder: ir.Builder, frame: ir.Operand, value: ir.Operand) -> N
         builder.store(part, _word(builder, frame, VALUE_WORD + k))
 
 
-def load(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar]) -> Scalar:
-    """The cell of ``buffer`` at ``positions``, in the type that is computed with."""
+def load(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar], *, unchanged: bool = False) -> Scalar:
+    """The cell of ``buffer`` at ``positions``, in the type that is computed with.
+
+    The loop at hand writes no cell of an ``unchanged`` buffer.
+    """
     address = cell_address(builder, buffer, positions)
-    loaded = builder.load(_cell(buffer.kind.dtype), address, buffer_tag(builder, buffer.kind))
-    match buffer.kind.dtype:
+    loading = builder.load_unchanged if unchanged else builder.load
+    loaded = loading(cell_type(buffer.kind.dtype), address, buffer_tag(builder, buffer.kind))
+    return value_of_cell(Scalar(builder, loaded, buffer.kind.dtype))
+
+
+def value_of_cell(cell: Scalar) -> Scalar:
+    """What memory holds of a type, or several such, as what is computed with."""
+    match cell.dtype:
         case "float16":
-            return half_to_single(Scalar(builder, loaded, "uint16"))
+            return half_to_single(cell.like(cell.value, "uint16"))
         case "bool":
-            return Scalar(builder, loaded, "uint8").differs(0)
-        case dtype:
-            return Scalar(builder, loaded, dtype)
+            return cell.like(cell.value, "uint8").differs(0)
+    return cell
 
 
-def store(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar], value: Scalar) -> None:
-    """Store ``value`` into the cell of ``buffer`` at ``positions``, converted to its type."""
-    dtype = buffer.kind.dtype
+def cell_of_value(value: Scalar, dtype: str) -> ir.Operand:
+    """``value`` as memory holds it."""
     cell = convert(value, dtype)
     if dtype == "float16":
         cell = single_to_half(cell)
     elif dtype == "bool":
         cell = convert(cell, "uint8")
-    builder.store(cell.value, cell_address(builder, buffer, positions), buffer_tag(builder, buffer.kind))
+    return cell.value
+
+
+def store(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar], value: Scalar) -> None:
+    """Store ``value`` into the cell of ``buffer`` at ``positions``, converted to its type."""
+    cell = cell_of_value(value, buffer.kind.dtype)
+    builder.store(cell, cell_address(builder, buffer, positions), buffer_tag(builder, buffer.kind))
 
 
 def buffer_tag(builder: ir.Builder, kind: BufferKind) -> str:
@@ -203,8 +219,8 @@ def buffer_tag(builder: ir.Builder, kind: BufferKind) -> str:
     return f", !tbaa {module.note(f'!{{{leaf}, {leaf}, i64 0}}')}"
 
 
-def _cell(dtype: str) -> ir.Type:
-    # bool is a byte and float16 sixteen bits in memory.
+def cell_type(dtype: str) -> ir.Type:
+    """The type of cells in memory: bool is a byte and float16 sixteen bits."""
     if dtype in ("bool", "float16"):
         dtype = "uint8" if dtype == "bool" else "uint16"
     found: ir.Type = llvm_type(dtype)
@@ -226,7 +242,7 @@ def address_of(builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.
         unit = kind.contiguous and axis == kind.ndim - 1
         step = position if unit else builder.mul(position, buffer.strides[axis], steady=True)
         offset = builder.add(offset, step, steady=True)
-    return builder.element(_cell(kind.dtype), buffer.address, offset)
+    return builder.element(cell_type(kind.dtype), buffer.address, offset)
 
 
 def _checked(

@@ -11,61 +11,102 @@ Each cell is that of the first lane where the code says ``j``, and the others ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.targets.cpu.instructions import ir
-from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferValue, buffer_tag, cell_address
-from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
+from tcdsl.targets.cpu.intrinsics.conversions import convert
+from tcdsl.targets.cpu.intrinsics.frame_memory import (
+    WORD,
+    BufferValue,
+    address_of,
+    buffer_tag,
+    cell_address,
+    cell_of_value,
+    cell_type,
+    value_of_cell,
+)
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 
-__all__ = ["Lanes", "is_vector"]
-
-
-def is_vector(value: Scalar) -> bool:
-    """Whether it is another number in each lane."""
-    return isinstance(value.value.type, ir.VectorType)
+__all__ = ["Lanes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The ``count`` steps of a loop over ``variable``; with a ``mask`` those alone where it holds."""
+    """The ``count`` steps of a loop over ``variable`` from ``first`` on; with a ``mask`` those alone where it holds,
+    which are some of those that there are at all.
+    """
 
     builder: ir.Builder
     variable: str
     count: int
+    first: Scalar
     mask: ir.Operand | None
+    there: ir.Operand | None
 
     @staticmethod
     def of(builder: ir.Builder, variable: str, count: int, first: Scalar, stop: Scalar | None) -> Lanes:
         """Steps from ``first`` on, up to ``stop`` if that is given."""
         if stop is None:
-            return Lanes(builder, variable, count, None)
+            return Lanes(builder, variable, count, first, None, None)
         left = builder.in_all_lanes(builder.sub(stop.value, first.value, steady=True), count)
-        numbers = ir.ConstantOperand(ir.VectorType(WORD, count), list(range(count)))
-        return Lanes(builder, variable, count, builder.compare_signed("<", numbers, left))
+        there = builder.compare_signed("<", _numbers(count), left)
+        return Lanes(builder, variable, count, first, there, there)
 
-    def spread(self, value: Scalar) -> Scalar:
-        """``value`` in all lanes, if it is one number."""
-        return value if is_vector(value) else value.like(self.builder.in_all_lanes(value.value, self.count))
+    def where(self, test: Scalar) -> Lanes:
+        """Those of them where ``test`` holds."""
+        mask = test.in_lanes(self.count).value
+        if self.mask is not None:
+            mask = self.builder.whole("and", self.mask, mask)
+        return replace(self, mask=mask)
 
-    def load(self, buffer: BufferValue, positions: Sequence[Scalar]) -> Scalar:
-        """The cells of ``buffer`` from ``positions`` on, along the last axis."""
+    def numbers(self) -> Scalar:
+        """What the variable is in each lane."""
+        first = self.builder.in_all_lanes(self.first.value, self.count)
+        return self.first.like(self.builder.add(first, _numbers(self.count), steady=True))
+
+    def load(self, buffer: BufferValue, positions: Sequence[Scalar], *, certain: bool = False) -> Scalar:
+        """The cells of ``buffer`` from ``positions`` on, along the last axis; ``certain`` ones are there for all
+        steps, whether they are masked or not.
+        """
         dtype = buffer.kind.dtype
-        kind = ir.VectorType(llvm_type(dtype), self.count)
-        size, address = numpy_dtype(dtype).itemsize, cell_address(self.builder, buffer, positions)
+        kind = ir.VectorType(cell_type(dtype), self.count)
+        size, address = numpy_dtype(dtype).itemsize, self._address(buffer, positions)
         tag = buffer_tag(self.builder, buffer.kind)
-        if self.mask is None:
+        mask = self.there if certain else self.mask
+        if mask is None:
             loaded = self.builder.load(kind, address, f", align {size}{tag}")
         else:
-            loaded = self.builder.load_masked(kind, address, self.mask, size, tag)
-        return Scalar(self.builder, loaded, dtype)
+            loaded = self.builder.load_masked(kind, address, mask, size, tag)
+        return value_of_cell(Scalar(self.builder, loaded, dtype))
+
+    def load_one(self, buffer: BufferValue, positions: Sequence[Scalar]) -> Scalar:
+        """The cell of ``buffer`` at ``positions``, or any number if the mask holds for no step."""
+        assert self.mask is not None
+        builder, kind = self.builder, cell_type(buffer.kind.dtype)
+        bits = ir.IntType(self.count)
+        some = builder.compare_unsigned("!=", builder.cast("bitcast", self.mask, bits), ir.ConstantOperand(bits, 0))
+        address = builder.select(some, cell_address(builder, buffer, positions), builder.place(kind))
+        return value_of_cell(Scalar(builder, builder.load(kind, address), buffer.kind.dtype))
 
     def store(self, buffer: BufferValue, positions: Sequence[Scalar], value: Scalar) -> None:
         """Store ``value`` into these cells."""
-        size, address = numpy_dtype(buffer.kind.dtype).itemsize, cell_address(self.builder, buffer, positions)
+        size, address = numpy_dtype(buffer.kind.dtype).itemsize, self._address(buffer, positions)
         tag = buffer_tag(self.builder, buffer.kind)
-        written = self.spread(value).value
+        written = cell_of_value(value.in_lanes(self.count), buffer.kind.dtype)
         if self.mask is None:
             self.builder.store(written, address, f", align {size}{tag}")
         else:
             self.builder.store_masked(written, address, self.mask, size, tag)
+
+    def _address(self, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Operand:
+        if buffer.kind.checked:
+            return cell_address(self.builder, buffer, positions)
+        # Of the row first, which changes less often, so that all rows need one counter.
+        *row, last = [convert(position, "int64").value for position in positions]
+        row_start = address_of(self.builder, buffer, [*row, ir.ConstantOperand(WORD, 0)])
+        return self.builder.element(cell_type(buffer.kind.dtype), row_start, last)
+
+
+def _numbers(count: int) -> ir.Operand:
+    return ir.ConstantOperand(ir.VectorType(WORD, count), list(range(count)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
 from typing import Any
 
 from tcdsl.ir.dtypes import is_floating
@@ -71,11 +70,29 @@ class Scalar:
             number = float(number) if dtype == "float64" else _rounded(number, "f" if dtype == "float32" else "e")
         else:
             number = int(number) % 2 ** llvm_type(dtype).width
-        return self.like(ir.ConstantOperand(llvm_type(dtype), number), dtype)
+        one = ir.ConstantOperand(llvm_type(dtype), number)
+        return self.like(self.builder.in_all_lanes(one, self.lanes) if self.lanes else one, dtype)
 
     def lift(self, other: Scalar | bool | int | float) -> Scalar:
-        """``other``, made a constant of this scalar's type if it is a Python number."""
-        return other if isinstance(other, Scalar) else self.constant(other)
+        """``other``, made a constant of this scalar's type if it is a Python number; in all lanes beside a vector."""
+        return other.in_lanes(self.lanes) if isinstance(other, Scalar) else self.constant(other)
+
+    @property
+    def lanes(self) -> int:
+        """How many numbers it is, as a vector; 0 for a scalar."""
+        kind = self.value.type
+        return kind.count if isinstance(kind, ir.VectorType) else 0
+
+    def in_lanes(self, count: int) -> Scalar:
+        """The same number in so many lanes, if it is one number and ``count`` is not 0."""
+        if not count or self.lanes:
+            return self
+        return self.like(self.builder.in_all_lanes(self.value, count))
+
+    def kind(self, dtype: str) -> Any:
+        """LLVM's type for ``dtype`` in as many lanes."""
+        element = llvm_type(dtype)
+        return ir.VectorType(element, self.lanes) if self.lanes else element
 
     def exact(self) -> Scalar:
         """The same value, whose operations keep infinities, NaN and the order of evaluation."""
@@ -110,10 +127,15 @@ class Scalar:
     # arithmetic
 
     def _binary(self, other: Scalar | float, floating: str, integer: str) -> Scalar:
-        right = self.lift(other)
+        left, right = self._beside(other)
         if self.floating:
-            return self.like(self.builder.floating(floating, self.value, right.value, self.flags))
-        return self.like(self.builder.whole(integer, self.value, right.value))
+            return self.like(self.builder.floating(floating, left, right, self.flags))
+        return self.like(self.builder.whole(integer, left, right))
+
+    def _beside(self, other: Scalar | float) -> tuple[ir.Operand, ir.Operand]:
+        # Both as vectors if one of them is.
+        right = self.lift(other)
+        return self.in_lanes(right.lanes).value, right.value
 
     def __add__(self, other: Scalar | float) -> Scalar:
         return self._binary(other, "fadd", "add")
@@ -152,42 +174,42 @@ class Scalar:
     def remainder(self, other: Scalar) -> Scalar:
         """What `quotient` leaves, with the sign of the dividend; C's ``fmod`` for floats."""
         if self.floating:
-            return self.like(self.builder.floating("frem", self.value, other.value, self.flags))
+            return self._binary(other, "frem", "frem")
         return self._binary(other, "frem", "srem" if self.signed else "urem")
 
     # bits
 
     def __and__(self, other: Scalar | int) -> Scalar:
-        return self.like(self.builder.whole("and", self.value, self.lift(other).value))
+        return self.like(self.builder.whole("and", *self._beside(other)))
 
     def __or__(self, other: Scalar | int) -> Scalar:
-        return self.like(self.builder.whole("or", self.value, self.lift(other).value))
+        return self.like(self.builder.whole("or", *self._beside(other)))
 
     def __xor__(self, other: Scalar | int) -> Scalar:
-        return self.like(self.builder.whole("xor", self.value, self.lift(other).value))
+        return self.like(self.builder.whole("xor", *self._beside(other)))
 
     def __invert__(self) -> Scalar:
         return self.like(self.builder.not_(self.value))
 
     def __lshift__(self, other: Scalar | int) -> Scalar:
-        return self.like(self.builder.whole("shl", self.value, self.lift(other).value))
+        return self.like(self.builder.whole("shl", *self._beside(other)))
 
     def __rshift__(self, other: Scalar | int) -> Scalar:
         shift = "ashr" if self.signed else "lshr"
-        return self.like(self.builder.whole(shift, self.value, self.lift(other).value))
+        return self.like(self.builder.whole(shift, *self._beside(other)))
 
     def reinterpret(self, dtype: str) -> Scalar:
         """The same bits as another type of the same width."""
-        return self.like(self.builder.cast("bitcast", self.value, llvm_type(dtype)), dtype)
+        return self.like(self.builder.cast("bitcast", self.value, self.kind(dtype)), dtype)
 
     # comparison and choice
 
     def _compare(self, symbol: str, other: Scalar | float) -> Scalar:
-        right = self.lift(other)
+        left, right = self._beside(other)
         if self.floating:
-            return self.like(self.builder.compare_floating(symbol, self.value, right.value, self.flags), "bool")
+            return self.like(self.builder.compare_floating(symbol, left, right, self.flags), "bool")
         compare = self.builder.compare_signed if self.signed else self.builder.compare_unsigned
-        return self.like(compare(symbol, self.value, right.value), "bool")
+        return self.like(compare(symbol, left, right), "bool")
 
     def __lt__(self, other: Scalar | float) -> Scalar:
         return self._compare("<", other)
@@ -214,16 +236,18 @@ class Scalar:
         if not isinstance(yes, Scalar):
             assert isinstance(no, Scalar)
             yes = no.constant(yes)
-        no = yes.lift(no)
-        return yes.like(self.builder.select(self.value, yes.value, no.value))
+        first, second = yes.in_lanes(self.lanes)._beside(no)
+        return yes.like(self.builder.select(self.value, first, second))
 
     # functions
 
     def intrinsic(self, name: str, *others: Scalar) -> Scalar:
         """LLVM's function ``llvm.<name>`` for this type: ``x.intrinsic("sqrt")``."""
-        arguments = (self, *others)
-        function = self.builder.module.intrinsic(f"llvm.{name}", [llvm_type(self.dtype)], self._signature(arguments))
-        return self.like(self.builder.call(function, [argument.value for argument in arguments]))
+        lanes = max(self.lanes, *(other.lanes for other in others)) if others else self.lanes
+        arguments = [each.in_lanes(lanes).value for each in (self, *others)]
+        kind = arguments[0].type
+        signature = ir.FunctionType(kind, [kind] * len(arguments))
+        return self.like(self.builder.call(self.builder.module.intrinsic(f"llvm.{name}", [kind], signature), arguments))
 
     def library(self, name: str, *others: Scalar) -> Scalar:
         """The C library's function: ``x.library("tan")`` calls ``tan`` or ``tanf``."""
@@ -231,11 +255,8 @@ class Scalar:
         symbol = name + ("f" if self.dtype == "float32" else "")
         function = self.builder.module.symbols.get(symbol)
         if function is None:
-            function = ir.Function(self.builder.module, self._signature(arguments), symbol)
+            kind = llvm_type(self.dtype)
+            function = ir.Function(self.builder.module, ir.FunctionType(kind, [kind] * len(arguments)), symbol)
             # They may set errno, which nobody reads: let LLVM move and drop the calls.
             function.attributes += ["nounwind", "readnone"]
         return self.like(self.builder.call(function, [argument.value for argument in arguments]))
-
-    def _signature(self, arguments: Sequence[Any]) -> ir.FunctionType:
-        kind = llvm_type(self.dtype)
-        return ir.FunctionType(kind, [kind] * len(arguments))

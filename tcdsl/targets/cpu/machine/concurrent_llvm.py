@@ -82,14 +82,24 @@ def _empty(waiting: SimpleQueue[Any]) -> None:
 
 
 def run_passes(module: Any, machine: Any, options: Any) -> None:
-    """Run the passes that ``options`` describe."""
-    builder = llvm.create_pass_builder(machine, options)
-    passes = builder.getModulePassManager()
+    """Run the passes that ``options`` describe; without any those that clean up."""
+    builder = llvm.create_pass_builder(machine, options or llvm.create_pipeline_tuning_options(1))
+    passes = builder.getModulePassManager() if options else _cleaning()
     run = _unlocked("LLVMPY_RunNewModulePassManager")
     if run is None:
         passes.run(module, builder)
     else:
         run(passes, module, builder)
+
+
+def _cleaning() -> Any:
+    # Names become registers, calls of formulas what they compute, and what nobody reads goes away.
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    return passes
 
 
 def emit_object(module: Any, machine: Any) -> bytes:

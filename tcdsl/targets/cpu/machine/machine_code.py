@@ -18,6 +18,7 @@ from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.emission.driver_symbols import driver_symbols
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, emission, object_code
+from tcdsl.targets.cpu.machine.processor import vector_form
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
 
 __all__ = ["CompiledModule", "begin_driver", "compiled_driver", "compiled_module", "kept_module", "nest_symbol"]
@@ -182,8 +183,9 @@ def _compiled(text: str, symbols: Mapping[str, str], level: int) -> dict[str, by
 
     count = len(symbols)
     made: dict[str, bytes] = {}
+    nests = emitted_nests(text, symbols, vector_form())
     with emission(quick=level < 3):
-        for symbol, code in concurrently(compiled, emitted_nests(text, symbols), min(count, default_threads())):
+        for symbol, code in concurrently(compiled, nests, min(count, default_threads())):
             made[symbol] = code
             advance(f"{len(made)} of {count} nests")
     return made

@@ -11,6 +11,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from tcdsl.targets.cpu.emission.module_emission import READY
 from tcdsl.targets.cpu.emission.plain_nests import PLAIN
 from tcdsl.targets.cpu.machine.concurrent_llvm import emit_object, run_passes
 from tcdsl.targets.cpu.machine.processor import processor_of_code
@@ -49,6 +50,9 @@ def optimized(text: str, level: int = 3, *, long_loops: bool = True) -> Any:
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
     module.verify()
+    if READY in text:
+        run_passes(module, machine, None)
+        return module
     plain = level == 2 and PLAIN in text
     options = llvm.create_pipeline_tuning_options(1 if plain else level)
     options.loop_vectorization = options.loop_unrolling = long_loops

@@ -8,7 +8,9 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-__all__ = ["has_wide_vectors", "processor_of_code"]
+from tcdsl.targets.cpu.emission.vector_steps import VectorForm
+
+__all__ = ["has_wide_vectors", "processor_of_code", "vector_form"]
 
 
 @cache
@@ -24,6 +26,18 @@ def processor_of_code() -> tuple[str, str]:
     if told_features is not None:
         return name, told_features
     return name, "" if told_name else llvm.get_host_cpu_features().flatten()
+
+
+def vector_form() -> VectorForm | None:
+    """The vectors that loops are written with; ``None`` if LLVM is to find them, for processors it alone knows."""
+    name, listed = processor_of_code()
+    features = set(listed.split(","))
+    if "+avx512f" in features and "+avx512bw" in features and "+avx512vl" in features:
+        # Others slow down for the widest ones.
+        return VectorForm(64 if name.startswith("znver") else 32, masks=True)
+    if "+avx2" in features:
+        return VectorForm(32, masks=False)
+    return VectorForm(16, masks=False) if features & {"+sse2", "+neon"} else None
 
 
 def has_wide_vectors() -> bool:

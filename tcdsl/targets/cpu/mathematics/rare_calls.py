@@ -26,6 +26,8 @@ def computed_beyond(end: float, name: str, formula: Callable[[Scalar], Scalar], 
     made = module.symbols.get(symbol)
     if made is None:
         made = _function(module, symbol, end, formula, x.dtype)
+    if x.lanes:
+        made = _variant(module, symbol, end, x.dtype, x.lanes)
     # Around a call vectors are kept on the stack, where those that cross cache lines take twice as long.
     x.builder.function.alignment = max(_VECTOR_BITS) // 8
     return x.like(x.builder.call(made, [x.value]))
@@ -45,13 +47,22 @@ def _function(
     names = []
     for bits in _VECTOR_BITS:
         lanes = bits // (32 if dtype == "float32" else 64)
-        variant = _declared(module, f"{symbol}.{lanes}", ir.VectorType(kind, lanes), "optsize")
-        _define(variant, end, lambda builder, x: _each(builder, one, x))
+        variant = _variant(module, symbol, end, dtype, lanes)
         variants.append(variant)
         names.append(f"_ZGV_LLVM_N{lanes}v_{symbol}({variant.name})")
     scalar.attributes.append(f'"vector-function-abi-variant"="{",".join(names)}"')
     _keep(module, variants)
     return scalar
+
+
+def _variant(module: ir.Module, symbol: str, end: float, dtype: str, lanes: int) -> ir.Function:
+    name = f"{symbol}.{lanes}"
+    found: ir.Function | None = module.symbols.get(name)
+    if found is None:
+        one = module.symbols[f"{symbol}.one"]
+        found = _declared(module, name, ir.VectorType(llvm_type(dtype), lanes), "optsize")
+        _define(found, end, lambda builder, x: _each(builder, one, x))
+    return found
 
 
 def _declared(module: ir.Module, symbol: str, kind: ir.Type, attribute: str) -> ir.Function:

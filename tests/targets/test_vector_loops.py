@@ -1,0 +1,219 @@
+"""Loops that are written as vectors: which may be, and that their steps compute what they do one by one."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcdsl.targets.cpu.emission.module_emission import READY, emitted_nests
+from tcdsl.targets.cpu.emission.vector_steps import VectorForm
+from tcdsl.targets.cpu.layout.frame import FIRST_WORD, PLACES_WORD
+from tcdsl.targets.cpu.machine.fast_math import FASTMATH
+from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
+from tcdsl.targets.cpu.printing import language
+
+FORMS = {
+    "wide": VectorForm(64, masks=True),
+    "masks": VectorForm(32, masks=True),
+    "AVX2": VectorForm(32, masks=False),
+    "narrow": VectorForm(16, masks=False),
+}
+ROWS = 3
+
+_NEST = """
+@nest(fastmath={flags})
+def nest(begin, end, frame):
+    n = size(frame, 0)
+    x = buffer(frame, 1, "{dtype}[:, ::1]")
+    y = buffer(frame, 2, "{dtype}[:, ::1]")
+    z = buffer(frame, 3, "{result}[:, ::1]")
+    for i in range(begin, end):
+{body}
+"""
+
+ARITHMETIC = """
+for j in range(n):
+    a = x[i, j] * y[0, j] + {t}(0.5)
+    z[i, j] = maximum(a / (square(y[i, j]) + {t}(1.0)), -x[i, 0])
+"""
+IN_PLACE = """
+for j in range(n):
+    z[i, j] = x[i, j]
+for j in range(1, n - 1):
+    z[i, j] += y[i, j + 1] * y[i, 0]
+"""
+FUNCTIONS = """
+for j in range(n):
+    z[i, j] = exp(x[i, j]) * sin(y[i, j]) + power(absolute(x[i, j]), y[i, j])
+"""
+NUMBERS = """
+for j in range(n):
+    z[i, j] = {t}(j) * x[i, j] if j % 2 == 0 else {t}(i)
+"""
+PLACES = """
+for j in range(n):
+    a = x[i, j]
+    z[i, j] = {t}(j + i) * a if j > n - 5 or j < 2 else {t}(i)
+"""
+GUARDED = """
+for j in range(n):
+    z[i, j] = x[i, j - 1] if j > 0 else y[0, n - 1]
+"""
+GUARDED_ALSO = """
+for j in range(n):
+    z[i, j] = {t}(1.0) if j > 0 and x[i, j - 1] > {t}(0.0) else y[i, j]
+"""
+SAME_FOR_ALL = """
+for j in range(n):
+    z[i, j] = exp(x[i, j]) if y[0, 0] > {t}(0.0) else y[i, j]
+"""
+BRANCHES = """
+for j in range(n):
+    z[i, j] = {t}(0.0)
+total = {t}(0.0)
+count = 0
+for j in range(n):
+    if x[i, j] > y[i, j]:
+        z[i, j] = x[i, j]
+        count += 1
+    else:
+        total += y[i, j]
+if n > 0:
+    z[i, 0] = total + {t}(count)
+"""
+SUMS = """
+total = {t}(0.25)
+top = -{t}(inf)
+least = {t}(3.0)
+product = {t}(1.0)
+for j in range(n):
+    total += x[i, j] * y[i, j]
+    top = maximum(top, x[i, j])
+    least = minimum(least, y[i, j])
+    product *= {t}(1.0) + x[i, j] * {t}(0.125)
+for j in range(1, n):
+    total -= x[i, j] * y[i, 0]
+for j in range(n):
+    z[i, j] = total + top * least + product
+"""
+WHOLE = """
+count = 0
+top = 7
+for j in range(n):
+    count += int64(x[i, j]) & int64(y[i, j])
+    top = maximum(top, int64(x[i, j]))
+for j in range(n):
+    z[i, j] = {t}(left_shift(int64(x[i, j]), int64(3)) ^ count) + {t}(top - j)
+"""
+ROWS_APART = """
+for j in range(n):
+    z[i, j] = x[i, j]
+for k in range(1, 2):
+    for j in range(n):
+        z[0, j] += z[i, j]
+"""
+
+FUNCTIONS_USED = (
+    *("nest", "size", "buffer", "exp", "sin", "power", "absolute", "square", "maximum", "minimum", "left_shift"),
+    *("float32", "float64", "int16", "int32", "int64"),
+)
+
+VECTORS = [ARITHMETIC, IN_PLACE, FUNCTIONS, PLACES, SUMS, WHOLE]
+MASKED = [GUARDED, GUARDED_ALSO, SAME_FOR_ALL, BRANCHES]
+
+BEFORE = """
+for j in range(1, n):
+    z[i, j] = z[i, j - 1] + x[i, j]
+"""
+ONE_CELL = """
+for j in range(n):
+    z[i, 0] += x[i, j]
+"""
+RUNNING = """
+total = {t}(0.0)
+for j in range(n):
+    total += x[i, j]
+    z[i, j] = total
+"""
+ACROSS = """
+for j in range(n):
+    z[i, j] = x[j, i]
+"""
+DATA = """
+for j in range(n):
+    z[i, j] = x[i, int64(y[i, j])]
+"""
+FIRST_CELL = """
+for j in range(n):
+    z[i, j] = z[i, 0] + x[i, j]
+"""
+OTHERS = [NUMBERS, BEFORE, ONE_CELL, RUNNING, ACROSS, DATA, FIRST_CELL]
+
+
+def text_of(body: str, dtype: str, result: str, form: VectorForm | None) -> tuple[str, str]:
+    """The generated function and LLVM's text for it."""
+    lines = "\n".join(f"        {line}" for line in body.replace("{t}", dtype).strip().splitlines())
+    written = _NEST.format(flags=tuple(sorted(FASTMATH)), dtype=dtype, result=result, body=lines)
+    ((_, text),) = emitted_nests(written, form=form)
+    return written, text
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("bodies", "masked"), [(VECTORS, False), (MASKED, True), (OTHERS, None)])
+def test_which_loops_are_vectors(bodies: list[str], masked: bool | None, form: str) -> None:
+    for body in bodies:
+        ready = READY in text_of(body, "float32", "float32", FORMS[form])[1]
+        assert ready == (masked is not None and (FORMS[form].masks or not masked)), body
+
+
+def called(function: Any, arrays: list[np.ndarray]) -> np.ndarray:
+    """What ``function`` of a frame writes into the last array, for sizes and cells in words of their own."""
+    x, y, z = (array.copy() for array in arrays)
+    frame = np.zeros(FIRST_WORD + 16, np.int64)
+    words = [FIRST_WORD + k for k in (0, 1, 6, 11)]
+    places = np.array(words)
+    frame[PLACES_WORD] = places.ctypes.data
+    frame[words[0]] = x.shape[1]
+    for word, array in zip(words[1:], (x, y, z), strict=True):
+        frame[word : word + 5] = array.ctypes.data, x.shape[1], 1, *x.shape
+    function(0, ROWS, frame.ctypes.data)
+    return z
+
+
+@pytest.mark.parametrize(
+    ("types", "form"),
+    [
+        *(("float32", form) for form in FORMS),
+        *((types, "wide") for types in ("float64", "float32 float64", "int16 int64", "float16")),
+        ("int32", "AVX2"),
+    ],
+)
+def test_steps_at_once(types: str, form: str) -> None:
+    dtype, result = types.split(maxsplit=1)[0], types.rsplit(maxsplit=1)[-1]
+    whole = dtype.startswith("int")
+    for body in (ARITHMETIC, IN_PLACE, WHOLE) if whole else (*VECTORS, *MASKED, ROWS_APART):
+        if whole:
+            body = body.replace(" / ", " + ").replace("0.5", "5").replace("1.0", "1")
+        if dtype == "float16":
+            body = body.replace("{t}", "float32")
+        if dtype != result and "z[i, j] +=" in body:
+            continue
+        text = body.replace("z[i, j] = ", f"z[i, j] = {result.replace('float16', 'float32')}(")
+        text = "\n".join(f"{line})" if "z[i, j] = " in line else line for line in text.splitlines())
+        written, code = text_of(text, dtype, result, FORMS[form])
+        functions: dict[str, Any] = {"inf": np.inf}
+        functions |= {name: getattr(language, name) for name in FUNCTIONS_USED}
+        exec(written, functions)
+        loaded = LoadedObject([object_code(code, 2)], ["nest"])
+        fast = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(loaded.addresses["nest"])
+        for n in (0, 1, 17, 77):
+            rng = np.random.default_rng(n)
+            arrays = [(rng.normal(size=(ROWS, n)) * (9 if whole else 1)).astype(dtype) for _ in range(2)]
+            arrays.append(np.zeros((ROWS, n), result))
+            with np.errstate(all="ignore"):
+                expected = called(functions["nest"], arrays)
+            tolerance = 2e-3 if dtype == "float16" else 1e-4 if "float32" in types else 1e-12
+            np.testing.assert_allclose(called(fast, arrays), expected, rtol=tolerance, atol=tolerance, err_msg=body)

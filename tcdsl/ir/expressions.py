@@ -289,19 +289,18 @@ def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
 def map_children(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
     """``expr`` with ``rule`` applied to its direct sub-expressions; ``expr`` itself if it returns each as it is."""
     parts = children(expr)
-    if not parts:
-        return expr
-    new = tuple([rule(part) for part in parts])
-    return expr if all(map(is_, parts, new)) else rebuild(expr, new)
+    return _with_parts(expr, parts, [rule(part) for part in parts]) if parts else expr
+
+
+def _with_parts(expr: Expr, parts: tuple[Expr, ...], new: list[Expr]) -> Expr:
+    return expr if all(map(is_, parts, new)) else rebuild(expr, tuple(new))
 
 
 def transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
     """Apply ``rule`` to every node, innermost first; ``rule`` returns its argument to leave a node as it is."""
-
-    def transformed(node: Expr) -> Expr:
-        return rule(map_children(node, transformed))
-
-    return transformed(expr)
+    # Without functions inside, here and below: one that calls itself is garbage that only Python's collector finds.
+    parts = children(expr)
+    return rule(_with_parts(expr, parts, [transform(part, rule) for part in parts]) if parts else expr)
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -367,16 +366,14 @@ def locals_read(expr: Expr) -> frozenset[str]:
 def substitute(expr: Expr, replacements: dict[Expr, Expr]) -> Expr:
     """Replace leaves: ``substitute(e, {IndexValue("i"): IndexValue("z")})``. Keys are leaves, values any expression."""
     # Only leaves are looked up: hashing a tree takes time in proportion to its size.
-    kinds = {type(leaf) for leaf in replacements}
-    if not kinds:
-        return expr
+    return _substituted(expr, replacements, {type(leaf) for leaf in replacements}) if replacements else expr
 
-    def replaced(part: Expr) -> Expr:
-        if type(part) not in _LEAVES:
-            part = map_children(part, replaced)
-        return replacements.get(part, part) if type(part) in kinds else part
 
-    return replaced(expr)
+def _substituted(expr: Expr, replacements: dict[Expr, Expr], kinds: set[type]) -> Expr:
+    if type(expr) not in _LEAVES:
+        parts = children(expr)
+        expr = _with_parts(expr, parts, [_substituted(part, replacements, kinds) for part in parts])
+    return replacements.get(expr, expr) if type(expr) in kinds else expr
 
 
 def is_affine_index(expr: Expr) -> bool:

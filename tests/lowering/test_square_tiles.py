@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl.indices import i, j, k
+from tcdsl.indices import b, c, i, j, k
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.lower import lower
@@ -78,6 +78,27 @@ def backwards(x: Any) -> Any:
 
 
 @tc.op
+def products(x: Any, z: Any) -> Any:
+    y = tc.output()
+    y[i, j] += z[k, i] * x[j, k]
+    return y
+
+
+@tc.op
+def in_batches(x: Any, z: Any) -> Any:
+    y = tc.output()
+    y[b, i, j] += z[b, k, i] * x[b, j, k]
+    return y
+
+
+@tc.op
+def forces(x: Any, r: Any) -> Any:
+    s = tc.output()
+    s[c, j] += x[c, i] * (r[i, j] - r[j, i])
+    return s
+
+
+@tc.op
 def guarded(x: Any, z: Any) -> Any:
     y = tc.output()
     y[i, j] = where(z[i, j] > 0, x[j, i], 0)
@@ -110,6 +131,21 @@ TILED: dict[str, Case] = {
     "rotated": (rotated, lambda x: x.transpose(1, 2, 0) + 1, box),
     "backwards": (backwards, lambda x: x.transpose(2, 1, 0) + 1, box),
 }
+SHARED: dict[str, Case] = {
+    "products": (products, lambda x, z: z.T @ x.T, lambda n, m: [real(m, n), real(n, 3)]),
+    "products of many rows": (products, lambda x, z: z.T @ x.T, lambda n, m: [real(5, n), real(n, m)]),
+    "in batches": (
+        in_batches,
+        lambda x, z: z.transpose(0, 2, 1) @ x.transpose(0, 2, 1),
+        lambda n, m: [real(2, m, n), real(2, n, 3)],
+    ),
+    "forces": (forces, lambda x, r: x @ (r - r.T), lambda n, m: [real(3, n), real(n, n)]),
+    "forces in double precision": (
+        forces,
+        lambda x, r: x @ (r - r.T),
+        lambda n, m: [real(m, n, dtype="float64"), real(n, n, dtype="float64")],
+    ),
+}
 NOT_EMPTY: dict[str, Case] = {
     "differences": (differences, lambda x: np.diff(x, axis=1).T, lambda n, m: [real(m, n)]),
     "largest": (largest, lambda x, z: (x.T - z).max(0), both),
@@ -120,16 +156,25 @@ def tiles(function: Callable[..., Any], arrays: Arrays) -> int:
     return int(function.explain("loops", *arrays).count("local tile"))  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", [*TILED, *NOT_EMPTY])
+@pytest.mark.parametrize("name", [*TILED, *SHARED, *NOT_EMPTY])
 def test_sizes_around_tiles(name: str) -> None:
-    function, numpy, inputs = {**TILED, **NOT_EMPTY}[name]
+    function, numpy, inputs = {**TILED, **SHARED, **NOT_EMPTY}[name]
     for n, m in ((0, 2), (1, 0), (1, 1), (2, 65), (63, 64), (64, 63), (65, 1), (130, 67)):
-        if name in TILED or min(n, m):
+        if name not in NOT_EMPTY or min(n, m):
             arrays = inputs(n, m)
             found, expected = function(*arrays), numpy(*arrays)
             assert found.shape == expected.shape
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
     assert tiles(function, inputs(65, 65)) == 1
+
+
+@pytest.mark.parametrize("name", ["products", "in batches", "forces"])
+def test_a_tile_serves_all_rows(name: str) -> None:
+    function, _, inputs = SHARED[name]
+    _, tile, inside = function.explain("loops", *inputs(65, 65)).partition("local tile")  # type: ignore[attr-defined]
+    row = "c" if name == "forces" else "i"
+    assert tile
+    assert f"for {row} in low .. high" in inside
 
 
 def test_in_place() -> None:
@@ -175,7 +220,7 @@ return y
 
 def test_the_same_bits_on_any_number_of_threads() -> None:
     arrays = [np.random.default_rng(0).standard_normal(shape).astype("float32") for shape in ((300, 500), (500, 300))]
-    for function in (rows_and_columns, everything):
+    for function in (rows_and_columns, everything, products):
         with tc.config(threads=1):
             alone = function(*arrays)
         with tc.config(threads=2):

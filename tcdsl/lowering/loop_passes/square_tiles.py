@@ -14,7 +14,8 @@ by row, and lies transposed in memory of its own, which the nearest cache holds:
                                                            y[i, j] = tile[i - first, j - first2] + z[i, j]
 
 So are cells that are stored across rows. Loops between the two run inside of a tile if it is the same for all of their
-steps. The terms of a sum into a cell come in an order that depends on the sizes alone.
+steps. The terms of a sum come in an order that depends on the sizes alone; those of a scalar are added up in a row of
+sums, which are added up last.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, index, integer, plain_read
-from tcdsl.ir.expressions import Apply, Expr, Let, Read, children, index_variables, reads, transform, walk
+from tcdsl.ir.build import apply, index, integer, neutral_constant, plain_read
+from tcdsl.ir.expressions import Apply, Constant, Expr, Let, Read, children, index_variables, reads, transform, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.primitives import LAZY
 from tcdsl.lowering.loopir.loops import Accumulate, Define, LocalBuffer, Loop, Node, Store, Update, loops_over
@@ -140,7 +141,13 @@ class _Nest:
         def in_tile(expr: Expr) -> Expr:
             return transform(expr, lambda part: tiles.get(part, part) if isinstance(part, Read) else part)
 
+        rows: dict[str, tuple[LocalBuffer, Accumulate]] = {}
+
         def moved(node: Node) -> Node:
+            if isinstance(node, Accumulate) and node.value.dtype in _TYPES:
+                # Terms of cells beside each other are added up beside each other.
+                row, _ = rows.setdefault(node.name, (_row(node, names), node))
+                node = Update(row.name, place[1:], node.accumulate, node.value)
             if isinstance(node, Store) and (tile := tiles.get(_cell(node))) is not None:
                 node = replace(node, buffer=tile.tensor, indices=place)
             return with_expressions(node, in_tile)
@@ -148,10 +155,18 @@ class _Nest:
         def in_rows(node: Node) -> Node:
             return replace(along, body=(replace(over, body=(node,)),))
 
-        made = [LocalBuffer(tile.tensor, tile.dtype, sides, (_SIDE, _SIDE)) for tile in tiles.values()]
-        before = [in_rows(Store(tile.tensor, place, cell)) for cell, tile in tiles.items() if cell in read]
-        after = [in_rows(Store(cell.tensor, cell.indices, tile)) for cell, tile in tiles.items() if cell not in read]
+        made: list[LocalBuffer] = [
+            LocalBuffer(tile.tensor, tile.dtype, sides, (_SIDE, _SIDE)) for tile in tiles.values()
+        ]
+        before: list[Node] = [in_rows(Store(tile.tensor, place, cell)) for cell, tile in tiles.items() if cell in read]
+        after: list[Node] = [
+            in_rows(Store(cell.tensor, cell.indices, tile)) for cell, tile in tiles.items() if cell not in read
+        ]
         body: tuple[Node, ...] = (replace(over, body=(replace(along, body=tuple(map(moved, self.body))),)),)
+        for row, sums in rows.values():
+            made.append(row)
+            before.append(replace(along, body=(Store(row.name, place[1:], _neutral(sums)),)))
+            after.append(replace(along, body=(_joined(sums, row, place[1:]),)))
         between = [(loop.variable, loop.start, loop.stop) for loop in self.between]
         steady = (*(axis for cell in cells for axis in cell.indices), self.along.start, self.along.stop)
         if {name for name, _, _ in between}.isdisjoint(frozenset[str]().union(*map(scalars_of, steady))):
@@ -160,6 +175,20 @@ class _Nest:
         body = (Loop(second.name, self.along.start, self.along.stop, _SIDE, (*made, *before, *body, *after)),)
         body = loops_over(between, body)
         return Loop(first.name, self.over.start, self.over.stop, _SIDE, body, self.over.kind)
+
+
+def _row(node: Accumulate, names: FreshNames) -> LocalBuffer:
+    return LocalBuffer(names.fresh(f"row_{node.name}"), node.value.dtype, (integer(_SIDE),), (_SIDE,))
+
+
+def _neutral(node: Accumulate) -> Constant:
+    return neutral_constant(node.accumulate, node.value.dtype)
+
+
+def _joined(node: Accumulate, row: LocalBuffer, place: tuple[Expr, ...]) -> Accumulate:
+    # What -= has made is negative already.
+    accumulate = "add" if node.accumulate == "subtract" else node.accumulate
+    return replace(node, accumulate=accumulate, value=plain_read(row.name, place, row.dtype))
 
 
 def _cell(store: Store) -> Read:

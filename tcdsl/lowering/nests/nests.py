@@ -16,6 +16,7 @@ from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
 from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
+from tcdsl.lowering.nests.shared_tiles import in_shared_tiles
 from tcdsl.lowering.program_passes.effort import is_small, points_of
 from tcdsl.lowering.program_passes.merging import Group
 from tcdsl.lowering.program_passes.schedule import LoopOrder
@@ -104,6 +105,9 @@ def _bodies(
         parts, together = partial_results(first, setting)
         yield "parts_", group.plans, parts
         yield "join_", group.plans, together
+        return
+    if len(group.plans) == 1 and not small and (tiles := in_shared_tiles(first, setting)):
+        yield "nest_", group.plans, tiles
         return
     if len(group.plans) == 1 and first.statement.unique:
         yield "marks_", group.plans, StatementLoops(first, setting).clear_marks()

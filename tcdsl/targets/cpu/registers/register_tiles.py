@@ -36,7 +36,7 @@ from dataclasses import replace
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr, Local, Read, reads, size_names, substitute, walk
+from tcdsl.ir.expressions import Expr, Local, Read, reads, size_names, substitute, transform, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.linking.bounds import with_bounds
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Kernel, LocalBuffer, Loop, Nest, Node, Store, Update
@@ -70,7 +70,9 @@ def in_register_tiles(kernel: Kernel, dense: Set[str] = frozenset()) -> Kernel:
     loops: dict[str, Loop] = {}
     for nest in kernel.nests:
         names = FreshNames((*types, *_names_in(nest.body)), short=True)
-        body = _Tiling(types, dense, names).of(nest.body)
+        local = {node.name: node.dtype for node in walk_nodes(nest.body) if isinstance(node, LocalBuffer)}
+        near = {name for name, dtype in local.items() if dense and dtype == compute_dtype(dtype)}
+        body = _Tiling({**types, **local}, dense | near, frozenset(local), names).of(nest.body)
         if nest.bounds is not None and isinstance(body[0], Loop) and body != nest.body:
             loops[nest.bounds] = body[0]
         nests.append(nest if body == nest.body else replace(nest, body=body))
@@ -91,9 +93,10 @@ def _names_in(nodes: Sequence[Node]) -> Iterator[str]:
 
 
 class _Tiling:
-    def __init__(self, types: Mapping[str, str], dense: Set[str], names: FreshNames) -> None:
+    def __init__(self, types: Mapping[str, str], dense: Set[str], local: Set[str], names: FreshNames) -> None:
         self.types = types
         self.dense = dense
+        self.local = local
         self.names = names
 
     def of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
@@ -182,8 +185,15 @@ class _Tiling:
         if not any(row.variable in scalars_of(expr) for expr in update.indices):
             return None
         written = [expr for node in (*before, *inside, row.body[-1], update) for expr in own_expressions(node)]
-        light = weight(written) == 1 and sum(map(parts, written)) <= PARTS
+        light = weight(written) == 1 and sum(map(parts, map(self._with_scalars, written))) <= PARTS
         return RowSum(loop, row, update, condition) if light else None
+
+    def _with_scalars(self, expr: Expr) -> Expr:
+        # What lies in a tile costs as much as a scalar.
+        def rule(part: Expr) -> Expr:
+            return Local(part.tensor, part.dtype) if isinstance(part, Read) and part.tensor in self.local else part
+
+        return transform(expr, rule) if self.local else expr
 
     # -- several rows
 

@@ -1,18 +1,20 @@
-"""Boxes: all cells of a tensor, or all index points below given extents."""
+"""Boxes: all cells of a tensor, all index points below given extents, what is around other points."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import islpy as isl
 
+from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr, IndexValue
+from tcdsl.ir.expressions import Expr, IndexValue, SizeValue, is_affine_index
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
-from tcdsl.polyhedra.affine import function_of, universe
+from tcdsl.polyhedra.affine import expression_of, function_of, universe
+from tcdsl.polyhedra.linear import normalized
 
-__all__ = ["all_cells", "box", "inside_extent", "is_over_box", "over_box"]
+__all__ = ["all_cells", "bounds", "box", "inside_extent", "is_over_box", "over_box"]
 
 
 def box(variables: Sequence[str], extents: Sequence[Expr], among: isl.Set | None = None) -> isl.Set:
@@ -67,3 +69,40 @@ def is_over_box(statement: Statement, extents: Sequence[Expr]) -> bool:
 @lru_cache(maxsize=4096)
 def _is_box(domain: Domain, extents: tuple[Expr, ...]) -> bool:
     return bool(domain.set.is_equal(box(domain.variables, extents)))
+
+
+def bounds(points: isl.Set, count: int) -> tuple[Sequence[Expr], Sequence[Expr]]:
+    """A box around ``points``: its lowest corner and its extents, 0 where there are no points.
+
+    Not always the smallest one: the exact ends of ``(i + j) % 2 == 0 and 2*i + j < N`` have a piece for every remainder
+    of every size.
+    """
+    if points.is_empty():
+        return [integer(0)] * count, [integer(0)] * count
+    points = points.remove_divs()
+    if points.n_basic_set() > 1:
+        # The exact ends of a union have cases for all sizes at which one part is empty, or shorter than another.
+        hull = points.simple_hull().to_set()
+        points = hull if hull.is_bounded() else points
+    lows: list[Expr] = []
+    extents: list[Expr] = []
+    for k in range(count):
+        low, high = points.dim_min(k), points.dim_max(k)
+        extent = expression_of(high.sub(low))
+        lows.append(expression_of(low))
+        if not is_affine_index(lows[-1]):
+            lows[-1] = _below(points, k)
+            extent = apply("sub", expression_of(high), lows[-1])
+        extent = normalized(apply("add", extent, integer(1)))
+        # Sizes themselves are never negative.
+        extents.append(extent if isinstance(extent, SizeValue) else apply("max", extent, integer(0)))
+    return lows, extents
+
+
+def _below(points: isl.Set, k: int) -> Expr:
+    # A low end in pieces cannot stand in an index. Below it are the least of all calls, and the least of the pieces.
+    least = points.dim_min_val(k)
+    if least.is_int():
+        return integer(least.to_python())
+    pieces = [expression_of(isl.PwAff.from_aff(piece)) for _, piece in points.dim_min(k).get_pieces()]
+    return reduce(lambda one, other: apply("min", one, other), pieces)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tcdsl.autodiff.loop_derivatives.compact_updates import writes_few_cells
 from tcdsl.autodiff.loop_derivatives.gathered_reads import with_gathered_reads
 from tcdsl.autodiff.loop_derivatives.held_cells import cells_needed, still_held, versions
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import (
@@ -98,13 +99,21 @@ class BackwardBody:
         return (name not in self._outer or name in self._updates) and self._held_by(name) is None
 
     def _gather(self, tensor: Tensor) -> None:
-        found = with_gathered_reads(self._values, self._linear, tensor, self._names.fresh)
+        few = self._is_written_in_few_cells(tensor.name)
+        found = with_gathered_reads(self._values, self._linear, tensor, self._names.fresh, self._updates, few)
         if found is None:
             return
         self._values, linear = found
         read = tensors_needed(linear, linear.outputs) | {*self._seeds, self._repeat.body.inputs[0].name}
         inputs = tuple(each for each in linear.inputs if each.name in read)
         self._linear = self._with_extents(replace(linear, inputs=inputs, sizes=self._values.sizes))
+
+    def _is_written_in_few_cells(self, name: str) -> bool:
+        for carried, new in self._updates.items():
+            found = versions(self._values, carried, self._made[new])
+            if name in found:
+                return all(writes_few_cells(each, self._values, self._updates) for each in found[carried])
+        return False
 
     def _held_by(self, name: str) -> str | None:
         # The carried tensor whose last version still holds the cells of `name` that each round reads.

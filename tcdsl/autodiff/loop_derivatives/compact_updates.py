@@ -20,13 +20,12 @@ the last point that writes it; who that is, is written to the cells of a tensor 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import islpy as isl
 
-from tcdsl.autodiff.statement_derivatives.candidates import bounds
 from tcdsl.autodiff.statement_derivatives.reduction_transposition import REDUCTIONS
 from tcdsl.ir.build import all_of, apply, constant, index, plain_read
 from tcdsl.ir.domain import Domain
@@ -34,11 +33,11 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, IndexValue, Read, index_variables, is_affine_index, size_names, walk
 from tcdsl.ir.fresh_names import FreshNames, cell_names, names_of
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Start, Statement, Tensor, Unset
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import bounds, box
 from tcdsl.polyhedra.spaces import named
 from tcdsl.polyhedra.writes import affine_target, both, cell_map, reached, read_at, writes_each_cell_once
 
-__all__ = ["moves", "with_compact_updates"]
+__all__ = ["moves", "with_compact_updates", "writes_few_cells"]
 
 
 def with_compact_updates(body: Program, active: Collection[str], carried: Collection[str]) -> Program:
@@ -52,7 +51,7 @@ def with_compact_updates(body: Program, active: Collection[str], carried: Collec
     statements: list[Statement] = []
     for statement in body.statements:
         name = statement.target.tensor
-        if name in active and name not in ruled and _is_of_few_cells(statement, body, carried):
+        if name in active and name not in ruled and _is_compacted(statement, body, carried):
             update = _Update(statement, body.tensor(name), names)
             made = update.written_apart() if update.has_own_cells() else update.written_by_owners()
             statements.extend(made)
@@ -64,29 +63,34 @@ def with_compact_updates(body: Program, active: Collection[str], carried: Collec
     return replace(body, tensors=tuple(tensors), statements=tuple(statements))
 
 
-def moves(axis: Expr, body: Program, carried: Collection[str]) -> bool:
-    """Whether data choose an index, and other data in other rounds: then those of one round are few, as a rule.
+def moves(axes: Iterable[Expr], body: Program, carried: Collection[str]) -> bool:
+    """Whether data choose the place, and other data in other rounds: then the places of one round are few, as a rule.
 
     Of ``d[v[e]] <<= d[u[e]] + w[e]``, where each round goes through all edges, there are more points than cells.
     """
     changed = {*carried, *(each.name for each in body.tensors)}
-    found = [part for part in walk(axis) if isinstance(part, Read)]
+    found = [part for axis in axes for part in walk(axis) if isinstance(part, Read)]
     return any(read.tensor in changed or any(map(size_names, read.indices)) for read in found)
 
 
-def _is_of_few_cells(statement: Statement, body: Program, carried: Collection[str]) -> bool:
-    target = body.tensor(statement.target.tensor)
-    if statement.accumulate not in REDUCTIONS or not isinstance(statement.start, Keep):
-        return False
-    if writes_each_cell_once(statement):
-        return False
+def writes_few_cells(statement: Statement, body: Program, carried: Collection[str]) -> bool:
+    """Whether a statement writes some of its target's cells only. Inputs ``carried`` are others in each round."""
     if not affine_target(statement):
-        if tuple(bounds(statement.domain.set, len(statement.domain.variables))[1]) == target.shape:
-            return False  # what is as large as the points is what this makes
-        return any(moves(axis, body, carried) for axis in statement.target.indices)
+        return moves(statement.target.indices, body, carried)
+    target = body.tensor(statement.target.tensor)
     cells = cell_names(len(target.shape), (size.name for size in body.sizes))
     image = named(cell_map(statement.domain.set, statement.target.indices).range(), cells)
     return not box(cells, target.shape).is_subset(image)
+
+
+def _is_compacted(statement: Statement, body: Program, carried: Collection[str]) -> bool:
+    if statement.accumulate not in REDUCTIONS or not isinstance(statement.start, Keep):
+        return False
+    if writes_each_cell_once(statement) or not writes_few_cells(statement, body, carried):
+        return False
+    # What is as large as the points is what this makes.
+    extents = bounds(statement.domain.set, len(statement.domain.variables))[1]
+    return affine_target(statement) or tuple(extents) != body.tensor(statement.target.tensor).shape
 
 
 @dataclass

@@ -7,14 +7,16 @@
 
 Of a tensor that rounds overwrite cell by cell, a tape would else hold all cells in each round, because isl cannot say
 which ones data choose, nor leave out an axis of which a round reads two places; nor does it know what branches and
-loops inside of the round read.
+loops inside of the round read. Where data choose several, ``u[k[t, i]]``, they are kept for the points of the statement
+that reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tcdsl.autodiff.loop_derivatives.reads_at_points import ReadsAtPoints
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import extents_around
 from tcdsl.ir.build import apply, in_range, index, integer
 from tcdsl.ir.domain import Domain
@@ -45,7 +47,9 @@ from tcdsl.ir.program import (
     Tensor,
     map_statement,
     statement_reads,
+    tensors_read,
 )
+from tcdsl.ir.stages import tensors_needed
 from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import normalized
@@ -64,12 +68,47 @@ _Around = Callable[[Expr], Expr | None]
 
 
 def with_gathered_reads(
-    values: Program, linear: Program, tensor: Tensor, fresh: Callable[[str], str]
+    values: Program,
+    linear: Program,
+    tensor: Tensor,
+    fresh: Callable[[str], str],
+    carried: Collection[str],
+    few: bool,
 ) -> tuple[Program, Program] | None:
     """``values``, which makes what is read of ``tensor``, and ``linear``, which takes that instead of its input.
 
-    ``None`` where it is better, or not possible otherwise, to keep the tensor.
+    ``None`` where it is better, or not possible otherwise, to keep the tensor. With ``few``, rounds write few cells of
+    it. The inputs ``carried`` are others in each round.
     """
+    if few:
+        at_points = ReadsAtPoints(values, tensor, carried, fresh)
+        changed = at_points.rewritten(linear)
+        if at_points.made:
+            values = replace(
+                values,
+                tensors=(*values.tensors, *(made for made, _ in at_points.made)),
+                statements=_with_early(values.statements, [store for _, store in at_points.made]),
+            )
+            changed = replace(changed, inputs=(*(made for made, _ in at_points.made), *changed.inputs))
+            if tensor.name not in tensors_needed(changed, changed.outputs):
+                return values, changed
+            return _at_places(values, changed, tensor, fresh)
+    return _at_places(values, linear, tensor, fresh)
+
+
+def _with_early(statements: Sequence[Statement], more: Sequence[Statement]) -> tuple[Statement, ...]:
+    """``statements``, and ``more`` as early as they may be: before others write what they read."""
+    found = list(statements)
+    for statement in more:
+        read = tensors_read(statement)
+        makers = (place for place in range(len(found), 0, -1) if found[place - 1].target.tensor in read)
+        found.insert(next(makers, 0), statement)
+    return tuple(found)
+
+
+def _at_places(
+    values: Program, linear: Program, tensor: Tensor, fresh: Callable[[str], str]
+) -> tuple[Program, Program] | None:
     known = {each.name for each in (*values.inputs, *values.tensors)}
     sizes = {size.name for size in values.sizes}
 
@@ -84,7 +123,7 @@ def with_gathered_reads(
     made = reads.groups.values()
     statements = tuple(group.gathering(tensor, values) for group in made)
     tensors = tuple(group.tensor for group in made)
-    values = replace(values, tensors=(*values.tensors, *tensors), statements=(*values.statements, *statements))
+    values = replace(values, tensors=(*values.tensors, *tensors), statements=_with_early(values.statements, statements))
     changed = reads.rewritten(linear, tensor.name, tensor.shape, {group.tensor.name: group for group in made}, around)
     return None if changed is None else (values, replace(changed, inputs=(*tensors, *changed.inputs)))
 

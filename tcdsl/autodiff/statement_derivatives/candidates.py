@@ -9,23 +9,19 @@ rounding is stored first: ``Y[i] >>= exp(x[i, k]) + 1`` becomes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
 
-import islpy as isl
-
-from tcdsl.ir.build import apply, index, integer, plain_read
+from tcdsl.ir.build import apply, index, plain_read
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Apply, Expr, Local, Read, SizeValue, is_affine_index
+from tcdsl.ir.expressions import Apply, Expr, Local, Read
 from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
-from tcdsl.polyhedra.affine import expression_of
-from tcdsl.polyhedra.linear import normalized
+from tcdsl.polyhedra.boxes import bounds
 from tcdsl.polyhedra.writes import writes_each_cell_once
 from tcdsl.simplification.expressions.tape import Tape
 
-__all__ = ["bounds", "stored", "with_candidates_stored"]
+__all__ = ["stored", "with_candidates_stored"]
 
 _RECOGNIZING = frozenset(("max", "min", "multiply", "power"))
 _MULTIPLYING = frozenset(("multiply", "power", "divide"))
@@ -87,40 +83,3 @@ def stored(statement: Statement, name: str) -> tuple[Tensor, Statement, Read]:
         unique=False,
     )
     return Tensor(name, value.dtype, tuple(extents)), store, plain_read(name, cell, value.dtype, value.span)
-
-
-def bounds(points: isl.Set, count: int) -> tuple[Sequence[Expr], Sequence[Expr]]:
-    """A box around ``points``: its lowest corner and its extents, 0 where there are no points.
-
-    Not always the smallest one: the exact ends of ``(i + j) % 2 == 0 and 2*i + j < N`` have a piece for every remainder
-    of every size.
-    """
-    if points.is_empty():
-        return [integer(0)] * count, [integer(0)] * count
-    points = points.remove_divs()
-    if points.n_basic_set() > 1:
-        # The exact ends of a union have cases for all sizes at which one part is empty, or shorter than another.
-        hull = points.simple_hull().to_set()
-        points = hull if hull.is_bounded() else points
-    lows: list[Expr] = []
-    extents: list[Expr] = []
-    for k in range(count):
-        low, high = points.dim_min(k), points.dim_max(k)
-        extent = expression_of(high.sub(low))
-        lows.append(expression_of(low))
-        if not is_affine_index(lows[-1]):
-            lows[-1] = _below(points, k)
-            extent = apply("sub", expression_of(high), lows[-1])
-        extent = normalized(apply("add", extent, integer(1)))
-        # Sizes themselves are never negative.
-        extents.append(extent if isinstance(extent, SizeValue) else apply("max", extent, integer(0)))
-    return lows, extents
-
-
-def _below(points: isl.Set, k: int) -> Expr:
-    # A low end in pieces cannot stand in an index. Below it are the least of all calls, and the least of the pieces.
-    least = points.dim_min_val(k)
-    if least.is_int():
-        return integer(least.to_python())
-    pieces = [expression_of(isl.PwAff.from_aff(piece)) for _, piece in points.dim_min(k).get_pieces()]
-    return reduce(lambda one, other: apply("min", one, other), pieces)

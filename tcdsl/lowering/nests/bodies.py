@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import index, integer, plain_read, truth
+from tcdsl.ir.build import constant, index, integer, plain_read, truth
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local
 from tcdsl.ir.fresh_names import FreshNames
@@ -27,7 +27,7 @@ from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_loc
 from tcdsl.lowering.nests.polyhedron_scanning import Leaf, scan
 from tcdsl.lowering.nests.scattered_sums import in_scattered_blocks
 from tcdsl.lowering.program_passes.schedule import FixedOrder, LoopOrder
-from tcdsl.lowering.program_passes.touched_tensors import evaluated
+from tcdsl.lowering.program_passes.touched_tensors import evaluated, others_in_each_round
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import has_cases
@@ -117,8 +117,19 @@ class StatementLoops:
     def clear_marks(self) -> tuple[Node, ...]:
         """A nest that clears the marks of a unique target; empty for others."""
         marks = self.place.marks
+        statement = self.plan.statement
         if marks is None:
             return ()
+        if statement.oob == "check" and others_in_each_round(statement.target.indices):
+            zero = constant(0, compute_dtype(self.plan.tensor.dtype))
+            cleared = replace(statement, value=zero, condition=None, oob="clamp", unique=False)
+            loops = StatementLoops(replace(self.plan, statement=cleared), self.setting)
+            loops.place = replace(self.place, marks=None)
+
+            def clear(_scalars: Scalars, cell: tuple[Expr, ...], _value: Expr, out: list[Node]) -> None:
+                out.append(Store(marks, cell, truth(False)))
+
+            return tuple(loops.visits(loops.points, statement.domain.variables, clear, self.setting.context))
         return every_cell(self.plan.tensor, self.setting.names, lambda cell: [Store(marks, cell, truth(False))])
 
     def scattered(self, block: Block | None = None) -> tuple[Node, ...]:

@@ -8,7 +8,11 @@
                                                   d_3[t] += d_saved * x[t]    from d_2
 
 A round of a loop takes then what its statements take, and not as long as ``d`` is large. Saved are the cells at the
-indices that no variable of the reading statement goes through, along the other axes all.
+indices that no variable of the reading statement goes through, along the other axes all. Where data choose several
+cells to write, the values are made before::
+
+    d_2[k[t, i]] += d[k[t, i]] * x[t]  from d         d_values[i] = d[k[t, i]] * x[t]
+                                                      d_2[k[t, i]] += d_values[i]  from d
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from tcdsl.ir.build import in_range, index
+from tcdsl.ir.build import apply, in_range, index, plain_read
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import (
@@ -45,8 +49,9 @@ from tcdsl.ir.program import (
     statement_reads,
     tensors_read,
 )
+from tcdsl.lowering.program_passes.touched_tensors import others_in_each_round
 from tcdsl.polyhedra.affine import NotAffine, condition_set
-from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.boxes import bounds, box
 
 __all__ = ["overwriting_late", "saving_cells"]
 
@@ -120,7 +125,13 @@ def saving_cells(program: Program, names: FreshNames) -> Program:
         if not isinstance(start, Keep) or start.tensor in kept:
             continue
         declared = program.tensor(start.tensor)
-        if len(statement.domain.variables) >= len(declared.shape):
+        if _writes_among_what_it_reads(statement, start.tensor):
+            made, values, statement = _with_values_before(statement, names)
+            tensors.append(made)
+            statements[position - 1 : position] = [values, statement]
+            position += 1
+        several = others_in_each_round(statement.target.indices)
+        if len(statement.domain.variables) >= len(declared.shape) and not several:
             continue
         saving = _Saving(declared, statements[position - 1 :], names)
         first = position - 1 if _may_read_what_it_writes(statement, start.tensor) else position
@@ -128,10 +139,10 @@ def saving_cells(program: Program, names: FreshNames) -> Program:
         if readers is None:
             continue
         groups = saving.groups.values()
-        tensors.extend(group.tensor for group in groups)
-        stores = [group.store(declared) for group in groups]
+        tensors.extend((*(group.tensor for group in groups), *saving.at_points))
+        stores = [*(group.store(declared) for group in groups), *saving.stores]
         statements[position - 1 :] = [*stores, *statements[position - 1 : first], *readers]
-        position += len(groups)
+        position += len(stores)
     if len(tensors) == len(program.tensors):
         return program
     return replace(program, tensors=tuple(tensors), statements=tuple(statements))
@@ -142,6 +153,28 @@ def _may_read_what_it_writes(statement: Statement, memory: str) -> bool:
     found = [read for read in statement_reads(statement) if read.tensor == memory]
     indices = [*statement.target.indices, *(axis for read in found for axis in read.indices)]
     return bool(found and statement.domain.variables) and not all(map(is_affine_index, indices))
+
+
+def _writes_among_what_it_reads(statement: Statement, memory: str) -> bool:
+    """Whether data choose several cells to write, others in each round, and the values read these or others of them."""
+    if not others_in_each_round(statement.target.indices):
+        return False
+    apart = [*statement.target.indices, *([statement.condition] if statement.condition is not None else [])]
+    return any(read.tensor == memory for read in reads(statement.value)) and not any(
+        read.tensor == memory for expr in apart for read in reads(expr)
+    )
+
+
+def _with_values_before(statement: Statement, names: FreshNames) -> tuple[Tensor, Statement, Statement]:
+    """A tensor of the statement's values, the statement that makes it, and the one that is left."""
+    variables, value = statement.domain.variables, statement.value
+    lows, extents = bounds(statement.domain.set, len(variables))
+    cell = tuple(apply("sub", index(name), low) for name, low in zip(variables, lows, strict=True))
+    made = Tensor(names.fresh(f"{statement.target.tensor}_values"), value.dtype, tuple(extents))
+    access = Access(made.name, cell, statement.target.span)
+    domain, condition = statement.domain, statement.condition
+    first = Statement(access, "assign", Neutral(), value, domain, condition, span=statement.span)
+    return made, first, replace(statement, value=plain_read(made.name, cell, value.dtype, value.span))
 
 
 @dataclass(slots=True)
@@ -176,6 +209,8 @@ class _Saving:
         self._first = unmade[0]
         self._made = {statement.target.tensor for statement in unmade}
         self.groups: dict[tuple[_Places, tuple[Boundary, ...]], _Group] = {}
+        self.at_points: list[Tensor] = []
+        self.stores: list[Statement] = []
 
     def readers(self, later: Sequence[Statement]) -> list[Statement] | None:
         """The statements ``later``, reading what was saved; ``None`` where that cannot be, or is not few."""
@@ -192,11 +227,13 @@ class _Saving:
                         return None
                     renamed[read] = changed
             found.append(_with_reads(statement, renamed) if renamed else statement)
-        return found if 0 < len(self.groups) <= _MOST else None
+        return found if 0 < len(self.groups) + len(self.at_points) <= _MOST else None
 
     def _replaced(self, read: Read, statement: Statement) -> Read | None:
         places = tuple(None if index_variables(each) else each for each in read.indices)
         axes = [axis for axis, place in enumerate(places) if place is None]
+        if others_in_each_round(read.indices):
+            return self._at_points(read, statement) if self._is_known(read, read.indices, statement) else None
         if len(axes) == len(places) or not self._is_known(read, places, statement):
             return None
         boundaries = tuple(
@@ -217,6 +254,17 @@ class _Saving:
             indices=tuple(read.indices[axis] for axis in axes),
             boundaries=tuple(read.boundaries[axis] for axis in axes),
         )
+
+    def _at_points(self, read: Read, statement: Statement) -> Read:
+        """What is saved for each point of a statement that reads several cells that data choose."""
+        variables = statement.domain.variables
+        lows, extents = bounds(statement.domain.set, len(variables))
+        cell = tuple(apply("sub", index(name), low) for name, low in zip(variables, lows, strict=True))
+        saved = replace(self._whole, name=self._names.fresh(f"{self._whole.name}_saved"), shape=tuple(extents))
+        target, domain, condition = Access(saved.name, cell), statement.domain, statement.condition
+        self.at_points.append(saved)
+        self.stores.append(Statement(target, "assign", Neutral(), read, domain, condition, span=statement.span))
+        return plain_read(saved.name, cell, read.dtype, read.span)
 
     def _is_known(self, read: Read, places: _Places, statement: Statement) -> bool:
         # Whether the places are known before, and can be read there.

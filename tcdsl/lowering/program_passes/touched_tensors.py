@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, is_affine_index, reads
+from tcdsl.ir.expressions import (
+    Boundary,
+    Constant,
+    Expr,
+    Read,
+    index_variables,
+    is_affine_index,
+    reads,
+    size_names,
+    walk,
+)
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Keep, Statement, Tensor, statement_reads, tensors_read
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.writes import read_cell
 
-__all__ = ["can_fail", "copy_statement", "evaluated", "never_moves", "readers"]
+__all__ = ["can_fail", "copy_statement", "evaluated", "never_moves", "others_in_each_round", "readers"]
 
 _STAYS = (Boundary.SKIP, Boundary.FILL)
 
@@ -69,3 +79,9 @@ def copy_statement(tensor: Tensor, name: str, names: FreshNames) -> Statement:
     variables = tuple(names.fresh("c") for _ in tensor.shape)
     value = read_cell(tensor, variables, compute_dtype(tensor.dtype))
     return replace(over_box(name, variables, tensor.shape, value), span=tensor.span)
+
+
+def others_in_each_round(axes: Sequence[Expr]) -> bool:
+    """Whether data choose several places, and other data in other rounds of a loop: they are few then, as a rule."""
+    chosen = [part for axis in axes if index_variables(axis) for part in walk(axis) if isinstance(part, Read)]
+    return any(size_names(axis) for read in chosen for axis in read.indices)

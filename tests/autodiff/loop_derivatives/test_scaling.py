@@ -160,6 +160,29 @@ def products_at_data(c: real[N], p: int64[N, 3], x: real[N]):
 
 
 @op
+def sums_at_data(c: real[N], p: int64[N, 3], x: real[N]):
+    for t in range(N):
+        c[p[t, i]] += x[t] * c[p[t, i]]
+    return (c * c).sum()
+
+
+@op
+def stores_at_data(c: real[N], p: int64[N, 3], x: real[N]):
+    for t in range(N):
+        assign(c[p[t, i]], "=:", sin(c[p[t, i]] * x[t]), unique=True)
+    return (c * c).sum()
+
+
+@op
+def reads_at_data(c: real[N], p: int64[N, 3], x: real[N]):
+    s = 0.0
+    for t in range(N):
+        s = s + sum(sin(c[p[t, i]]))
+        c[t] = s * x[t]
+    return s
+
+
+@op
 def largest_at_data(c: real[N], p: int64[N, 3], x: real[N]):
     for t in range(N):
         c[p[t, i]] >>= x[t] * x[p[t, i]]
@@ -205,6 +228,10 @@ def three_places(n: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, n, (n, 3))
 
 
+def three_others(n: int) -> np.ndarray:
+    return np.stack([np.random.default_rng(k).permutation(n)[:3] for k in range(n)])
+
+
 W = np.array([[0.5, -0.4], [0.3, 0.8]])
 
 # The function, its arguments for N, and the power of N that it takes time for.
@@ -225,6 +252,9 @@ CASES: dict[str, tuple[Any, Callable[[int], tuple[Any, ...]], int]] = {
     "filtered": (filtered, lambda n: (vector(n), np.array(0.7)), 1),
     "nested": (nested, lambda n: (matrix(n) / n, vector(n)), 2),
     "products at data": (products_at_data, lambda n: (vector(n), three_places(n), with_a_zero(n)), 1),
+    "sums at data": (sums_at_data, lambda n: (vector(n), three_places(n), with_a_zero(n)), 1),
+    "stores at data": (stores_at_data, lambda n: (vector(n), three_others(n), vector(n)), 1),
+    "reads at data": (reads_at_data, lambda n: (vector(n), three_places(n), vector(n)), 1),
     "largest at data": (largest_at_data, lambda n: (vector(n), three_places(n), vector(n)), 1),
     "product into a cell": (product_into_a_cell, lambda n: (with_a_zero(n), pairs(n)), 1),
     "largest into a row": (largest_into_a_row, lambda n: (pairs(n), pairs(n) + 1), 1),

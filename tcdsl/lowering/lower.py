@@ -18,6 +18,8 @@ from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.pass_names import Enabled, chosen_passes
 from tcdsl.polyhedra.limits import TooMuchWork, limited, refused_beyond_limits
+from tcdsl.simplification.carried_negations import without_carried_negations
+from tcdsl.simplification.redundant_tensors import without_copies
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.simplification.smaller_loops import with_smaller_loops
 
@@ -42,7 +44,8 @@ def lower(
         return _straight(program, enabled, largest, watch)
     program = replace(program, rules=())
     if {"copies", "dead_statements"} <= enabled:
-        program = with_invariant_values(_with_smaller_loops(program))
+        program = without_carried_negations(_with_smaller_loops(program))
+        program = with_invariant_values(without_dead_statements(program))
     part = partial(_part, enabled, watch)
     kernel = linked(program, part, join="joining" in enabled)
     rounds = tuple((each.number, each.most) for each in kernel.all_rounds)
@@ -53,7 +56,7 @@ def lower(
 def _with_smaller_loops(program: Program) -> Program:
     # Stages are lowered one by one: what loops carry and are given is looked at before.
     if not program.repeats:
-        return without_dead_statements(program)
+        return without_dead_statements(without_copies(program))
     return without_dead_statements(with_smaller_loops(program, _with_smaller_loops))
 
 

@@ -80,11 +80,11 @@ def _given_once(repeat: Repeat) -> Repeat:
 
 def _carrying_originals(repeat: Repeat) -> Repeat:
     """The loop without copies of what its body is given that are only carried: memory changes places instead."""
-    body = with_equal_sizes(repeat.body, inputs=False)
+    body, known = repeat.body, with_equal_sizes(repeat.body)
     given = {tensor.name for tensor in body.inputs} - set(body.ruled)
     originals: dict[str, str] = {}
-    for statement in body.statements:
-        original = copied(body, statement)
+    for statement in known.statements:
+        original = copied(known, statement)
         if original is not None and original in given:
             originals[statement.target.tensor] = original
     # Who else reads the copy goes on doing so.

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcdsl.ir.build import apply, index
-from tcdsl.ir.expressions import substitute
+from tcdsl.ir.build import apply, index, truth
+from tcdsl.ir.expressions import Apply, Expr, substitute
 from tcdsl.lowering.linking.independent_rounds import accesses
 from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Nest, Node, Store
 from tcdsl.lowering.loopir.traversal import buffers_written, map_expressions, walk_nodes
@@ -46,7 +46,10 @@ def _together(first: Nest, second: Nest) -> Nest | None:
             pass
         case _:
             return None
-    if first.bounds is not None or second.bounds is not None or not _alike(mine, its):
+    if first.bounds is not None or second.bounds is not None:
+        return None
+    condition = _where_alike(mine, its)
+    if condition is None:
         return None
     if not all(isinstance(node, Branch | Define | Loop | Store) for node in walk_nodes(mine.body)):
         return None
@@ -59,14 +62,25 @@ def _together(first: Nest, second: Nest) -> Nest | None:
     body = map_expressions(its.body, lambda expr: substitute(expr, {index(its.variable): index(mine.variable)}))
     if not _in_own_rows((*mine.body, *body), {*buffers_written(mine.body), *buffers_written(body)}, mine.variable):
         return None
+    if condition != truth(True):
+        body = (Branch(condition, body),)
     title = "\n".join(dict.fromkeys((*first.title.splitlines(), *second.title.splitlines())))
     loop = replace(mine, body=(*mine.body, *body))
     return Nest(first.name, title, (loop,), apply("add", first.work, second.work))
 
 
-def _alike(mine: Loop, its: Loop) -> bool:
+def _where_alike(mine: Loop, its: Loop) -> Expr | None:
+    # The condition on sizes under which the second loop has the steps of the first one, and otherwise none.
     plain = not mine.rounds and not its.rounds and mine.condition is None and its.condition is None
-    return plain and (mine.start, mine.stop, mine.step) == (its.start, its.stop, its.step)
+    if not plain or (mine.start, mine.step) != (its.start, its.step):
+        return None
+    match its.stop:
+        case stop if stop == mine.stop:
+            return truth(True)
+        case Apply(primitive="where", arguments=(condition, stop, none)) if (stop, none) == (mine.stop, its.start):
+            return condition
+        case _:
+            return None
 
 
 def _in_own_rows(nodes: tuple[Node, ...], written: set[str], variable: str) -> bool:

@@ -58,6 +58,7 @@ def module_name(path: Path) -> str:
 FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+@cache
 def room_of(module: str) -> str:
     """The folder of a module, such as ``ir/text``; a module directly under tcdsl/ is a room of its own."""
     inside = FILES[module].parent.relative_to(PACKAGE).as_posix()
@@ -69,23 +70,29 @@ def syntax_tree(module: str) -> ast.Module:
     return ast.parse(FILES[module].read_text())
 
 
+@cache
+def nodes(module: str) -> list[ast.AST]:
+    return list(ast.walk(syntax_tree(module)))
+
+
 def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def nodes_of(node: ast.AST, at_import: bool) -> Iterator[ast.AST]:
-    """All nodes under ``node``; with ``at_import``, those alone that run when the module is imported."""
-    for child in ast.iter_child_nodes(node):
-        if at_import and (is_type_checking(child) or isinstance(child, ast.FunctionDef | ast.Lambda)):
-            continue
-        yield child
-        yield from nodes_of(child, at_import)
+def nodes_at_import(tree: ast.Module) -> Iterator[ast.AST]:
+    """The nodes that run when the module is imported."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        for child in ast.iter_child_nodes(waiting.pop()):
+            if not is_type_checking(child) and not isinstance(child, ast.FunctionDef | ast.Lambda):
+                yield child
+                waiting.append(child)
 
 
 def imports(module: str, at_import: bool = False) -> set[str]:
     """The modules of this package that ``module`` imports, or, without ``at_import``, names in strings."""
     found = set()
-    for node in nodes_of(syntax_tree(module), at_import):
+    for node in nodes_at_import(syntax_tree(module)) if at_import else nodes(module):
         match node:
             case ast.Import(names=names):
                 found.update(alias.name for alias in names)
@@ -262,6 +269,6 @@ def test_files_say_what_they_offer(module: str) -> None:
 @pytest.mark.parametrize("module", FILES)
 def test_files_and_functions_stay_short(module: str) -> None:
     assert len(FILES[module].read_text().splitlines()) <= 450
-    for node in ast.walk(syntax_tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
             assert node.end_lineno - node.lineno < 75, f"{node.name} is too long: split it"

@@ -240,3 +240,34 @@ def test_what_a_loop_asks_of_shapes_is_said_once() -> None:
         dot(np.ones(3), np.ones(4))
     assert "different lengths" in str(raised.value)
     assert "faults" not in str(raised.value)
+
+
+@op
+def of_chosen_loops(x: real[N], *, n, every=None, runs=True):
+    rounds = tc.loop(n, checkpoint_every=every) if every else tc.loop(n)
+    s = 0.0
+    for t in rounds if runs else range(n):
+        s = s * 0.5 + x[t]
+    for k, v in reversed(list(enumerate(x))):
+        s = s * 0.5 + v * k
+    for k in list(range(N)):
+        s = s + x[k] * k
+    for k, v in reversed(list(enumerate([1.0, 2.0]))):
+        s = s * 0.5 + v * k
+    return s
+
+
+def test_what_a_loop_goes_over_may_have_a_name_or_be_a_list() -> None:
+    x = np.arange(1.0, 5.0)
+    expected = 0.0
+    for t in range(4):
+        expected = expected * 0.5 + x[t]
+    for k, v in reversed(list(enumerate(x))):
+        expected = expected * 0.5 + v * k
+    expected += float(x @ np.arange(4))
+    for k, v in reversed(list(enumerate([1.0, 2.0]))):
+        expected = expected * 0.5 + v * k
+    for every, runs in ((None, True), (2, True), (None, False)):
+        assert of_chosen_loops(x, n=4, every=every, runs=runs) == pytest.approx(expected)
+    texts = [of_chosen_loops.explain("ir", x, n=n) for n in (4, 400)]
+    assert len({text.count("\n") for text in texts}) == 1  # it is not unrolled

@@ -358,6 +358,11 @@ def of_named_conditions(x: real[N], limit, n):
         s = s + 1
     while (n := n - 1) > 3:
         s = s + n
+    k = 0
+    while k < N and n < 4 and (v := x[k]) > -9 and (w := v * v) < 9:
+        if s > 0 and (m := w + v) > 0:
+            s = s + m
+        k += 1
     return x, s
 
 
@@ -371,6 +376,11 @@ def named_conditions_of_numpy(x: Any, limit: float, n: int) -> Any:
         s = s + 1
     while (n := n - 1) > 3:
         s = s + n
+    k = 0
+    while k < len(x) and n < 4 and (v := x[k]) > -9 and (w := v * v) < 9:
+        if s > 0 and (m := w + v) > 0:
+            s = s + m
+        k += 1
     return x, s
 
 

@@ -137,7 +137,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         """``if``, as a loop over the arms that are to run; as it is where an arm leaves it early."""
         *before, last = with_names_before(node)
-        if before:
+        if before or last is not node:
             return self._visited([*before, last], around=False)
         body = [*node.body, *node.orelse]
         statement = self._loop_statement(body)

@@ -12,7 +12,16 @@
                                                break
                                            s = s + r
 
-So the loop, or the branch, may be one that runs. Only what is evaluated first, and in any case, is taken out.
+    while k < n and (v := x[k]) > 0:   while True:
+        k = k + 1                          if not k < n:
+                                               break
+                                           v = x[k]
+                                           if not v > 0:
+                                               break
+                                           k = k + 1
+
+So the loop, or the branch, may be one that runs. Only what is evaluated first, and in any case, is taken out; of
+``and`` behind ``while``, and behind ``if`` without ``else``, from each side.
 """
 
 from __future__ import annotations
@@ -24,23 +33,46 @@ __all__ = ["with_names_before", "with_names_inside"]
 
 def with_names_before(node: ast.If) -> list[ast.stmt]:
     """The statements before the branch, and the branch."""
-    before, test = _taken_out(node.test)
-    if not before or _names(test):
+    parts = _sides(node.test)
+    if not any(before for before, _ in parts) or any(_names(test) for _, test in parts):
         return [node]
-    return [*before, ast.copy_location(ast.If(test, node.body, node.orelse), node)]
+    if node.orelse and any(before for before, _ in parts[1:]):
+        return [node]
+    orelse, body = node.orelse, node.body
+    for before, test in reversed(parts):
+        body, orelse = [*before, ast.copy_location(ast.If(test, body, orelse), node)], []
+    return body
 
 
 def with_names_inside(node: ast.While) -> ast.While:
     """The loop with these statements in its body."""
-    before, test = _taken_out(node.test)
-    if not before or _names(test) or node.orelse:
+    parts = _sides(node.test)
+    if not any(before for before, _ in parts) or any(_names(test) for _, test in parts) or node.orelse:
         return node
-    leaving = ast.If(ast.UnaryOp(ast.Not(), test), [ast.Break()], [])
-    made = ast.While(ast.Constant(True), [*before, leaving, *node.body], [])
-    ast.copy_location(leaving, node)
-    for part in (leaving.test, leaving.body[0], made.test):
-        ast.copy_location(part, node.test)
+    body = [part for before, test in parts for part in (*before, _leaving(test, node))]
+    made = ast.While(ast.copy_location(ast.Constant(True), node.test), [*body, *node.body], [])
     return ast.copy_location(made, node)
+
+
+def _leaving(test: ast.expr, node: ast.While) -> ast.stmt:
+    negation = ast.copy_location(ast.UnaryOp(ast.Not(), test), node.test)
+    return ast.copy_location(ast.If(negation, [ast.copy_location(ast.Break(), node.test)], []), node)
+
+
+def _sides(test: ast.expr) -> list[tuple[list[ast.stmt], ast.expr]]:
+    # The sides of `and`, with what each of them names first. Those that name nothing stay with the side before them.
+    values = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    found: list[tuple[list[ast.stmt], list[ast.expr]]] = []
+    for value in values:
+        before, rest = _taken_out(value)
+        if found and not before:
+            found[-1][1].append(rest)
+        else:
+            found.append((before, [rest]))
+    return [
+        (before, rests[0] if len(rests) == 1 else ast.copy_location(ast.BoolOp(ast.And(), rests), test))
+        for before, rests in found
+    ]
 
 
 def _names(test: ast.expr) -> bool:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.conditions import is_data
-from tcdsl.frontend.running_loops.round_counts import RoundCount, loop, rounds_of, unrolled, with_checkpoints
+from tcdsl.frontend.running_loops.round_counts import (
+    Iterated,
+    RoundCount,
+    loop,
+    rounds_of,
+    unrolled,
+    with_checkpoints,
+)
 from tcdsl.frontend.running_loops.run_time_checks import record_check
 from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
@@ -19,24 +25,12 @@ from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, Symbol
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, size_names
 
-__all__ = ["ITERATED", "Iterated", "bounds_of", "python_rounds", "rounds_over"]
+__all__ = ["ITERATED", "bounds_of", "python_rounds", "rounds_over"]
 
-ITERATED = (range, loop, zip, enumerate, reversed)
+ITERATED = (range, loop, zip, enumerate, reversed, list, tuple)
 """The functions that a loop looks at before they are called: ``range`` of a size is no call of Python's."""
 
-
-@dataclass(frozen=True, slots=True)
-class Iterated:
-    """``function(*arguments)`` as it is written in ``for``; ``function`` is one of `ITERATED`."""
-
-    function: Any
-    arguments: Sequence[Any]
-    options: Mapping[str, Any]
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is ``range`` or ``tc.loop``."""
-        return self.function in (range, loop)
+_OF_ONE = (reversed, list, tuple)
 
 
 def bounds_of(iterable: Any) -> list[Any]:
@@ -50,7 +44,7 @@ def bounds_of(iterable: Any) -> list[Any]:
 
 def rounds_over(
     session: Session, iterable: Any, runs: Callable[[], bool] = lambda: False
-) -> RoundCount | Iterator[Any] | None:
+) -> RoundCount | Iterable[Any] | None:
     """The rounds of a loop over ``iterable``; ``None`` if that is Python's, unless it is a range that ``runs``.
 
     Beside a list of Python's the loop is Python's: over the list and as many parts of the tensors.
@@ -64,17 +58,18 @@ def rounds_over(
         return None
     if iterable.counts:
         return _counted(session, iterable, runs)
-    alone = runs if iterable.function is reversed else lambda: False
+    alone = runs if iterable.function in _OF_ONE else lambda: False
     parts = [rounds_over(session, each, alone) for each in iterable.arguments]
     if not any(isinstance(each, RoundCount) for each in parts):
         found = [
             python_value(session, each) if part is None else part
             for part, each in zip(parts, iterable.arguments, strict=True)
         ]
-        return (
-            None if not any(part is not None for part in parts) else iter(iterable.function(*found, **iterable.options))
-        )
+        found_any = any(part is not None for part in parts)
+        return iterable.function(*found, **iterable.options) if found_any else None
     first = parts[0]
+    if iterable.function in (list, tuple) and isinstance(first, RoundCount):
+        return first
     if iterable.function is reversed and isinstance(first, RoundCount):
         return first.backwards()
     if any(isinstance(each, RoundCount) and not each.sized for each in parts):

@@ -41,11 +41,11 @@ from tcdsl.frontend.running_loops.conditions import (
     taken,
     truth,
 )
-from tcdsl.frontend.running_loops.iterated import ITERATED, Iterated, bounds_of, python_rounds, rounds_over
+from tcdsl.frontend.running_loops.iterated import ITERATED, bounds_of, python_rounds, rounds_over
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.nested_values import CONTAINERS
 from tcdsl.frontend.running_loops.outside_changes import refuse_change, refuse_printing
-from tcdsl.frontend.running_loops.round_counts import ENDLESS, NO_ROUNDS, RoundCount, at_most_one, loop
+from tcdsl.frontend.running_loops.round_counts import ENDLESS, NO_ROUNDS, Iterated, RoundCount, at_most_one, loop
 from tcdsl.frontend.running_loops.run_time_checks import Shown, builtin_kind, record_check, record_raise
 from tcdsl.frontend.running_loops.running_loop import RunningLoop
 from tcdsl.frontend.running_loops.settled_bodies import known_bounds, remember_bounds

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from typing import cast as cast_type
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import record_elementwise
 from tcdsl.frontend.running_loops.conditions import is_data
-from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
@@ -25,6 +26,7 @@ from tcdsl.rewrite.loop_segments import in_segments
 __all__ = [
     "ENDLESS",
     "NO_ROUNDS",
+    "Iterated",
     "RoundCount",
     "at_most_one",
     "loop",
@@ -51,8 +53,33 @@ def loop(*bounds: Any, checkpoint_every: int | None = None, checkpoints: int | N
     keep 8 states and what they need of one round, however many there are, and compute rounds again as often as that
     takes: ``(8 + t)! / (8! t!)`` rounds ``t`` times each, 12,870 of them 8 times.
     """
-    del checkpoint_every, checkpoints
-    return range(*bounds)
+    if current_session() is None:
+        return range(*bounds)
+    options = {"checkpoint_every": checkpoint_every, "checkpoints": checkpoints}
+    # Wherever it is written, the `for` that it comes to looks at it.
+    return cast_type(range, Iterated(loop, bounds, options))
+
+
+@dataclass(frozen=True, slots=True)
+class Iterated:
+    """``function(*arguments)`` of what a loop goes over, which is looked at before it is called."""
+
+    function: Any
+    arguments: Sequence[Any]
+    options: Mapping[str, Any]
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is ``range`` or ``tc.loop``."""
+        return self.function in (range, loop)
+
+    def __iter__(self) -> Iterator[Any]:
+        # In functions that are not decorated, which are Python's.
+        called = self.function(*self.arguments) if self.function is not loop else range(*self.arguments)
+        return unrolled(session_of("a loop"), called) if isinstance(called, range) else iter(called)
+
+    def __len__(self) -> int:
+        return len(range(*self.arguments))
 
 
 _MANY_ROUNDS, _TOO_MANY_ROUNDS = 100, 10_000

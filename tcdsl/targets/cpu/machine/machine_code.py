@@ -123,7 +123,7 @@ def _driver_code(text: str, constants: Mapping[str, int]) -> bytes:
     from tcdsl.targets.cpu.emission.driver_emission import emitted_driver
 
     with emission(quick=True):
-        return object_code(emitted_driver(text, constants), 1, long_loops=False)
+        return object_code(emitted_driver(text, constants), 0)
 
 
 def _module(

@@ -39,31 +39,31 @@ def _target_machine() -> Any:
     return _OF_THREAD.machine
 
 
-def optimized(text: str, level: int = 3, *, long_loops: bool = True) -> Any:
+def optimized(text: str, level: int = 3) -> Any:
     """The LLVM module of ``text``, tested and optimized; LLVM's level 2 takes half the time of 3.
 
-    Nests that are `PLAIN` take its level 1 for 2, which is enough for them.
-    Without ``long_loops`` none is made longer so that many rounds take less time: no vectors, no unrolling.
+    Nests that are `PLAIN` take its level 1 for 2, which is enough for them. Those that are `READY`, and all at level 0,
+    are only cleaned up.
     """
     machine = _target_machine()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
     module.verify()
-    if READY in text:
+    if level == 0 or READY in text:
         run_passes(module, machine, None)
         return module
     plain = level == 2 and PLAIN in text
     options = llvm.create_pipeline_tuning_options(1 if plain else level)
-    options.loop_vectorization = options.loop_unrolling = long_loops
-    options.slp_vectorization = long_loops and not plain
+    options.loop_vectorization = options.loop_unrolling = True
+    options.slp_vectorization = not plain
     run_passes(module, machine, options)
     return module
 
 
-def object_code(text: str, level: int = 3, *, long_loops: bool = True) -> bytes:
+def object_code(text: str, level: int = 3) -> bytes:
     """The object code of the LLVM module ``text``, `optimized`."""
-    return emit_object(optimized(text, level, long_loops=long_loops), _target_machine())
+    return emit_object(optimized(text, level), _target_machine())
 
 
 # LLVM ends the process where an option is unknown.

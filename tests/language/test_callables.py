@@ -331,3 +331,21 @@ b"""
             return y if mode == text[0] else x
 
     np.testing.assert_array_equal(spread.interpret(X), X + 1)
+
+
+def test_rows_are_arguments_of_functions_in_statements_on_cells() -> None:
+    @op
+    def length(x: real[N]):
+        total[()] = sum(x[i] * x[i])
+        return total
+
+    @op
+    def lengths(X: real[M, N], n):
+        F: real[M]
+        for v in range(M):
+            F[v] = length(X[v]) + length(X[n - v])
+        return F
+
+    X = np.arange(6.0).reshape(3, 2)
+    squares = (X * X).sum(axis=1)
+    np.testing.assert_array_equal(lengths(X, 2), squares + squares[::-1])

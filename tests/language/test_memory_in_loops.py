@@ -9,6 +9,7 @@ import pytest
 
 from tcdsl import cd
 from tcdsl.errors import DslSyntaxError
+from tests.language.running_programs import program
 
 GENERATOR = np.random.default_rng(23)
 A, B, M = GENERATOR.random(5), GENERATOR.random(5), GENERATOR.random((4, 3))
@@ -156,3 +157,33 @@ def moving(a, n):
 def test_a_name_does_not_move_from_part_to_part() -> None:
     with pytest.raises(DslSyntaxError, match="`z` is a part of memory, and becomes something else in a loop that runs"):
         moving(A.copy(), 3)
+
+
+UNPACKED = [
+    "m = w + 4\na, b = 1, m\nfor k in range(N):\n    x[k] = m\n    b += 1",
+    "m = w + 4\n(a, b), c = (1, m), 2\nb += 1\nx[...] = m",
+    "m = w + 4\nc = 1.5\nfor k in range(N):\n    c = m\n    c = 0.5\nx[...] = m + 0 * c",
+]
+
+
+@pytest.mark.parametrize("body", UNPACKED)
+def test_names_that_are_bound_together_copy_as_one_does(body: str) -> None:
+    x = np.zeros(3)
+    function = program(body, "x: 'real[N]', w", decorator="cd")
+    function(x, np.array(4.0))
+    np.testing.assert_array_equal(x, np.full(3, 8.0))
+
+
+def test_arguments_that_are_unpacked_into_new_names_stay() -> None:
+    x, y = np.zeros(2), np.ones(2)
+    program("p, q = x, y\np += 1\ny[...] = p + q", "x, y", decorator="cd")(x, y)
+    np.testing.assert_array_equal(x, [0.0, 0.0])
+    np.testing.assert_array_equal(y, [2.0, 2.0])
+
+
+def test_cells_are_swapped_where_an_index_is_a_maximum() -> None:
+    x = np.arange(4.0)
+    body = "for k in range(N):\n    x[k], x[max(k - 1, 0)] = x[max(k - 1, 0)], x[k]"
+    program(body, "x: 'real[N]'", decorator="cd")(x)
+    np.testing.assert_array_equal(x, [1.0, 2.0, 3.0, 0.0])
+    np.testing.assert_array_equal(program(f"{body}\nreturn x", "x: 'real[N]'")(np.arange(4.0)), x)

@@ -75,3 +75,10 @@ def test_numbers_that_are_0_divide_only_where_a_round_runs(cell: str, count: str
     with pytest.raises(tc.ShapeError, match=r"by 0|divides by zero"):
         f(X, 3, 0)
     assert f(X, 3, 1).shape == (40,)
+
+
+def test_data_at_numbers_are_data() -> None:
+    f = program("for t in range(n):\n    x[places[n % 7]] += 1.0\nreturn x[places[n % 7 - 1]]", "x, places, n")
+    places = np.array([0, 2, 2, 1, 0, 0, 1])
+    assert f(np.zeros(3), places, 4) == 0.0
+    assert f(np.zeros(3), places, 9) == 9.0

@@ -791,7 +791,14 @@ FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
         2,
         DslSyntaxError,
         "data says whether this loop, which is unrolled, is left",
-        "write `tc.loop(...)` for `range(...)`",
+        "pass what it goes over as an array",
+    ),
+    (
+        "for t in range(N):\n    if x[t] > 0:\n        for j in range(N):\n            x[j] = 1.0\n    x[j] += 1\nreturn x",
+        2,
+        DslSyntaxError,
+        "`j` is bound in one arm of a branch that runs",
+        "an index variable takes another letter",
     ),
     *(
         (

@@ -45,3 +45,9 @@ def test_what_would_fail_where_it_is_left_out_is_not_looked_at_but_for_the_type(
         f(X)
     g = program("y: real[3]\nif layers:\n    y[i] = x[i] * layers[2]\ny[i] += x[i]\nreturn y", "x, *, layers=()")
     np.testing.assert_array_equal(g(X), X)
+
+
+@pytest.mark.parametrize("length", ["q.shape[0]", "q.ndim * x.shape[0] // 2"])
+def test_the_shape_of_a_declared_target_is_known_before_it_is_written(length: str) -> None:
+    f = program(f"q: real[N, 3]\nfor t in range({length}):\n    q[t, j] = x[t]\nreturn q", "x: 'real[N]'")
+    np.testing.assert_array_equal(f(X), X[:, None] + np.zeros(3))

@@ -22,6 +22,7 @@ CALLS = {"log", "exp", "tanh", "sin"}
 @op
 def decoded(ways: real[S, S], score: real[S], steps):
     for _t in range(steps):
+        best = tc.output()
         best[s] >>= score[r] + log(ways[r, s])
         score = best
     return score

@@ -6,15 +6,20 @@ from typing import Any, TypeAlias
 
 from tcdsl.errors import ShapeError
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.symbols import SymbolicArray
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import SizeValue
 from tcdsl.ir.text.printer import format_expr
 
-__all__ = ["Parts", "unpacked"]
+__all__ = ["Parts", "own_memory", "unpacked"]
 
 Parts: TypeAlias = "tuple[Parts, ...] | None"
 """The names that a value is unpacked into: ``None`` for one that takes it as it is."""
+
+
+def own_memory(value: Any) -> Any:
+    """What an assignment binds to a name: of memory, memory of its own that holds the same."""
+    return value.own_memory() if isinstance(value, SymbolicTensor) and value.memory else value
 
 
 def unpacked(session: Session, value: Any, parts: Parts) -> Any:

@@ -88,7 +88,7 @@ class FunctionScope:
         if isinstance(value, Poison):
             raise StagingStopped
         if isinstance(value, OfARound):
-            raise value.fault()
+            raise value.fault(letter=len(name) == 1 and name.islower())
         return UNBOUND if isinstance(value, Unwritten | DeclaredTarget | IndexLetter | IndexSymbol) else value
 
     def may_be_tensor(self, name: str) -> bool:

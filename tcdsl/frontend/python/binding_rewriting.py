@@ -99,7 +99,7 @@ class BindingRewriter(ast.NodeTransformer):
         parts = parts_of(node.targets[0]) if len(node.targets) == 1 else None
         if not places:
             self.generic_visit(node)
-            node.value = self._apart(node.value, parts)
+            node.value = self._apart(self._named(node.value, unpacked=True), parts)
             return node
         node.value = self._apart(self._parts(node.value, node.targets[0], node, places), parts)
         if defines:
@@ -166,7 +166,7 @@ class BindingRewriter(ast.NodeTransformer):
         # `w = v` in code: what a bare name holds is copied, what an index chooses is viewed.
         match value:
             case ast.Name() if self.in_place:
-                return recorder_call("named", value, at=value)
+                return recorder_call("named", value, ast.Constant(unpacked), at=value)
             case ast.IfExp():
                 value.body, value.orelse = self._named(value.body, unpacked), self._named(value.orelse, unpacked)
             case ast.Call(func=ast.Attribute(ast.Name(name), "chosen")) if name == RECORDER:

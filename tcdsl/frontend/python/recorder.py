@@ -15,6 +15,7 @@ from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.arrays.array_literals import is_literal
 from tcdsl.frontend.arrays.array_stores import record_in_view, refuse_bitwise, store_elementwise
+from tcdsl.frontend.arrays.unpacking import own_memory
 from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, binds_objects, declared_target
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope
@@ -316,11 +317,12 @@ class Recorder(LoopRecorder, OperatorRecorder):
         value = materialized(value, label)
         if self._in_place and isinstance(value, SymbolicTensor):
             # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
-            return SymbolicTensor(value.builder, value.name, value.element_type, value.extents, label, memory=True)
+            return value.own_memory(label)
         return value
 
-    def named(self, value: Any) -> Any:
-        """The value of ``w = v`` for a name ``v``: of a view, the cells that it holds now."""
+    def named(self, value: Any, several: bool = False) -> Any:
+        """The value of ``w = v`` for a name ``v``: of a view, and of memory in ``w, k = v, 1``, the cells of now."""
+        value = own_memory(value) if several else value
         return value.held() if isinstance(value, View) and value.memory else value
 
     def snapshot(self, values: tuple[Any, ...], names: tuple[str, ...]) -> Any:
@@ -439,8 +441,7 @@ def _letters(definition: RecordedDefinition, scope: FunctionScope) -> frozenset[
 
 
 def _one_or_all(values: Iterable[object]) -> object:
-    # What is stored into one name, or into several.
-    found = tuple(values)
+    found = tuple(values)  # what is stored into one name, or into several
     return found[0] if len(found) == 1 else found
 
 

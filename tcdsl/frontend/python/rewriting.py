@@ -81,6 +81,7 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         if self._may_define(node.value):
             # `first, *others = pair(x[i])`
             node.value = self._part(node.value, RECORDER, node)
+            node.targets = [self.visit(each) for each in node.targets]
         else:
             self.generic_visit(node)
         return [*told, node] if told else node  # type: ignore[return-value]

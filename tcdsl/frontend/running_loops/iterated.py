@@ -25,12 +25,19 @@ from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, Symbol
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, size_names
 
-__all__ = ["ITERATED", "bounds_of", "python_rounds", "rounds_over"]
+__all__ = ["ITERATED", "bounds_of", "counts", "python_rounds", "rounds_over"]
 
 ITERATED = (range, loop, zip, enumerate, reversed, list, tuple)
 """The functions that a loop looks at before they are called: ``range`` of a size is no call of Python's."""
 
 _OF_ONE = (reversed, list, tuple)
+
+
+def counts(iterable: Any) -> bool:
+    """Whether it is a range, ``tc.loop``, or one of these from its end."""
+    if not isinstance(iterable, Iterated):
+        return False
+    return iterable.counts or (iterable.function in _OF_ONE and all(map(counts, iterable.arguments)))
 
 
 def bounds_of(iterable: Any) -> list[Any]:

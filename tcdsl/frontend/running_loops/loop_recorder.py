@@ -41,7 +41,7 @@ from tcdsl.frontend.running_loops.conditions import (
     taken,
     truth,
 )
-from tcdsl.frontend.running_loops.iterated import ITERATED, bounds_of, python_rounds, rounds_over
+from tcdsl.frontend.running_loops.iterated import ITERATED, bounds_of, counts, python_rounds, rounds_over
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.nested_values import CONTAINERS
 from tcdsl.frontend.running_loops.outside_changes import refuse_change, refuse_printing
@@ -80,7 +80,7 @@ class LoopRecorder:
         session = session_of("a loop")
         found = rounds_over(session, iterable, partial(self._runs, session, statement, iterable, frame))
         if found is None:
-            if isinstance(iterable, Iterated) and iterable.counts:
+            if counts(iterable):
                 session.loops.unrolls(statement)
             return (unpacked(session, each, statement.parts) for each in python_rounds(session, iterable))
         if not isinstance(found, RoundCount):
@@ -401,12 +401,11 @@ class LoopRecorder:
             return False
         if is_data(left):
             session = session_of("a loop")
-            session.loops.ended_by_data(statement)
-            raise session.fault(
-                DslSyntaxError,
-                "data says whether this loop, which is unrolled, is left",
-                "write `tc.loop(...)` for `range(...)`: it runs in the program",
-            )
+            hint = "write `tc.loop(...)` for `range(...)`: it runs in the program"
+            if not session.loops.ended_by_data(statement):
+                hint = "pass what it goes over as an array, whose first axis a loop in the program goes along"
+            fact = "data says whether this loop, which is unrolled, is left"
+            raise session.fault(DslSyntaxError, fact, hint)
         return bool(left)
 
     def runs(self, statement: LoopStatement) -> bool:

@@ -293,9 +293,9 @@ class RunningLoop:
         if self._session.checked is not None and self._checks is None:
             self._checks = all_passed()
             settled = False
-        made = {tensor.name for tensor in recording.tensors}
+        made, own = {tensor.name for tensor in recording.tensors}, set(map(id, recording.copies))
         for memory, name, dtype in recording.stored.values():
-            if id(memory) not in self._memory and name not in made:
+            if not (id(memory) in self._memory or id(memory) in own or name in made):
                 self._carry_memory(memory, name, dtype)
                 settled = False
         for name in self.statement.names:

@@ -350,6 +350,10 @@ class ProgramBuilder:
         """Something is about to be stored into ``memory``."""
         self.recording.stored.setdefault(id(memory), (memory, memory.name, memory.element_type))
 
+    def copies(self, memory: SymbolicTensor) -> None:
+        """``memory`` has been made, of what other memory holds."""
+        self.recording.copies.append(memory)
+
     def comment(self, text: str) -> None:
         """A comment on the statements that are added next."""
         self._comment = f"{self._comment}; {text}" if self._comment else text

@@ -11,7 +11,7 @@ from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Declared, Fresh
-from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor, shape_of
 from tcdsl.frontend.symbols.values import int64_constant
 from tcdsl.ir.expressions import Expr
 from tcdsl.span import Span
@@ -106,15 +106,19 @@ class OfARound(Unwritten):
         self.hint = hint
         self.span = span
 
-    def fault(self, span: Span | None = None) -> TcdslError:
-        """The error of reading the name, at ``span`` if it is known better than the line that runs."""
+    def fault(self, span: Span | None = None, letter: bool = False) -> TcdslError:
+        """The error of reading the name, at ``span`` if it is known better than the line that runs.
+
+        ``letter`` says that it stands where an index variable would.
+        """
         if self.numbers:
             raise Specialize(self.numbers)
         place = span or session_of("a decorated function").location() or self.span
-        return DslSyntaxError.at(self.fact, place, self.hint)
+        more = "; an index variable takes another letter" if letter and "letter" not in self.hint else ""
+        return DslSyntaxError.at(self.fact, place, self.hint + more)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DeclaredTarget(_NotWritten):
     """A target declared before its first statement.
 
@@ -135,6 +139,24 @@ class DeclaredTarget(_NotWritten):
             "write it first: `C[i, j] = 0.0` fills it; what code on arrays keeps from call to call is a "
             "parameter, for which the call passes a buffer",
         )
+
+    @property
+    def shape(self) -> Any:
+        """What is declared, of which nothing has to be written."""
+        if self.extents is None:
+            return self._read()
+        return shape_of(session_of("a declared target").builder, self.extents)
+
+    @property
+    def ndim(self) -> Any:
+        """How many axes are declared."""
+        return len(self.shape)
+
+    def __len__(self, *_: object) -> Any:
+        return session_of("a declared target").builder.algebra.length(self)
+
+    def __repr__(self) -> str:
+        return "<declared target>"
 
     def __setitem__(self, key: object, value: object) -> None:
         raise session_of("a store").fault(

@@ -80,10 +80,14 @@ class LoopChoices:
         """A loop over integers is Python's."""
         self._unrolled.add(loop)
 
-    def ended_by_data(self, loop: object) -> None:
-        """Have the function staged again with a ``loop`` that runs, if that is a matter of choice."""
+    def ended_by_data(self, loop: object) -> bool:
+        """Have the function staged again with a ``loop`` that runs, if that is a matter of choice.
+
+        Else whether it is a loop over integers.
+        """
         if not self._fixed and loop in self._unrolled:
             raise RunInProgram(loop)
+        return loop in self._unrolled
 
     def leaves_out(self, loop: object, declared: Iterable[object]) -> bool:
         """Python leaves out what writes to ``declared`` targets, a loop's body or an arm: whether to stage it, to run

@@ -17,7 +17,7 @@ from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.program_inputs import LARGEST_CARRIED, CarriedInteger
 from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, size_names
+from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, reads, size_names
 from tcdsl.ir.sizes.spoken_sizes import NEGATIVE, POSITIVE
 
 __all__ = ["MOST_CONSTANT", "RunTimeIntegers", "RunsOnTensors", "Specialize", "terms"]
@@ -164,7 +164,8 @@ class RunTimeIntegers:
     def is_alone(self, index: Expr) -> bool:
         """Whether an index is made of run-time integers and constants."""
         sizes = frozenset(self._made).union(*map(size_names, self._sizes.values()))
-        return bool(size_names(index)) and size_names(index) <= sizes and not index_variables(index)
+        names = size_names(index)
+        return bool(names) and names <= sizes and not (index_variables(index) or any(reads(index)))
 
     def is_negative(self, index: Expr) -> bool:
         """Whether what `is_alone` is below 0 in this call. The program serves the calls in which it is, or is not."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.arrays.views import view
 from tcdsl.frontend.names.name_resolution import Position
 from tcdsl.frontend.points.exact_indices import exact_index, is_whole
 from tcdsl.frontend.points.point_scalars import PointValue
@@ -21,7 +22,7 @@ from tcdsl.frontend.staging.run_time_integers import terms
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.graph_tensors import PendingState
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, recognize
-from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, int64_constant, store_value
 from tcdsl.ir.build import apply
 from tcdsl.ir.dtypes import INTEGER
@@ -54,7 +55,8 @@ def subscript(evaluation: Evaluator, node: ast.Subscript, position: Position) ->
     if isinstance(tensor, Faulty):
         return FAULTY
     if tensor is not None:
-        return read(evaluation, tensor, node)
+        part = _part(evaluation, tensor, node)
+        return read(evaluation, tensor, node) if part is None else part
     if isinstance(base, SymbolicNumber | int | float) and not axis_nodes(node.slice):
         return base
     key = evaluation.evaluate(node.slice, Position.INDEX)
@@ -68,6 +70,24 @@ def subscript(evaluation: Evaluator, node: ast.Subscript, position: Position) ->
             "make it an array (np.asarray), or loop over its elements in Python",
         )
     return evaluation.native(lambda: base[key], node)  # type: ignore[index]
+
+
+def _part(evaluation: Evaluator, tensor: SymbolicTensor, node: ast.Subscript) -> object:
+    # `X[v]` of a matrix, for a number v: its row, as NumPy's indexing gives it. What has index variables is a cell.
+    nodes = axis_nodes(node.slice)
+    names = {part.id for each in nodes for part in ast.walk(each) if isinstance(part, ast.Name)}
+    if len(nodes) >= tensor.rank or not names.isdisjoint(evaluation.index_variables):
+        return None
+    key = [evaluation.evaluate(each, Position.INDEX) for each in nodes]
+    sizes = [
+        SymbolicSize(evaluation.environment.session.builder, each.expr)
+        if isinstance(each, Value) and _kind(each.expr) == "size"
+        else each
+        for each in key
+    ]
+    if not all(isinstance(each, SymbolicSize | int | np.integer) for each in sizes):
+        return None
+    return evaluation.native(lambda: view(tensor, tuple(sizes)), node)
 
 
 def _holds_points(key: object) -> bool:

@@ -102,10 +102,10 @@ class Evaluation(Evaluator):
         if isinstance(meaning, IndexName):
             return Value(IndexValue(name, self.span(node)), "int", "int64")
         if isinstance(meaning, GlobalNumber) or meaning is UNBOUND:
-            return self._without_value(name, node, meaning)
+            return self._without_value(name, node, meaning, position)
         return meaning
 
-    def _without_value(self, name: str, node: ast.Name, meaning: object) -> object:
+    def _without_value(self, name: str, node: ast.Name, meaning: object, position: Position) -> object:
         if name in self.undefined:
             return FAULTY
         states = self.environment.session.context.states
@@ -131,7 +131,9 @@ class Evaluation(Evaluator):
                 f"or pass an outer `{name}` as a parameter",
             )
         if isinstance(held, OfARound):
-            self.faults.extend(held.fault(self.environment.span(node)).diagnostics)
+            self.faults.extend(
+                held.fault(self.environment.span(node), letter=position is not Position.VALUE).diagnostics
+            )
             return FAULTY
         if self.environment.is_unwritten(name):
             return self.fault(

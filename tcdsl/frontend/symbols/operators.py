@@ -134,6 +134,9 @@ class OperatorHost(Protocol):
     def stores(self, memory: Any) -> None:
         """Something is about to be stored into memory: a tensor that is to stand for another version."""
 
+    def copies(self, memory: Any) -> None:
+        """Memory has been made that holds what other memory holds."""
+
 
 def _unary(primitive: str) -> Any:
     return lambda self: self._combined(primitive, self)

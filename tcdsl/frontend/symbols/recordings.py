@@ -30,6 +30,8 @@ class Recording:
     starts: dict[str, bool | int | float] = field(default_factory=dict)
     #: The memory into which something was stored, by id, and the version and type of its tensor before that.
     stored: dict[int, tuple[SymbolicTensor, str, str]] = field(default_factory=dict)
+    #: Memory that was made as a copy of what other memory, which may be older, held.
+    copies: list[SymbolicTensor] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ __all__ = [
     "SymbolicTensor",
     "View",
     "number_value",
+    "shape_of",
 ]
 
 # So many nodes are computed once more where pending arithmetic is used again.
@@ -108,6 +109,16 @@ class ElementType(str):
         return getattr(np.dtype(str(self)), name)
 
 
+def shape_of(builder: OperatorHost, extents: Sequence[Expr]) -> tuple[SymbolicSize | int, ...]:
+    """``extents`` as users see them: sizes, or plain ints where they are constant."""
+    return tuple(
+        extent.value
+        if isinstance(extent, Constant) and isinstance(extent.value, int)
+        else SymbolicSize(builder, extent)
+        for extent in extents
+    )
+
+
 def _reduction(name: str, what: str) -> Any:
     def method(self: ArrayMethods, axis: Any = None, keepdims: bool = False) -> Any:
         return self.builder.algebra.reduced(REDUCTIONS[name], self, axis, keepdims)
@@ -179,12 +190,7 @@ class SymbolicArray(MemoryOperators, ArrayMethods):
     @property
     def shape(self) -> tuple[SymbolicSize | int, ...]:
         """The extents: sizes, or plain ints where they are constant."""
-        return tuple(
-            extent.value
-            if isinstance(extent, Constant) and isinstance(extent.value, int)
-            else SymbolicSize(self.builder, extent)
-            for extent in self.extents
-        )
+        return shape_of(self.builder, self.extents)
 
     def astype(self, dtype: Any) -> Any:
         """The array converted to ``dtype``. `DtypeError` for a type that the language does not have."""
@@ -282,6 +288,13 @@ class SymbolicTensor(SymbolicArray):
     def held(self) -> SymbolicTensor:
         """What this memory holds now, as a value that later stores do not change."""
         return SymbolicTensor(self.builder, self.name, self.element_type, self.extents, self.label)
+
+    def own_memory(self, label: str = "") -> SymbolicTensor:
+        """Memory of its own that holds what this one holds now, called ``label``."""
+        label = label or self.label
+        made = SymbolicTensor(self.builder, self.name, self.element_type, self.extents, label, memory=True)
+        self.builder.copies(made)
+        return made
 
     def __repr__(self) -> str:
         from tcdsl.ir.text.printer import format_expr

@@ -1,8 +1,10 @@
 """A program with loops as stages: straight code, a loop, straight code, a loop, ...
 
-A statement stands in the first stage in which all that it reads is there. What holds for straight code alone is done
-stage by stage: `stage_programs` gives each as a program of its own. What makes straight code shorter may see all
-stages at once: `around_loops` gives it the code with the loops left out.
+A statement stands in the first stage in which all that it reads is there. If it makes a new version of a tensor that
+loops read as it was, it stands behind these, unless they need it: what nobody reads any more can be overwritten.
+
+What holds for straight code alone is done stage by stage: `stage_programs` gives each as a program of its own. What
+makes straight code shorter may see all stages at once: `around_loops` gives it the code with the loops left out.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tcdsl.ir.program import Program, Repeat, Statement, tensors_read, with_statements
+from tcdsl.ir.program import Keep, Program, Repeat, Statement, tensors_read, with_statements
 
 __all__ = ["Stage", "around_loops", "in_order", "needed_by", "stage_programs", "stages", "tensors_needed"]
 
@@ -35,11 +37,12 @@ def stages(program: Program) -> Iterator[Stage]:
         return
     known = {tensor.name for tensor in program.inputs}
     waiting = list(program.statements)
-    for repeat in (*program.repeats, None):
+    behind = _behind(program)
+    for position, repeat in enumerate((*program.repeats, None)):
         ready: list[Statement] = []
         later: list[Statement] = []
         for statement in waiting:
-            if tensors_read(statement) <= known:
+            if tensors_read(statement) <= known and behind.get(statement.target.tensor, 0) <= position:
                 known.add(statement.target.tensor)
                 ready.append(statement)
             else:
@@ -53,6 +56,21 @@ def stages(program: Program) -> Iterator[Stage]:
             raise ValueError(f"nothing makes what the loop of {', '.join(repeat.results)} reads")
         else:
             known.update(repeat.results)
+
+
+def _behind(program: Program) -> dict[str, int]:
+    """How many loops come before a statement that could overwrite what they read, by what it makes."""
+    given = [needed_by(repeat) for repeat in program.repeats]
+    read = set().union(*given)
+    found: dict[str, int] = {}
+    needed: list[set[str]] = []
+    for statement in program.statements:
+        if isinstance(statement.start, Keep) and statement.start.tensor in read:
+            needed = needed or [tensors_needed(program, names) for names in given]
+            last = max(place for place, names in enumerate(given, 1) if statement.start.tensor in names)
+            if not any(statement.target.tensor in names for names in needed[:last]):
+                found[statement.target.tensor] = last
+    return found
 
 
 def stage_programs(program: Program) -> Iterator[tuple[Program, Repeat | None]]:

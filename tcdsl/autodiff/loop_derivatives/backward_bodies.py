@@ -100,7 +100,8 @@ class BackwardBody:
 
     def _gather(self, tensor: Tensor) -> None:
         few = self._is_written_in_few_cells(tensor.name)
-        found = with_gathered_reads(self._values, self._linear, tensor, self._names.fresh, self._updates, few)
+        once = at_most_one(self._repeat)
+        found = with_gathered_reads(self._values, self._linear, tensor, self._names.fresh, self._updates, few, once)
         if found is None:
             return
         self._values, linear = found
@@ -261,7 +262,10 @@ class BackwardBody:
         if SizeValue(self._rounds) != self._inside and all(
             name in {size.name for size in body.sizes} for name in size_names(self._inside)
         ):
-            assertions.append(Assertion(apply("eq", SizeValue(self._rounds), self._inside)))
+            # It is asked for the whole loop, also if that has no rounds.
+            every = apply("max", self._inside, integer(0))
+            inside = self._inside if never_negative(self._inside, never_negative_in(body)) else every
+            assertions.append(Assertion(apply("eq", SizeValue(self._rounds), inside)))
         return replace(body, sizes=sizes, assertions=tuple(assertions))
 
 

@@ -74,11 +74,13 @@ def with_gathered_reads(
     fresh: Callable[[str], str],
     carried: Collection[str],
     few: bool,
+    once: bool,
 ) -> tuple[Program, Program] | None:
     """``values``, which makes what is read of ``tensor``, and ``linear``, which takes that instead of its input.
 
     ``None`` where it is better, or not possible otherwise, to keep the tensor. With ``few``, rounds write few cells of
-    it. The inputs ``carried`` are others in each round.
+    it. The inputs ``carried`` are others in each round. A body that runs ``once`` at most has no tape, and keeps whole
+    tensors.
     """
     if few:
         at_points = ReadsAtPoints(values, tensor, carried, fresh)
@@ -92,8 +94,8 @@ def with_gathered_reads(
             changed = replace(changed, inputs=(*(made for made, _ in at_points.made), *changed.inputs))
             if tensor.name not in tensors_needed(changed, changed.outputs):
                 return values, changed
-            return _at_places(values, changed, tensor, fresh)
-    return _at_places(values, linear, tensor, fresh)
+            return _at_places(values, changed, tensor, fresh, once)
+    return _at_places(values, linear, tensor, fresh, once)
 
 
 def _with_early(statements: Sequence[Statement], more: Sequence[Statement]) -> tuple[Statement, ...]:
@@ -107,7 +109,7 @@ def _with_early(statements: Sequence[Statement], more: Sequence[Statement]) -> t
 
 
 def _at_places(
-    values: Program, linear: Program, tensor: Tensor, fresh: Callable[[str], str]
+    values: Program, linear: Program, tensor: Tensor, fresh: Callable[[str], str], once: bool
 ) -> tuple[Program, Program] | None:
     known = {each.name for each in (*values.inputs, *values.tensors)}
     sizes = {size.name for size in values.sizes}
@@ -118,7 +120,7 @@ def _at_places(
         return normalized(place) if is_known and (read or _has_domain(place)) else None
 
     reads = _Reads(tensor, fresh)
-    if not reads.find(linear, tensor.name, around) or not reads.are_worth_it():
+    if not reads.find(linear, tensor.name, around) or not reads.are_worth_it(once):
         return None
     made = reads.groups.values()
     statements = tuple(group.gathering(tensor, values) for group in made)
@@ -200,11 +202,11 @@ class _Reads:
             self.groups[places] = _Group(places, made)
         return len(self.groups) <= _MOST and any(place is not None for place in places)
 
-    def are_worth_it(self) -> bool:
-        """Whether a tape for each group takes less than one of the cells that isl finds."""
+    def are_worth_it(self, once: bool) -> bool:
+        """Whether a tape for each group takes less than one of the cells that isl finds, or than the whole tensor."""
         places = [place for group in self.groups for place in group if place is not None]
         several = len(self.groups) > 1 and not all(isinstance(place, Constant) for place in places)
-        return bool(self.groups) and (self._nested or several or not all(map(is_affine_index, places)))
+        return bool(self.groups) and (once or self._nested or several or not all(map(is_affine_index, places)))
 
     def rewritten(
         self, program: Program, name: str, shape: tuple[Expr, ...], names: Mapping[str, _Group], around: _Around

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from tcdsl import op
 from tcdsl.autodiff import adjoint, gradient
 from tcdsl.autodiff.loop_derivatives import open_loops
 from tcdsl.ir.interpreter.interpreter import interpret
@@ -80,6 +81,25 @@ def test_second_derivatives_are_those_of_the_unrolled_program(name: str, order: 
         twice.append(outer(first, tuple(floating_inputs(first))))
     verify_deeply(twice[0])
     agree(*twice, arrays)
+
+
+@op
+def from_two_on(x: real[N], p):
+    q: real[N]
+    for t in range(N):
+        for _u in range(2, N):
+            if t > 1:
+                return p
+            q[t] += p
+    return p + sum(q[i] * q[i])
+
+
+def test_less_than_no_rounds_are_none_in_second_derivatives() -> None:
+    program = from_two_on.program(np.ones(3), np.array(0.8))
+    twice = adjoint(gradient(program, ["p"], keep_outputs=False), ["p"], keep_outputs=False)
+    for size in range(4):
+        [found] = interpret(twice, [np.ones(size), np.array(0.8), np.array(1.0)]).outputs
+        assert found == 0
 
 
 def tapes(program: Program) -> list[str]:

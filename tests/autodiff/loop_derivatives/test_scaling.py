@@ -10,6 +10,8 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
+from tcdsl.autodiff import adjoint, gradient, tangent
+from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.point_counts import executed_points
@@ -267,8 +269,25 @@ def test_gradients_take_no_more_than_rounds_touch(name: str) -> None:
     function, arguments, power = CASES[name]
     small, large = arguments(20), arguments(40)
     by = tuple(k for k, each in enumerate(small) if each.dtype.kind == "f")
-    slope = tc.grad(function, argnums=by)
-    kernel = lower(slope.program(*small))
+    grows_with(tc.grad(function, argnums=by).program(*small), small, large, power)
+
+
+# Of those whose second derivatives are made otherwise, one each.
+@pytest.mark.parametrize("name", ["branches", "chosen rows", "products at data", "sums at data", "largest into a row"])
+def test_second_derivatives_neither(name: str) -> None:
+    function, arguments, power = CASES[name]
+    small, large = arguments(20), arguments(40)
+    program = function.program(*small)
+    by = [tensor.name for tensor, each in zip(program.inputs, small, strict=True) if each.dtype.kind == "f"]
+    slope = gradient(program, by, keep_outputs=False)
+    moved = [[each for each in given if each.dtype.kind == "f"] for given in (small, large)]
+    for twice in (adjoint(slope, by, keep_outputs=False), tangent(slope, by, keep_outputs=False)):
+        grows_with(twice, (*small, *moved[0]), (*large, *moved[1]), power)
+
+
+def grows_with(program: Program, small: Any, large: Any, power: int) -> None:
+    """Twice as large arguments take twice the points to that power, and twice the memory for each axis."""
+    kernel = lower(program)
     points, peaks = [], []
     for given in (small, large):
         sizes = bind_sizes(kernel.program, [each.shape for each in given])

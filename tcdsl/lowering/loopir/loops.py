@@ -262,7 +262,8 @@ class Kernel:
     ``outputs`` gives the buffer of each output, ``updates`` pairs an input's buffer with the buffer whose cells are
     copied into it after the last nest (none where the nests wrote the input's memory themselves). It is made for sizes
     of at most ``limit``, from ``-limit`` on; others take a kernel of their own. ``procedures`` are what nests call,
-    ``rounds`` the loops whose rounds run nests again, in order.
+    ``rounds`` the loops whose rounds run nests again, in order. ``size_values`` are sizes of the nests that the
+    program has not, and what they are.
     """
 
     program: Program
@@ -273,6 +274,7 @@ class Kernel:
     limit: int
     procedures: tuple[Procedure, ...] = ()
     rounds: tuple[Rounds, ...] = ()
+    size_values: tuple[tuple[str, Expr], ...] = ()
 
     @property
     def all_rounds(self) -> tuple[Rounds, ...]:

@@ -73,9 +73,11 @@ def _in_registers(kernel: Kernel, build: Build) -> Kernel:
         return kernel
     from tcdsl.targets.cpu.machine.processor import has_wide_vectors
     from tcdsl.targets.cpu.registers.register_tiles import in_register_tiles
+    from tcdsl.targets.cpu.registers.size_values import with_size_values
 
     if not has_wide_vectors():
-        return in_register_tiles(kernel)
+        return with_size_values(in_register_tiles(kernel))
     inputs = [tensor.name for tensor in kernel.program.inputs]
     strided = {tensor for tensor, unit in zip(inputs, build.contiguous, strict=True) if not unit}
-    return in_register_tiles(kernel, {each.name for each in kernel.buffers if strided.isdisjoint(each.tensors)})
+    dense = {each.name for each in kernel.buffers if strided.isdisjoint(each.tensors)}
+    return with_size_values(in_register_tiles(kernel, dense))

@@ -50,6 +50,8 @@ class PlanCode:
         self.table = FIRST_ROW + sum(ROW_WORDS + len(each.buffer.shape) for each in arrays.bindings)
         self._extents: dict[Expr, str] = {}
         self._code = code = SizeCode([size.name for size in kernel.program.sizes])
+        for name, value in kernel.size_values:
+            code.define(name, code.value(value))
         self._shapes = {buffer.name: [self._extent(each) for each in buffer.shape] for buffer in kernel.buffers}
         self._awake = self._threads_awake()
         rows = [item for binding in arrays.given for item in self._row(binding, given=True)]
@@ -91,6 +93,8 @@ class PlanCode:
         words[INTERRUPT_WORD] = "interrupted"
         for size in kernel.program.sizes:
             words[layout.sizes[size.name]] = self._code.size(size.name)
+        for name, _ in kernel.size_values:
+            words[layout.sizes[name]] = self._code.size(name)
         products: dict[tuple[str, ...], str] = {(): "1"}
         for buffer in kernel.buffers:
             slot, shape = layout.buffers[buffer.name], self._shapes[buffer.name]

@@ -15,9 +15,9 @@
     word 17 .. 23  the value found by the check: one integer of seven words
     word 24        eight words that an access out of range is sent to in debug mode
     word 32 ..     the sizes, then per buffer: address, strides, extents, then for each loop of rounds the number of the
-                   round, which nests see as a size, and how many there are; behind that numbers that a call is given,
-                   and two words for each array with the stretch of memory that it takes
-                   (`tcdsl.targets.cpu.call.driver`)
+                   round, which nests see as a size, and how many there are, then what nests need of sizes; behind
+                   that numbers that a call is given, and two words for each array with the stretch of memory that it
+                   takes (`tcdsl.targets.cpu.call.driver`)
 
 The layout is fixed when the kernel is compiled, so nests find everything at constant offsets. Strides count elements.
 """
@@ -92,8 +92,15 @@ class FrameLayout:
     words: int
 
 
-def frame_layout(sizes: Sequence[str], buffers: Sequence[tuple[str, int]], rounds: Sequence[str] = ()) -> FrameLayout:
-    """The layout for the named sizes, the ``(name, rank)`` of each buffer, and the numbers of rounds, in order."""
+def frame_layout(
+    sizes: Sequence[str],
+    buffers: Sequence[tuple[str, int]],
+    rounds: Sequence[str] = (),
+    values: Sequence[str] = (),
+) -> FrameLayout:
+    """The layout for the named sizes, the ``(name, rank)`` of each buffer, the numbers of rounds, and what is known of
+    sizes, in order.
+    """
     size_words = {name: FIRST_WORD + k for k, name in enumerate(sizes)}
     word = FIRST_WORD + len(size_words)
     slots = {}
@@ -103,6 +110,9 @@ def frame_layout(sizes: Sequence[str], buffers: Sequence[tuple[str, int]], round
     for number in rounds:
         size_words[number] = word
         word += 2
+    for name in values:
+        size_words[name] = word
+        word += 1
     return FrameLayout(MappingProxyType(size_words), MappingProxyType(slots), word)
 
 
@@ -110,4 +120,5 @@ def layout_of(kernel: Kernel) -> FrameLayout:
     """The layout for the sizes and buffers of ``kernel``."""
     buffers = [(buffer.name, len(buffer.shape)) for buffer in kernel.buffers]
     rounds = [each.number for each in kernel.all_rounds]
-    return frame_layout([size.name for size in kernel.program.sizes], buffers, rounds)
+    values = [name for name, _ in kernel.size_values]
+    return frame_layout([size.name for size in kernel.program.sizes], buffers, rounds, values)

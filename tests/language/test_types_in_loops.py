@@ -145,6 +145,7 @@ def test_what_is_computed_from_itself_and_numbers_is_of_their_type() -> None:
     np.testing.assert_allclose(found[0], [0, 1 / 4, 1 / (4 - 1 / 4)], rtol=1e-15)
     assert found[1].tolist() == [0, 1, 3]
     assert [each.dtype for each in found] == ["float64", "int64"]
+    assert [each.dtype for each in thirds(U.astype(np.float32))] == ["float32", "int64"]
 
 
 def test_numbers_of_code_become_data_in_rounds() -> None:
@@ -210,3 +211,27 @@ def test_operators_that_say_another_thing_of_numbers_are_refused_on_single_integ
         f(np.array(6))
     other = program(f"n = n {sign} 1\nreturn n", "n")
     assert other(np.array(6)) == other(6) == wanted
+
+
+@op
+def least(u: real[N]):
+    d: real[N]
+    d[i] = inf
+    for t in range(N):
+        d[i] = min(d[i], u[t] + abs(i - t))
+    return d
+
+
+@op
+def from_a_number(u: real[N]):
+    d: real[N]
+    d[i] = 0.5
+    d[i] += u[i]
+    return d
+
+
+@pytest.mark.parametrize("function", [least, from_a_number])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_of_python_are_weak_in_a_declared_target(function: Any, dtype: str) -> None:
+    assert function(U.astype(dtype)).dtype == dtype
+    assert tc.grad(lambda u: function(u).sum())(U.astype(dtype)).dtype == dtype

@@ -13,7 +13,7 @@ from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.running_loops.carried import Carried, Kind, is_declared, is_read, shown
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.staging.builder import ProgramBuilder
-from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
+from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten, real_type
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recordings import Recording
@@ -71,7 +71,8 @@ class DeclaredTypes:
     ``around`` are those that stand for such targets in the round around; ``types`` are those found in earlier passes.
     """
 
-    def __init__(self, held: Mapping[str, Any]) -> None:
+    def __init__(self, builder: ProgramBuilder, held: Mapping[str, Any]) -> None:
+        self._real = real_type(builder.inputs)
         self.around = {name: each for name, each in held.items() if isinstance(each, DeclaredInRound)}
         self.types: dict[str, str] = {}
 
@@ -96,7 +97,7 @@ class DeclaredTypes:
             return True
         if target.dtype in (None, "real") and name not in self.types and found == _least_type(target):
             # Nothing but itself and numbers of Python's.
-            self.types[name] = "int64" if target.dtype is None else "float64"
+            self.types[name] = "int64" if target.dtype is None else self._real
             return True
         return False
 

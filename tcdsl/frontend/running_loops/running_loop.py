@@ -119,7 +119,7 @@ class RunningLoop:
         for name in statement.names:
             if name in held:
                 self._before.hold(name, unheld(held[name]))
-        self._declared = DeclaredTypes({name: held.get(name) for name in statement.names})
+        self._declared = DeclaredTypes(session.builder, {name: held.get(name) for name in statement.names})
         self._condition = None if condition is None else condition[1]
         #: Whether the user's checks in the body have passed.
         self._checks: Carried | None = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
@@ -13,7 +15,9 @@ from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Declared, Fresh
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor, shape_of
 from tcdsl.frontend.symbols.values import int64_constant
+from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Tensor
 from tcdsl.span import Span
 
 __all__ = [
@@ -23,6 +27,7 @@ __all__ = [
     "Unwritten",
     "given_extent",
     "output",
+    "real_type",
 ]
 
 
@@ -167,7 +172,9 @@ class DeclaredTarget(_NotWritten):
 
     def state(self, name: str) -> Declared | Fresh:
         """What a statement on ``name`` needs to know."""
-        return Fresh(name) if self.extents is None else Declared(self.extents, self.dtype, name)
+        if self.extents is None:
+            return Fresh(name)
+        return Declared(self.extents, self.dtype, name, real_type(session_of("a declared target").builder.inputs))
 
 
 class DeclaredInRound(SymbolicTensor):
@@ -178,6 +185,12 @@ class DeclaredInRound(SymbolicTensor):
     def __init__(self, tensor: SymbolicTensor, target: DeclaredTarget) -> None:
         super().__init__(tensor.builder, tensor.name, tensor.element_type, tensor.extents, tensor.label)
         self.target = target
+
+
+def real_type(inputs: Sequence[Tensor]) -> str:
+    """What ``real`` is where only numbers of Python are written: the floating type of the arrays given."""
+    given = {tensor.dtype for tensor in inputs if tensor.shape and is_floating(tensor.dtype)}
+    return str(np.result_type(*given)) if given else "float64"
 
 
 def output(*extents: Any, dtype: str | None = None) -> Any:

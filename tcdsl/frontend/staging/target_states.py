@@ -37,11 +37,13 @@ class Declared:
     """A target that was declared and not written yet: ``O: real[N, X]``, ``O = output(N, X)``.
 
     ``dtype`` is ``"real"`` for the floating type of what is written, ``None`` for the type that a fresh target gets.
+    Where only numbers of Python are written ``real`` is the type of that name.
     """
 
     extents: tuple[Expr, ...]
     dtype: str | None
     label: str
+    real: str = "float64"
     mode = "declared"
     previous = ""
     sized = None

@@ -97,6 +97,8 @@ def _target_dtype(state: TargetState, accumulate: str, value: Value) -> str:
             if (is_floating(given) or accumulate == "divide") and tensor.builder.written.is_weak(tensor.name):
                 raise Retyping(floating)
             return tensor.element_type
+        case Declared(dtype="real", real=real) if value.weak is not None:
+            return real
         case Declared(dtype="real"):
             return given if is_floating(given) else "float64"
         case Declared(dtype=dtype) if dtype is not None:

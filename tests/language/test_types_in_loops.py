@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.errors import DslSyntaxError
 from tests.language.running_programs import check, program

@@ -9,17 +9,36 @@ in rows along that one, and transposed last::
     g[j, k] += d[i, j] * x[i, k]       g_rows[k, j] += d[i, j] * x[i, k];  g[j, k] = g_rows[k, j]     for two k
 
 That pays where what is copied is small, and each of its cells takes part often enough.
+
+Sums over pairs of points do for each pair what takes as long as the points have coordinates. There may be three of
+these, so the loop along memory is one over points, and what holds their coordinates, one point a row, is transposed::
+
+    d[i, j] += (x[i, c] - x[j, c]) ** 2    x_rows[c, j] = x[j, c];  d[i, j] += (x[i, c] - x_rows[c, j]) ** 2
+    f[j, c] += g[i, j] - x[j, c]           f_rows[c, j] += g[i, j] - x_rows[c, j];  f[j, c] = f_rows[c, j]
+
+Products alone are left as they are: sums of them along any axis stay in registers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tcdsl.ir.build import index, plain_read
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, IndexValue, Read, index_variables, reads, transform
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    Constant,
+    Expr,
+    IndexValue,
+    Read,
+    index_variables,
+    reads,
+    transform,
+    walk,
+)
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.lowering.loopir.boundary_reads import Declarations
@@ -40,7 +59,12 @@ def transposed(program: Program, names: FreshNames) -> Program:
     """``program`` with the copies that its sums want: of factors before them, of what they make after them."""
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     statements: list[Statement] = []
+    points = _Points(tensors, names)
     for each in program.statements:
+        pairs = points.along(each)
+        if pairs is not None:
+            statements += pairs
+            continue
         statement, after = each, list[Statement]()
         row = _long_row(statement, tensors)
         if row is not None:
@@ -56,6 +80,76 @@ def transposed(program: Program, names: FreshNames) -> Program:
         statements += [statement, *after]
     made = tuple(tensors.values())[len(program.inputs) + len(program.tensors) :]
     return replace(program, statements=tuple(statements), tensors=(*program.tensors, *made)) if made else program
+
+
+@dataclass(slots=True)
+class _Points:
+    """Sums over pairs of points; ``known`` are the copies so far: of a tensor, with one of its axes last."""
+
+    tensors: dict[str, Tensor]
+    names: FreshNames
+    known: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def along(self, statement: Statement) -> list[Statement] | None:
+        """The statements that go along a variable over points; None unless that is of use."""
+        target = Access(statement.target.tensor, statement.target.indices)
+        if statement.accumulate == "assign" or statement.condition is not None or _is_product(statement.value):
+            return None
+        if len(statement.domain.variables) < 3 or can_fail(statement):
+            return None
+        read = dict.fromkeys(each for each in reads(statement.value) if each.indices)
+        if any(boundary is not Boundary.SKIP for each in read for boundary in each.boundaries):
+            return None
+        cells = dict.fromkeys((target, *(Access(each.tensor, each.indices) for each in read)))
+        pairs = [cell for cell in cells if self._is_pair(cell)]
+        if not pairs:
+            return None
+        # Along the target, if there is a choice.
+        pair = next((each for each in pairs if each.indices[-1] in target.indices), pairs[0])
+        row, other = pair.indices[-1], self._partner(pair)
+        across = [cell for cell in cells if cell not in pairs and _is_across(cell, row)]
+        if not across or any(other in cell.indices or not _plain(cell.indices) for cell in across):
+            return None
+        moves = target in across
+        if moves and (not isinstance(statement.start, Neutral) or self.tensors[target.tensor].dtype == "float16"):
+            return None
+        before: list[Statement] = []
+        value = statement.value
+        for each in read:
+            cell = Access(each.tensor, each.indices)
+            if cell in across:
+                rows = self._copied(cell, row, before)
+                value = _with(value, each, replace(each, tensor=rows.tensor, indices=rows.indices))
+        if not moves:
+            return [*before, replace(statement, value=value)]
+        rows = _with_rows(statement.target, row, self.tensors, self.names)
+        last = _copy(statement.target, rows, self.tensors, self.names)
+        return [*before, replace(statement, target=rows, value=value), last]
+
+    def _copied(self, cell: Access, row: Expr, before: list[Statement]) -> Access:
+        key = cell.tensor, cell.indices.index(row)
+        if key not in self.known:
+            rows = _with_rows(cell, row, self.tensors, self.names)
+            self.known[key] = rows.tensor
+            before.append(_copy(rows, cell, self.tensors, self.names))
+        return Access(self.known[key], (*(axis for axis in cell.indices if axis != row), row))
+
+    def _is_pair(self, cell: Access) -> bool:
+        # Whether another axis is as long as the last one, whatever that is.
+        shape = self.tensors[cell.tensor].shape
+        return _plain(cell.indices) and not isinstance(shape[-1], Constant) and shape[-1] in shape[:-1]
+
+    def _partner(self, pair: Access) -> Expr:
+        shape = self.tensors[pair.tensor].shape
+        return pair.indices[shape.index(shape[-1])]
+
+
+def _is_across(cell: Access, row: Expr) -> bool:
+    return any(index_variables(row) <= index_variables(axis) for axis in cell.indices[:-1])
+
+
+def _is_product(value: Expr) -> bool:
+    return {part.primitive for part in walk(value) if isinstance(part, Apply)} <= {"mul", "neg"}
 
 
 def _with_rows(access: Access, row: Expr, tensors: Declarations, names: FreshNames) -> Access:

@@ -14,11 +14,23 @@ import pytest
 import tcdsl as tc
 from tcdsl.errors import Diagnostic
 from tcdsl.span import Span
-from tests.errors import faulty_derivatives, faulty_loops, faulty_programs
+from tests.errors import (
+    faulty_branches,
+    faulty_checks,
+    faulty_conditions,
+    faulty_derivatives,
+    faulty_programs,
+    faulty_rounds,
+)
 from tests.golden_texts import Golden
 
 FAULTS = {**faulty_programs.FAULTS, **faulty_derivatives.FAULTS}
-LOOP_FAULTS = faulty_loops.FAULTS
+LOOP_FAULTS = {
+    "in_rounds": faulty_rounds.FAULTS,
+    "in_branches": faulty_branches.FAULTS,
+    "in_conditions": faulty_conditions.FAULTS,
+    "in_checks_of_rounds": faulty_checks.FAULTS,
+}
 
 
 def text_of(error: tc.TcdslError) -> str:
@@ -40,9 +52,10 @@ def raised(fault: Callable[[], Any]) -> tc.TcdslError:
 
 
 @pytest.mark.filterwarnings("ignore:.*is unrolled:RuntimeWarning")
-def test_messages_of_loops(golden: Golden) -> None:
-    texts = [f"-- {name}\n\n{text_of(raised(fault))}\n" for name, fault in LOOP_FAULTS.items()]
-    golden("errors/in_loops", "\n".join(texts))
+@pytest.mark.parametrize("part", LOOP_FAULTS)
+def test_messages_of_loops(part: str, golden: Golden) -> None:
+    texts = [f"-- {name}\n\n{text_of(raised(fault))}\n" for name, fault in LOOP_FAULTS[part].items()]
+    golden(f"errors/{part}", "\n".join(texts))
 
 
 @pytest.mark.parametrize("name", FAULTS)

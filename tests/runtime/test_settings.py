@@ -58,19 +58,21 @@ def test_optimize_decides_whether_statements_are_fused() -> None:
     assert shifted.explain("python", x).count("\ndef nest_") == 1
 
 
-def test_threads_is_the_most_that_a_call_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_is_the_most_that_a_call_may_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = []
     launch = CompiledKernel.launch
-    shifted(x)
 
     def watched(self: CompiledKernel, plan: Any, inputs: Any, numbers: Any, pack: Any, threads: int, *more: Any) -> Any:
         seen.append(threads)
         return launch(self, plan, inputs, numbers, pack, threads, *more)
 
-    monkeypatch.setattr(CompiledKernel, "launch", watched)
-    for threads in (1, 3, 0):
-        with tc.config(threads=threads):
-            shifted(x)
+    shifted.cache_clear()  # what an earlier run has kept on disk is launched in another way
+    with tc.config(cache_dir=str(tmp_path)):
+        shifted(x)
+        monkeypatch.setattr(CompiledKernel, "launch", watched)
+        for threads in (1, 3, 0):
+            with tc.config(threads=threads):
+                shifted(x)
     assert seen == [1, 3, 0]
 
 
@@ -109,10 +111,11 @@ def test_several_names_stand_with_spaces_or_commas(names: Any) -> None:
 
 
 def test_cache_dir_holds_inside_its_block_for_compiled_functions_too(tmp_path: Path) -> None:
-    shifted(x)
-    with tc.config(cache_dir=str(tmp_path)):
-        shifted(x)
-    assert len(list(tmp_path.rglob("shifted_*.py"))) == 1
+    shifted.cache_clear()  # what an earlier run has kept on disk is not compiled
+    for name in ("one", "other"):
+        with tc.config(cache_dir=str(tmp_path / name)):
+            shifted(x)
+        assert len(list((tmp_path / name).rglob("shifted_*.py"))) == 1
 
 
 def test_settings_are_those_of_the_block_around_them() -> None:

@@ -14,6 +14,7 @@ import ast
 from collections.abc import Sequence
 
 from tcdsl.frontend.source.rewritten_functions import RECORDER
+from tcdsl.frontend.source.syntax_trees import OwnStatements
 
 __all__ = ["with_cells_apart"]
 
@@ -28,11 +29,11 @@ def with_cells_apart(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     return made
 
 
-class _Splitter(ast.NodeTransformer):
+class _Splitter(OwnStatements):
     def __init__(self) -> None:
         self._count = 0
 
-    def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:  # noqa: N802  # a name of `ast`
         target = node.targets[0]
         if len(node.targets) > 1 or not isinstance(target, ast.Tuple | ast.List) or not _can_be_split(target.elts):
             return node
@@ -45,15 +46,6 @@ class _Splitter(ast.NodeTransformer):
                 value = ast.copy_location(ast.Name(name, ast.Load()), node.value)
                 stores.append(ast.copy_location(ast.Assign([part], value), node))
         return [node, *stores] if stores else node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        return node  # a nested function is ordinary Python
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
-        return node
 
 
 def _can_be_split(targets: Sequence[ast.expr]) -> bool:

@@ -16,6 +16,7 @@ from types import FunctionType
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, raise_diagnostics
 from tcdsl.frontend.source.function_source import span_of
+from tcdsl.frontend.source.syntax_trees import OwnStatements
 from tcdsl.ir.dtypes import DTYPES
 
 __all__ = ["annotation_names", "keep_tensor_annotations", "parameter_size_names", "parsed_annotation"]
@@ -70,7 +71,7 @@ def keep_tensor_annotations(definition: ast.FunctionDef, function: FunctionType,
     raise_diagnostics(ordinary.faults)
 
 
-class _Ordinary(ast.NodeTransformer):
+class _Ordinary(OwnStatements):
     # `parts: list[int] = []` becomes `parts = []`.
     def __init__(self, function: FunctionType, filename: str) -> None:
         self.faults: list[Diagnostic] = []
@@ -95,21 +96,12 @@ class _Ordinary(ast.NodeTransformer):
     def _refuse(self, annotation: ast.expr, fact: str, hint: str) -> None:
         self.faults.append(Diagnostic(DslSyntaxError, fact, span_of(annotation, self._filename), hint=hint))
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:  # noqa: N802  # a name of `ast`
         if self.is_of_a_tensor(node.annotation) and isinstance(node.target, ast.Name):
             return node
         # Without a value, `x: int` says what is assigned later; Python never evaluates it.
         plain = ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
         return ast.fix_missing_locations(ast.copy_location(plain, node))
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        return node  # a nested function is ordinary Python
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
-        return node
 
 
 def parameter_size_names(definition: ast.FunctionDef) -> dict[str, tuple[str | None, ...]]:

@@ -1,11 +1,14 @@
-"""Copies of syntax trees: rewriting changes trees in place, while what the user wrote is still asked for."""
+"""Syntax trees: copies, and changes of a function's own statements.
+
+Rewriting changes trees in place, while what the user wrote is still asked for.
+"""
 
 from __future__ import annotations
 
 import ast
 from typing import TypeVar
 
-__all__ = ["copied"]
+__all__ = ["OwnStatements", "copied"]
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
@@ -32,3 +35,12 @@ def copied(node: _Node) -> _Node:
         if name in held:
             given[name] = held[name]
     return made
+
+
+class OwnStatements(ast.NodeTransformer):
+    """Base of what changes a function's own statements: a nested function is ordinary Python, and stays as it is."""
+
+    def _kept(self, node: ast.stmt) -> ast.stmt:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _kept  # noqa: N815  # names of `ast`

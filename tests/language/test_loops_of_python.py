@@ -1,0 +1,128 @@
+"""Loops and branches that stay Python's, and those of Python that data end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+from tcdsl.errors import DslSyntaxError
+from tests.language.running_programs import check
+
+GENERATOR = np.random.default_rng(7)
+X, A = GENERATOR.random(6), GENERATOR.random((5, 5))
+
+
+@op
+def of_python(x, *, flag=True, count=3):
+    if flag:
+        y = x + 1
+    else:
+        y = x
+    while count > 0:
+        y = y * 2
+        count -= 1
+    parts = []
+    for k in range(2):
+        parts.append(y + k)
+    if len(parts) == 2 and flag:
+        y = parts[0] + parts[1]
+    return y
+
+
+def test_python_decides_what_it_knows() -> None:
+    check(of_python, (X,), 2 * (X + 1) * 8 + 1)
+
+
+@op
+def until_above(x: real[N], limit, n):
+    for t in range(3):
+        if x[0] > limit:
+            break
+        x = x + 1
+    for t in range(n):
+        if x[1] > limit:
+            break
+        x = 2 * x + x[n % 2]
+    return x
+
+
+def test_ranges_of_python_that_data_end_run() -> None:
+    for limit in (0.0, 1.5, 9.0):
+        x = X.copy()
+        for _ in range(3):
+            if x[0] > limit:
+                break
+            x = x + 1
+        for _ in range(4):
+            if x[1] > limit:
+                break
+            x = 2 * x + x[0]
+        check(until_above, (X, np.array(limit), 4), x)
+
+
+@op
+def shortened(x, n):
+    for t in range(n):
+        x = x[1:] + x[:-1]
+        last = t
+    return x * last
+
+
+@op
+def parts(x, n):
+    if n > 1:
+        y = x[:2]
+    else:
+        y = x
+    for t in range(n):
+        if t == 2:
+            break
+        y = y + t
+    return y
+
+
+def test_loops_and_branches_on_numbers_alone_that_cannot_run_are_pythons() -> None:
+    expected = (X[2:] + 2 * X[1:-1] + X[:-2]) * 1
+    np.testing.assert_allclose(shortened.interpret(X, 2), expected)
+    np.testing.assert_allclose(parts.interpret(X, 4), X[:2] + 1)
+    np.testing.assert_allclose(parts.interpret(X, 1), X)
+
+
+@op
+def by_keyword(x, *, layers):
+    for t in range(layers):
+        h = x + t
+        x = h
+    return h
+
+
+def test_keyword_only_numbers_are_pythons() -> None:
+    np.testing.assert_allclose(by_keyword.interpret(X, layers=3), X + 3)
+    assert "repeat" not in by_keyword.explain("ir", X, layers=3)
+
+
+@op
+def long(x):
+    for t in range(101):
+        x = x + t
+    return x
+
+
+@op
+def endless(x):
+    for t in range(100_000):
+        x = x + t
+    return x
+
+
+def test_loops_of_python_that_record_many_rounds_are_told_of() -> None:
+    with pytest.warns(RuntimeWarning, match="a loop of 101 rounds is unrolled"):
+        long.interpret(X)
+    with pytest.warns(RuntimeWarning), pytest.raises(DslSyntaxError, match=r"write `tc.loop\(...\)`"):
+        endless.interpret(X)
+
+
+def test_outside_of_functions_a_loop_is_a_range() -> None:
+    assert list(tc.loop(2, 8, 3)) == [2, 5]

@@ -1,0 +1,94 @@
+"""Branches that run: `if`, `elif`, `else` and choices of whole values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcdsl import cd, op
+from tests.language.running_programs import check
+
+GENERATOR = np.random.default_rng(7)
+X, A = GENERATOR.random(6), GENERATOR.random((5, 5))
+
+
+@op
+def chosen(x, c):
+    if c > 0.5:
+        y = 2 * x
+    elif c > 0.25:
+        y = 3 * x
+    else:
+        y = x + 1
+    return y
+
+
+@op
+def returned(x, c):
+    if c > 0.5:
+        return 2 * x, x
+    if c > 0.25:
+        return 3 * x, x
+    x = x + 1
+    return x, x
+
+
+@op
+def one_arm(x, c):
+    if c > 0.25:
+        h = x * 2
+        x = h + 1
+    return x
+
+
+@op
+def by_size(x: real[N]):
+    if N > 3:
+        x = 2 * x
+    return x
+
+
+@cd
+def clip(w, limit):
+    n = sqrt(sum(w[i] * w[i]))
+    if n > limit:
+        w *= limit / n
+
+
+@op
+def safe(x, k):
+    if k < x.shape[0]:
+        y = x[k]
+    else:
+        y = 0 * x[0]
+    return y
+
+
+def test_branches() -> None:
+    for c, expected in ((0.7, 2 * X), (0.3, 3 * X), (0.1, X + 1)):
+        check(chosen, (X, np.array(c)), expected)
+        check(chosen, (X, c), expected)
+    for c, results in ((0.7, (2 * X, X)), (0.3, (3 * X, X)), (0.1, (X + 1, X + 1))):
+        check(returned, (X, np.array(c)), results)
+    check(one_arm, (X, np.array(0.3)), 2 * X + 1)
+    check(one_arm, (X, np.array(0.2)), X)
+    check(by_size, (X,), 2 * X)
+    check(by_size, (X[:2],), X[:2])
+    check(clip, (X, 0.5), (X * 0.5 / np.linalg.norm(X),))
+    check(clip, (X, 50.0), (X,))
+
+
+def test_only_the_arm_that_is_taken_is_evaluated() -> None:
+    check(safe, (X, np.array(2)), X[2])
+    check(safe, (X, np.array(99)), 0.0)
+
+
+def test_a_branch_on_the_number_of_the_round_may_compute_with_floats() -> None:
+    @op
+    def early(x):
+        count = 0
+        for t in range(x.shape[0]):
+            if not 0.1 * t > 0.9:
+                count = count + 1
+        return count
+
+    assert [early(np.ones(n)) for n in (0, 5, 20)] == [0, 5, 10]

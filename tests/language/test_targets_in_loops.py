@@ -1,0 +1,96 @@
+"""Targets that are declared before loops that run, and what rounds write to them and read of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tcdsl import op
+from tests.language.running_programs import check
+
+GENERATOR = np.random.default_rng(7)
+X, A = GENERATOR.random(6), GENERATOR.random((5, 5))
+
+
+@op
+def rnn(x: real[T, B, D], h: real[B, H], W, U):
+    states: real[T + 1, B, H]
+    states[0, b, k] = h[b, k]
+    for t in range(T):
+        states[t + 1, b, k] = tanh(sum(states[t, b, j] * W[j, k]) + sum(x[t, b, d] * U[d, k]))
+    return states
+
+
+@pytest.mark.parametrize("length", [0, 1, 6])
+def test_a_history_is_written_round_by_round(length: int) -> None:
+    x, h = GENERATOR.random((length, 2, 3)), GENERATOR.random((2, 4))
+    w, u = GENERATOR.random((4, 4)), GENERATOR.random((3, 4))
+    states = [h]
+    for t in range(length):
+        states.append(np.tanh(states[-1] @ w + x[t] @ u))
+    check(rnn, (x, h, w, u), np.array(states))
+
+
+@op
+def forward_substitution(A: real[N, N], b: real[N]):
+    y: real[N]
+    for i in range(N):
+        y[i] = (b[i] - sum(A[i, k] * y[k] for k in range(i))) / A[i, i]
+    return y
+
+
+def test_a_declared_target_is_read_before_the_round_that_writes_it() -> None:
+    lower, b = np.tril(A) + np.eye(5), X[:5]
+    check(forward_substitution, (lower, b), np.linalg.solve(lower, b))
+    check(forward_substitution, (lower.astype("f"), b.astype("f")), np.linalg.solve(lower, b).astype("f"))
+
+
+@op
+def gauss_seidel(A: real[N, N], b: real[N], x: real[N]):
+    for r in range(N):
+        x[r] = (b[r] - sum(A[r, j] * x[j] for j in range(N) if j != r)) / A[r, r]
+    return x
+
+
+def test_a_reduction_leaves_out_the_number_of_the_round() -> None:
+    matrix, b = A + 5 * np.eye(5), X[:5]
+    expected = np.zeros(5)
+    for r in range(5):
+        expected[r] = (b[r] - matrix[r] @ expected + matrix[r, r] * expected[r]) / matrix[r, r]
+    check(gauss_seidel, (matrix, b, np.zeros(5)), expected)
+
+
+@op
+def pendulum(x: real[N], n):
+    before: real[N]
+    now: real[N]
+    for t in range(n):
+        after[i] = 2 * now[i] - before[i] - 0.1 * now[i] + x[i]
+        before, now = now, after
+    return now
+
+
+def test_declared_targets_are_handed_on() -> None:
+    before = now = 0 * X
+    for _ in range(4):
+        before, now = now, 1.9 * now - before + X
+    check(pendulum, (X, 4), now)
+    check(pendulum, (X.astype("f"), 4), now.astype("f"))
+    assert pendulum(X.astype("f"), 4).dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_declared_target_takes_the_type_of_the_parts_that_rounds_store(dtype: str) -> None:
+    @op
+    def rows(x: real[N, M]):
+        declared: real[N, M]
+        made = output(N, M)
+        for t in range(N):
+            declared[t, ...] = x[t]
+            made[t] = 2 * x[t]
+        return declared, made
+
+    x = np.linspace(0, 1, 6).reshape(2, 3).astype(dtype)
+    for found, wanted in zip(rows.interpret(x), (x, 2 * x), strict=True):
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, wanted)

@@ -17,7 +17,7 @@ from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, EmittedFunct
 from tcdsl.targets.cpu.emission.expression_emission import ExpressionEmission
 from tcdsl.targets.cpu.emission.settled_names import settled_names
 from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, vector_loop
-from tcdsl.targets.cpu.emission.vector_steps import VectorForm, VectorSum, counted, plan_of, whole_blocks
+from tcdsl.targets.cpu.emission.vector_steps import VectorForm, VectorSum, counted, once, plan_of, whole_blocks
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, store
 from tcdsl.targets.cpu.intrinsics.lanes import Lanes
@@ -156,7 +156,7 @@ class FunctionEmission(ExpressionEmission):
                 masks = self._form.masks
                 steps = vector_loop(node, bounds, self._settled, self._kind_of, self._sum_type, masks=masks)
             if steps is not None:
-                self._in_vectors(node, steps, first, last)
+                self._in_vectors(node, steps, first, last, seldom=seldom)
                 return
             self.has_plain_loops = True
         self._rounds(node, first, last, step, seldom=seldom)
@@ -218,7 +218,7 @@ class FunctionEmission(ExpressionEmission):
         dtype = self._places[name][2] if name in self._places else "bool"
         return None if dtype == "bool" or (is_floating(dtype) and "reassoc" not in self._accumulating) else dtype
 
-    def _in_vectors(self, node: ast.For, loop: VectorLoop, first: Scalar, last: Scalar) -> None:
+    def _in_vectors(self, node: ast.For, loop: VectorLoop, first: Scalar, last: Scalar, *, seldom: bool) -> None:
         assert self._form is not None
         assert isinstance(node.target, ast.Name)
         builder, plan, variable = self._builder, plan_of(loop, self._form), node.target.id
@@ -231,7 +231,8 @@ class FunctionEmission(ExpressionEmission):
             for name, operation in loop.sums.items()
         }
         self._steps = loop
-        end, rest = whole_blocks(first, last, plan.lanes * plan.vectors)
+        # One loop is enough for what runs seldom.
+        end, rest = (first, True) if seldom else whole_blocks(first, last, plan.lanes * plan.vectors)
 
         def vectors(at: Scalar, count: int, stop: Scalar | None) -> None:
             for k in range(count):
@@ -243,8 +244,11 @@ class FunctionEmission(ExpressionEmission):
                 self._block(node.body)
             self._lanes = None
 
-        counted(builder, first, end, plan.lanes * plan.vectors, lambda at: vectors(at, plan.vectors, None))
-        if rest and self._form.masks:
+        if not seldom:
+            counted(builder, first, end, plan.lanes * plan.vectors, lambda at: vectors(at, plan.vectors, None))
+        if rest and self._form.masks and plan.vectors == 1 and not seldom:
+            once(builder, end, last, lambda at: vectors(at, 1, last))
+        elif rest and self._form.masks:
             counted(builder, end, last, plan.lanes, lambda at: vectors(at, 1, last))
         self._steps = None
         self._places.update(before)

@@ -19,7 +19,7 @@ from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 # LLVM shall leave them as they are.
 _DONE = ('!{!"llvm.loop.isvectorized", i32 1}', '!{!"llvm.loop.unroll.disable"}')
 
-__all__ = ["VectorForm", "VectorSum", "counted", "plan_of", "whole_blocks"]
+__all__ = ["VectorForm", "VectorSum", "counted", "once", "plan_of", "whole_blocks"]
 
 _MUCH = 25
 """What an elementary function and a little arithmetic are."""
@@ -50,10 +50,10 @@ def plan_of(loop: VectorLoop, form: VectorForm) -> Plan:
 
 
 def counted(builder: ir.Builder, first: Scalar, last: Scalar, step: int, body: Callable[[Scalar], None]) -> None:
-    """``for i in range(first, last, step): body(i)``, for steps forward."""
+    """``for i in range(first, last, step): body(i)``, for steps forward; what does not change is computed before."""
     start, head, after = (builder.append_block() for _ in range(3))
     builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)
-    builder.enter(start)
+    builder.enter(start, loop=True)
     builder.branch(head)
     builder.enter(head, loop=True)
     counter = builder.phi(WORD)
@@ -65,6 +65,16 @@ def counted(builder: ir.Builder, first: Scalar, last: Scalar, step: int, body: C
     counter.add_incoming(following, builder.block)
     builder.cbranch(builder.compare_signed("<", following, last.value), head, after, note)
     builder.leave(start)
+    builder.leave(after)
+
+
+def once(builder: ir.Builder, first: Scalar, last: Scalar, body: Callable[[Scalar], None]) -> None:
+    """``if first < last: body(first)``; what does not change in a loop is computed before."""
+    inside, after = builder.append_block(), builder.append_block()
+    builder.cbranch(builder.compare_signed("<", first.value, last.value), inside, after)
+    builder.enter(inside, loop=True)
+    body(first)
+    builder.branch(after)
     builder.leave(after)
 
 

@@ -63,7 +63,7 @@ class Builder:
         return self.function.append_block()
 
     def enter(self, block: BasicBlock, *, loop: bool = False) -> None:
-        """Go on in ``block``, which is only reached from here on."""
+        """Go on in ``block``, which is only reached from here on; what does not change in a ``loop`` stays before."""
         self.block = block
         self._open.append(block)
         self._written.append([])
@@ -244,8 +244,9 @@ class Builder:
         """What memory holds that the loop at hand does not write: it is read in front of it."""
         # No further: there need be no such memory where the loop has no rounds.
         here = len(self._open) - 1
-        depth = max(pointer.depth, here - 1 if self._loops[here] else here)
-        return self._computed(kind, f"load {kind.text}, ptr {pointer.text}{note}", depth)
+        while self._loops[here]:
+            here -= 1
+        return self._computed(kind, f"load {kind.text}, ptr {pointer.text}{note}", max(pointer.depth, here))
 
     def store(self, value: Operand, pointer: Operand, note: str = "") -> None:
         """Let memory hold ``value``."""

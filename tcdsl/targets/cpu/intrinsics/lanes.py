@@ -49,8 +49,14 @@ class Lanes:
         """Steps from ``first`` on, up to ``stop`` if that is given."""
         if stop is None:
             return Lanes(builder, variable, count, first, None, None)
-        left = builder.in_all_lanes(builder.sub(stop.value, first.value, steady=True), count)
-        there = builder.compare_signed("<", _numbers(count), left)
+        left = first.like(builder.sub(stop.value, first.value, steady=True))
+        if count < left.bits:
+            # As the bits of a number: one instruction makes them, and one a mask of them.
+            bits = left.constant(1) << (left < count).choose(left, count)
+            mask = builder.cast("trunc", (bits - 1).value, ir.IntType(count))
+            there = builder.cast("bitcast", mask, ir.VectorType(ir.IntType(1), count))
+        else:
+            there = builder.compare_signed("<", _numbers(count), builder.in_all_lanes(left.value, count))
         return Lanes(builder, variable, count, first, there, there)
 
     def where(self, test: Scalar) -> Lanes:

@@ -93,12 +93,12 @@ def run_passes(module: Any, machine: Any, options: Any) -> None:
 
 
 def _cleaning() -> Any:
-    # Names become registers, calls of formulas what they compute, and what nobody reads goes away.
+    # Names become registers, calls of formulas what they compute, and what nobody reads goes away. Not so blocks that
+    # are empty: what does not change in loops finds its place in those before them.
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
     return passes
 
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program
+from tcdsl.lowering.linking.invariant_sums import with_invariant_sums
 from tcdsl.lowering.linking.invariant_values import with_invariant_values
 from tcdsl.lowering.linking.linker import linked
 from tcdsl.lowering.loop_passes.index_widths import with_index_widths
@@ -44,7 +45,8 @@ def lower(
         return _straight(program, enabled, largest, watch)
     program = replace(program, rules=())
     if {"copies", "dead_statements"} <= enabled:
-        program = without_carried_negations(_with_smaller_loops(program))
+        program = _with_smaller_loops(with_invariant_sums(_with_smaller_loops(program)))
+        program = without_carried_negations(program)
         program = with_invariant_values(without_dead_statements(program))
     part = partial(_part, enabled, watch)
     kernel = linked(program, part, join="joining" in enabled)

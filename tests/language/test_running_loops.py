@@ -327,6 +327,11 @@ def test_arrays_around_the_function_are_indexed_by_the_number_of_the_round(monke
         check(to_a_power_of_a_table, (X, 2), X * table[0] * table[1])
 
 
+@pytest.mark.parametrize("bounds", ["N", "2, N", "N - 1, -1, -1"])
+def test_a_loop_that_only_goes_on_is_no_loop(bounds: str) -> None:
+    check(program(f"for u in range({bounds}):\n    continue\nreturn x", "x: 'real[N]'"), (X,), X)
+
+
 def test_a_loop_without_effect_is_no_loop() -> None:
     f = program("for t in range(n):\n    h = x[t]\nreturn x")
     check(f, (X, 3), X)

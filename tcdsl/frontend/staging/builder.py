@@ -196,7 +196,8 @@ class ProgramBuilder:
 
     def spoken(self) -> dict[str, str]:
         """What messages call the sizes whose names are made up, those of rounds too."""
-        return self._retired.spoken(self._sizes, lambda name: self._declared[name].label)
+        labels = {name: tensor.label for name, tensor in self._declared.items()}
+        return self._retired.spoken(self._sizes, lambda name: labels.get(name, ""))
 
     def size_names(self) -> tuple[str, ...]:
         """The names of all sizes so far."""

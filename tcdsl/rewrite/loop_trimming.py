@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from tcdsl.ir.program import Repeat, with_statements
+from tcdsl.ir.program import Program, Repeat, with_statements
 from tcdsl.ir.stages import tensors_needed
 from tcdsl.rewrite.needed_inputs import with_needed_inputs
 
@@ -19,9 +19,11 @@ def trimmed(repeat: Repeat, needed: Collection[str]) -> Repeat:
     wanted.update(body.outputs)
     carried: set[str] = set()
     read: set[str] = set()
+    inside = body.repeats
     while wanted - carried:
         carried |= wanted
-        read = tensors_needed(body, (new for name, new in body.updates if name in carried))
+        # Loops inside are for what is needed of them only, which may need less in turn.
+        inside, read = _needed(body, [new for name, new in body.updates if name in carried])
         wanted.update(name for name, _ in body.updates if name in read)
     counter, *others = body.inputs
     alive = with_statements(
@@ -29,7 +31,7 @@ def trimmed(repeat: Repeat, needed: Collection[str]) -> Repeat:
             body,
             updates=tuple((name, new) for name, new in body.updates if name in carried),
             rules=tuple(rule for rule in body.rules if read.intersection(rule.outputs)),
-            repeats=tuple(inner for inner in body.repeats if read.intersection(inner.results)),
+            repeats=tuple(inner for inner in inside if read.intersection(inner.results)),
         ),
         (statement for statement in body.statements if statement.target.tensor in read),
     )
@@ -42,3 +44,16 @@ def trimmed(repeat: Repeat, needed: Collection[str]) -> Repeat:
         body=kept,
         inputs=tuple(given[each.name] for each in kept.inputs[1:]),
     )
+
+
+def _needed(body: Program, names: Collection[str]) -> tuple[tuple[Repeat, ...], set[str]]:
+    """The loops of a body for what ``names`` need of them, and all that these need."""
+    while True:
+        read = tensors_needed(body, names)
+        repeats = tuple(
+            trimmed(inner, read) if not read.isdisjoint(inner.results) and not read.issuperset(inner.results) else inner
+            for inner in body.repeats
+        )
+        if repeats == body.repeats:
+            return repeats, read
+        body = replace(body, repeats=repeats)

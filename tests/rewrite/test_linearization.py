@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import tcdsl as tc
+from tcdsl import op
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.autodiff.jacobians.batching import batched
 from tcdsl.ir.build import size
@@ -118,3 +120,18 @@ def test_batches_keep_starts_that_have_no_batch() -> None:
     summed, kept = interpret(together, [x, w]).outputs
     np.testing.assert_allclose(summed, x + w * w)
     np.testing.assert_allclose(kept, np.tile(w * w, (3, 1)))
+
+
+@op
+def sum_of_positive(x: real[N]):
+    s = 0.0
+    for t in range(N):
+        if x[t] > 0:
+            s = s + x[t] * x[t]
+    return s
+
+
+def test_values_need_no_tangents_of_branches_in_loops() -> None:
+    x, d = np.array([1.0, -2.0, 3.0]), np.array([1.0, 10.0, 100.0])
+    value, pushforward = tc.linearize(sum_of_positive, x)
+    assert (value, pushforward(d)) == (10.0, 602.0)

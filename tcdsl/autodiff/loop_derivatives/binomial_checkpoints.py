@@ -15,7 +15,7 @@ from functools import cache
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import backwards, extents_around, in_body, number_of
 from tcdsl.autodiff.loop_derivatives.round_derivatives import RoundDerivative
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
-from tcdsl.ir.build import apply, cast, constant, index, integer, plain_read
+from tcdsl.ir.build import apply, cast, constant, in_range, index, integer, plain_read
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Expr, Read, SizeValue, size_names
@@ -33,6 +33,7 @@ from tcdsl.ir.program import (
     Unset,
 )
 from tcdsl.ir.text.parser import parse_program
+from tcdsl.polyhedra.affine import condition_set
 from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.inlining import append_program
@@ -109,39 +110,49 @@ class BinomialBackwardBody:
     def __init__(self, work: Derivative, repeat: Repeat, adjoint: RoundDerivative) -> None:
         self._work = work
         self._repeat = repeat
-        self.loop, self.count = repeat, repeat.count
         body = repeat.body
         self._names = names_of(body)
         for program in (adjoint.values, adjoint.linear):
             self._names.take(tensor.name for tensor in (*program.inputs, *program.tensors))
         outer = dict(zip((each.name for each in body.inputs[1:]), repeat.inputs, strict=True))
         self._carried = [tensor for tensor in body.inputs if tensor.name in dict(body.updates)]
+        self.given = dict(outer)
+        self._rounds = Tensor(self._names.fresh("kept_rounds"), "int64", ())
+        self._top = Tensor(self._names.fresh("top"), "int64", ())
+        self._prepare(outer)
+        self._rounds = replace(self._rounds, shape=(self._places,))
+        self._stacks = {tensor.name: self._own(f"{tensor.name}_kept", tensor.dtype, tensor) for tensor in self._carried}
+        self.more = self._first_state(outer)
+        self.body = self._backward(adjoint)
+
+    def _prepare(self, outer: dict[str, str]) -> None:
+        """Find out how many rounds and places there are, around the bodies and in them."""
+        work, repeat, body = self._work, self._repeat, self._repeat.body
+        self.loop, self.count = repeat, repeat.count
         number = number_of(body)
         assert number is not None
         self._number = number
         changing = depending_on(body, number)
         self._sizes = tuple(size for size in body.sizes if size.name not in changing)
         self._assertions = tuple(each for each in body.assertions if not _mentions(each, changing))
-        self._places = repeat.checkpoints
-        self._stacks = {tensor.name: self._own(f"{tensor.name}_kept", tensor.dtype, tensor) for tensor in self._carried}
-        self._rounds = Tensor(self._names.fresh("kept_rounds"), "int64", (integer(self._places),))
-        self._top = Tensor(self._names.fresh("top"), "int64", ())
-        self.given = dict(outer)
+        self._places: Expr = integer(repeat.checkpoints)
+        self._places_around: Expr = self._places
+        #: What the bodies are given to know the number of rounds.
+        self._told: tuple[Tensor, ...] = ()
         known = in_body(repeat.count, extents_around(body, {name: work.extents(each) for name, each in outer.items()}))
-        carriers: tuple[Tensor, ...] = ()
         if known is None:
             # Nothing else tells the body how many rounds there are.
             known = SizeValue(self._names.fresh("rounds"))
             carrier = Tensor(self._names.fresh("carrier"), "bool", (known, integer(0)))
-            carriers = (carrier,)
+            self._told = (carrier,)
+            self._sizes = (Size(known.name, AxisExtent(carrier.name, 0)), *self._sizes)
             extents = (work.opaque_size(apply("max", repeat.count, integer(0))), integer(0))
             self.given[carrier.name] = work.declare(carrier.name, "bool", extents)
             work.append(empty_statement(self.given[carrier.name], "bool", work.cell_variables(2)))
-        self.more = self._first_state(outer)
-        self.body = self._backward(adjoint, known, carriers)
+        self._all = known
 
     def _own(self, hint: str, dtype: str, like: Tensor) -> Tensor:
-        return Tensor(self._names.fresh(hint), dtype, (integer(self._places), *like.shape))
+        return Tensor(self._names.fresh(hint), dtype, (self._places, *like.shape))
 
     def _first_state(self, outer: dict[str, str]) -> tuple[str, ...]:
         """Put the state before the first round on the stack; what stack, rounds and top are after the loop."""
@@ -149,44 +160,41 @@ class BinomialBackwardBody:
         results: list[str] = []
         for tensor in self._carried:
             stack, first = self._stacks[tensor.name], work.tensor(outer[tensor.name])
-            shape = (integer(self._places), *first.shape)
+            shape = (self._places_around, *first.shape)
             name = self.given[stack.name] = work.declare(stack.name, stack.dtype, shape)
             cells = work.cell_variables(len(first.shape))
             value = read_cell(first, cells, compute_dtype(first.dtype))
             target = Access(name, (integer(0), *map(index, cells)))
-            points = Domain.from_set(box(cells, first.shape))
-            work.append(Statement(target, "assign", Unset(), value, points))
+            points = box(cells, first.shape)
+            points = points.intersect(condition_set(in_range(integer(0), self._places_around), points))
+            work.append(Statement(target, "assign", Unset(), value, Domain.from_set(points)))
             results.append(work.declare(stack.name, stack.dtype, shape))
-        for tensor in (self._rounds, self._top):
-            name = self.given[tensor.name] = work.declare(tensor.name, "int64", tensor.shape)
-            work.append(over_box(name, work.cell_variables(len(tensor.shape)), tensor.shape, integer(0)))
-            results.append(work.declare(tensor.name, "int64", tensor.shape))
+        for tensor, shape in ((self._rounds, (self._places_around,)), (self._top, ())):
+            name = self.given[tensor.name] = work.declare(tensor.name, "int64", shape)
+            work.append(over_box(name, work.cell_variables(len(shape)), shape, integer(0)))
+            results.append(work.declare(tensor.name, "int64", shape))
         return tuple(results)
 
-    def _backward(self, adjoint: RoundDerivative, rounds: Expr, carriers: tuple[Tensor, ...]) -> Program:
+    def _backward(self, adjoint: RoundDerivative) -> Program:
         body = self._repeat.body
-        counter = body.inputs[0]
-        own = Size(self._number, AxisExtent(counter.name, 0))
-        below = Assertion(apply("lt", SizeValue(self._number), rounds))
-        linear = with_own_counter(adjoint.linear, counter, self._names.fresh)
-        number = backwards(rounds, SizeValue(self._number))
-        linear = with_size_replaced(linear, self._number, number)
-        seeds = [linear.tensor(seed) for seed in adjoint.seeds.values()]
+        seeds = [adjoint.linear.tensor(seed) for seed in adjoint.seeds.values()]
+        sizes, assertions = self._header()
         empty = Program(
             f"{body.name}_adjoint",
-            (*body.inputs, *carriers, *self._stacks.values(), self._rounds, self._top, *seeds),
-            (own, *_carried_by(carriers), *self._sizes),
+            (*body.inputs, *self._told, *self._stacks.values(), self._rounds, self._top, *seeds),
+            sizes,
             (),
             (),
             (),
-            assertions=(below, *self._assertions),
+            assertions=assertions,
         )
         host = Derivative(empty, ())
-        last = host.scalar("last", number)
-        state, kept = self._state(host, last, rounds, carriers)
-        tensors = {each.name: each for each in (*body.inputs, *carriers)} | state | {each.name: each for each in seeds}
-        found = append_program(host, linear, [tensors[each.name] for each in linear.inputs])
-        results = dict(zip(linear.outputs, (tensor.name for tensor in found), strict=True))
+        last = host.scalar("last", self._last())
+        state, kept = self._state(host, last)
+        tensors = (
+            {each.name: each for each in (*body.inputs, *self._told)} | state | {each.name: each for each in seeds}
+        )
+        results = self._pulled_back(host, adjoint, tensors, last)
         # The state of this round is not needed any more.
         top = _value(kept[self._top.name])
         here = apply("eq", _at(kept[self._rounds.name], top), _value(last))
@@ -195,9 +203,34 @@ class BinomialBackwardBody:
         updates += [(name, tensor.name) for name, tensor in kept.items() if name != self._top.name]
         return host.as_body([*updates, (self._top.name, left.name)])
 
-    def _state(
-        self, host: Derivative, last: Tensor, rounds: Expr, carriers: tuple[Tensor, ...]
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def _header(self) -> tuple[tuple[Size, ...], tuple[Assertion, ...]]:
+        """The sizes and assertions of the loop backwards."""
+        own = Size(self._number, AxisExtent(self._repeat.body.inputs[0].name, 0))
+        below = Assertion(apply("lt", SizeValue(self._number), self._all))
+        return (own, *self._sizes), (below, *self._assertions)
+
+    def _last(self) -> Expr:
+        """The round whose turn it is."""
+        return backwards(self._all, SizeValue(self._number))
+
+    def _rounds_between(
+        self, first: Tensor, reached: Tensor, results: tuple[str, ...], inputs: tuple[str, ...]
+    ) -> Repeat:
+        """The rounds up to ``reached`` once more: no further than the last of all, which bounds their number."""
+        again = replace(self._repeat.body, outputs=())
+        count = apply("min", _value(reached), self._all)
+        return Repeat(results, count, again, inputs, self._repeat.span, begin=_value(first))
+
+    def _pulled_back(
+        self, host: Derivative, adjoint: RoundDerivative, tensors: dict[str, Tensor], last: Tensor
+    ) -> dict[str, str]:
+        """Append the adjoint of the round ``last``; its results, by the names that ``adjoint`` gives them."""
+        linear = with_own_counter(adjoint.linear, self._repeat.body.inputs[0], self._names.fresh)
+        linear = with_size_replaced(linear, self._number, self._last())
+        found = append_program(host, linear, [tensors[each.name] for each in linear.inputs])
+        return dict(zip(linear.outputs, (tensor.name for tensor in found), strict=True))
+
+    def _state(self, host: Derivative, last: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The state before the round ``last``, by a loop from the topmost one; and the stack after that."""
         top = _value(self._top)
         first = host.scalar("first", _at(self._rounds, top))
@@ -207,7 +240,7 @@ class BinomialBackwardBody:
             name = begun[tensor.name] = host.declare(f"{tensor.name}_begun", tensor.dtype, tensor.shape)
             cells = host.cell_variables(len(tensor.shape))
             host.append(over_box(name, cells, tensor.shape, _at(self._stacks[tensor.name], top, *map(index, cells))))
-        onward = self._onward(first, last, going, rounds, carriers)
+        onward = self._onward(first, last, going)
         given = {first.name: first.name, last.name: last.name, going.name: going.name, **begun}
         results: dict[str, Tensor] = {}
         for name, _ in onward.updates:
@@ -220,16 +253,14 @@ class BinomialBackwardBody:
         state = {tensor.name: results[tensor.name] for tensor in self._carried}
         return state, {**stack, self._top.name: results[self._top.name]}
 
-    def _onward(
-        self, first: Tensor, last: Tensor, going: Tensor, rounds: Expr, carriers: tuple[Tensor, ...]
-    ) -> Program:
+    def _onward(self, first: Tensor, last: Tensor, going: Tensor) -> Program:
         """The body of the loop that goes from state to state: as far as the next one that is to be kept."""
         body = self._repeat.body
-        given = (*body.inputs[1:], *carriers, *self._stacks.values(), self._rounds, self._top, last, first, going)
+        given = (*body.inputs[1:], *self._told, *self._stacks.values(), self._rounds, self._top, last, first, going)
         empty = Program(
             f"{body.name}_onward",
             (Tensor(self._names.fresh("step"), "int64", ()), *given),
-            (*_carried_by(carriers), *self._sizes),
+            self._sizes,
             (),
             (),
             (),
@@ -239,17 +270,14 @@ class BinomialBackwardBody:
         top = _value(self._top)
         left = apply("sub", _value(last), _value(first))
         length = host.scalar("length", apply("add", left, integer(1)))
-        places = host.scalar("places", apply("sub", integer(self._places), top))
+        places = host.scalar("places", apply("sub", self._places, top))
         [distance] = append_program(host, next_state(), [length, places])
         reached = host.scalar("reached", apply("add", _value(first), _value(distance)))
         results = [host.tensor(host.declare(each.name, each.dtype, each.shape)) for each in self._carried]
         by_name = {each.name: made for each, made in zip(self._carried, results, strict=True)}
         names = tuple(by_name[name].name for name, _ in body.updates)
         inputs = tuple(each.name for each in body.inputs[1:])
-        again = replace(body, outputs=())
-        # No further than the last round of all, which bounds the number.
-        count = apply("min", _value(reached), rounds)
-        host.repeats.append(Repeat(names, count, again, inputs, self._repeat.span, begin=_value(first)))
+        host.repeats.append(self._rounds_between(first, reached, names, inputs))
         further = apply("lt", _value(reached), _value(last))
         due = host.scalar("due", apply("and_", further, apply("gt", _value(places), integer(1))))
         above = apply("add", top, cast(plain_read(due.name, (), "bool"), "int64"))
@@ -275,15 +303,6 @@ class BinomialBackwardBody:
 
 def _mentions(assertion: Assertion, sizes: frozenset[str]) -> bool:
     return bool(size_names(assertion.condition) & sizes)
-
-
-def _carried_by(carriers: tuple[Tensor, ...]) -> tuple[Size, ...]:
-    return tuple(
-        Size(extent.name, AxisExtent(each.name, 0))
-        for each in carriers
-        for extent in each.shape
-        if isinstance(extent, SizeValue)
-    )
 
 
 def _value(tensor: Tensor) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes
+from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one
 from tcdsl.ir.program import Program
 
 __all__ = ["with_checkpoints"]
@@ -16,7 +16,7 @@ def with_checkpoints(program: Program, count: int) -> Program:
         return program
     repeats = tuple(
         replace(repeat, checkpointed=True, checkpoints=count)
-        if count_of_sizes(repeat) and not at_most_one(repeat) and not repeat.checkpointed
+        if not at_most_one(repeat) and not repeat.checkpointed
         else repeat
         for repeat in program.repeats
     )

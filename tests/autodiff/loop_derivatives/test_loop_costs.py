@@ -11,6 +11,7 @@ import tcdsl as tc
 from benchmarks.loops import programs
 from tcdsl import op
 from tcdsl.autodiff.cost import count_operations
+from tcdsl.autodiff.loop_derivatives import open_loops
 from tests.autodiff.cost.measuring import Derivatives
 from tests.autodiff.programs import floating_inputs
 from tests.differential.loading import loaded
@@ -61,6 +62,26 @@ def test_rounds_after_break_cost_nothing_backwards() -> None:
         np.testing.assert_allclose(slope(x, limit, n), weight * 2 * x * np.cos(x * x), rtol=1e-12)
     [curvature] = tc.hvp(lambda x: until_large(x, limit, 4), (x,), (np.ones(6),))
     np.testing.assert_allclose(curvature, weight * (2 * np.cos(x * x) - 4 * x * x * np.sin(x * x)), rtol=1e-12)
+
+
+@op
+def decayed(y, limit):
+    k = 0
+    while k < limit:
+        y = y + 0.001 * sin(y)
+        k = k + 1
+    return y
+
+
+def test_many_rounds_of_loops_that_data_end_are_computed_again_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_loops, "_MOST_PLACES", 4)
+    monkeypatch.setattr(open_loops, "_FEWEST_PLACES", 4)
+    slope = tc.grad(decayed)
+    costs = []
+    for function in (decayed, slope):
+        entry, arrays = function.staging.entry(function.signature.call((np.array(0.5), np.array(70.0)), {}))
+        costs.append(count_operations(entry.executable.program, arrays).weighted)
+    assert costs[1] < 7 * costs[0]  # four times again, where every 18th state would take nine
 
 
 @op

@@ -84,6 +84,34 @@ def test_gradients_inside_of_functions_have_as_many_states_as_fit() -> None:
 
 
 @op
+def until(y: real[N], n):
+    k = 0
+    while k < n:
+        y = tanh(1.1 * y + 0.01 * k)
+        k = k + 1
+    return sum(y[i] * y[i])
+
+
+@op
+def broken_off(y: real[N], limit, n):
+    for t in range(n):
+        if t >= limit:
+            break
+        y = tanh(1.1 * y + 0.01 * t)
+    return sum(y[i] * y[i])
+
+
+def test_loops_that_data_end_have_as_many_states_as_fit() -> None:
+    y, limit = np.linspace(-1, 1, 1000), np.array(300)
+    expected = tc.grad(chain)(y, 300)
+    for slope, given in ((tc.grad(until), (y, limit)), (tc.grad(broken_off), (y, limit, 400))):
+        assert peak(slope, *given) > 2_400_000
+        with tc.config(tape_memory=1_000_000):
+            np.testing.assert_allclose(slope(*given), expected, rtol=1e-9)
+            assert peak(slope, *given) < 1_100_000
+
+
+@op
 def chained(y: real[N], n):
     for t in tc.loop(n):
         y = tanh(1.1 * y + 0.01 * t)

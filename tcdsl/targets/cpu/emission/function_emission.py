@@ -250,6 +250,10 @@ class FunctionEmission(ExpressionEmission):
             once(builder, end, last, lambda at: vectors(at, 1, last))
         elif rest and self._form.masks:
             counted(builder, end, last, plan.lanes, lambda at: vectors(at, 1, last))
+        elif rest and plan.vectors > 1:
+            whole, rest = whole_blocks(end, last, plan.lanes)
+            counted(builder, end, whole, plan.lanes, lambda at: vectors(at, 1, None))
+            end = whole
         self._steps = None
         self._places.update(before)
         for name, each in sums.items():

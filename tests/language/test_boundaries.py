@@ -190,3 +190,37 @@ def test_a_boundary_on_an_empty_axis_has_nothing_to_read() -> None:
         return y
 
     assert_gives(f, x[:0], np.ones(2), wanted=[5, 5])
+
+
+@op
+def in_scalars(x: real[N], p: int64[M]):
+    s = 0.0
+    y = get(x[0], 7.0)
+    z = x[clamp(N + 3)] + y
+    for m in range(M):
+        s += get(x[p[m]], 0.0) * z
+        s = s + x[wrap(m - 5)] + x[reflect(m + 4)] + x[symmetric(m - 2)]
+        if get(x[m - 1], 1.0) > 0.5 and x[clamp(m + 9)] > -2:
+            s -= get(x[m - 1], 1.0)
+        while get(x[m], 0.0) > s:
+            s += 1
+    return s, get(x[N], 3.0), y
+
+
+def test_reads_beyond_the_ends_are_numbers_where_there_are_no_index_variables() -> None:
+    x, p = np.array([0.4, 2.0, -1.0]), np.array([0, 7, 2, -1])
+
+    def at(k: int, fill: float) -> float:
+        return x[k] if 0 <= k < 3 else fill
+
+    s, z = 0.0, x[-1] + x[0]
+    for m in range(4):
+        s += at(p[m], 0.0) * z
+        s += x[(m - 5) % 3] + np.pad(x, 9, "reflect")[9 + m + 4] + np.pad(x, 9, "symmetric")[9 + m - 2]
+        if at(m - 1, 1.0) > 0.5:
+            s -= at(m - 1, 1.0)
+        while at(m, 0.0) > s:
+            s += 1
+    for run in (in_scalars, in_scalars.interpret):
+        np.testing.assert_allclose(run(x, p), (s, 3.0, 0.4), rtol=1e-12)
+    tc.check_grads(lambda x: in_scalars(x, p)[0], (x,))

@@ -196,9 +196,14 @@ def may_hold_letters(value: ast.expr, own: frozenset[str]) -> bool:
     return not own.issuperset(letters_outside_subscripts(value)) or any(
         isinstance(name, ast.Name) and name.id[:1].islower()
         for node in ast.walk(value)
-        if isinstance(node, ast.Subscript)
-        for name in ast.walk(node.slice)
+        if isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and _is_get(node.func))
+        for name in ast.walk(node.slice if isinstance(node, ast.Subscript) else node.func)
     )
+
+
+def _is_get(function: ast.expr) -> bool:
+    # `get(x[0], 0.0)` is read where it stands, as what has index variables is.
+    return isinstance(function, ast.Name) and function.id == "get"
 
 
 _Position = tuple[int, int]

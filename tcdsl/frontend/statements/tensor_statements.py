@@ -31,7 +31,7 @@ from tcdsl.frontend.statements.statement_evaluation import Evaluation
 from tcdsl.frontend.statements.statement_syntax import Assignment, read_statement
 from tcdsl.frontend.stores.partial_resets import restarted
 from tcdsl.frontend.stores.stores import TargetStore, record_sketch, sketch_of, store
-from tcdsl.frontend.symbols.recognition import COMBINING, recognize
+from tcdsl.frontend.symbols.recognition import BOUNDARIES, COMBINING, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.expressions import Boundary, Expr
@@ -214,6 +214,8 @@ def is_local_definition(node: ast.stmt, environment: FunctionScope) -> bool:
             return False
     if _reduces_ranges(value, environment) or _computes_with_reductions(value, environment):
         return True
+    if _reads_beyond_ends(value, environment):
+        return True
     variables = index_names((), value, (), environment)
     if not environment.letters.isdisjoint(variables) and not any(map(environment.is_index_symbol, variables)):
         return True
@@ -245,6 +247,16 @@ def _reduces_ranges(node: ast.expr, environment: FunctionScope) -> bool:
     if any(isinstance(evaluation.quietly(end), SymbolicSize) for end in ends):
         return True
     return isinstance(evaluation.quietly(node), Value)
+
+
+def _reads_beyond_ends(node: ast.expr, environment: FunctionScope) -> bool:
+    # `get(x[k - 1], 0.0)` and `x[wrap(k - 1)]`, which Python cannot call; without index variables they are one cell.
+    words = ("get", *BOUNDARIES)
+    calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)]
+    if not any(each.id in words for each in calls):
+        return False
+    evaluation = Evaluation(environment, index_names((), node, (), environment))
+    return any(recognize(evaluation.quietly(each)) in words for each in calls if each.id in words)
 
 
 def _computes_with_reductions(node: ast.expr, environment: FunctionScope) -> bool:

@@ -14,8 +14,9 @@ by row, and lies transposed in memory of its own, which the nearest cache holds:
                                                            y[i, j] = tile[i - first, j - first2] + z[i, j]
 
 So are cells that are stored across rows. Loops between the two run inside of a tile if it is the same for all of their
-steps. The terms of a sum come in an order that depends on the sizes alone; those of a scalar are added up in a row of
-sums, which are added up last.
+steps; if there are none, small planes and narrow parts of rows go through no tile. The terms of a sum come in an order
+that depends on the sizes alone; those of a scalar are added up in a row of sums, which are added up last. Where each
+point has a cell of its own, all tiles are one parallel loop.
 """
 
 from __future__ import annotations
@@ -25,11 +26,23 @@ from dataclasses import dataclass, replace
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, index, integer, neutral_constant, plain_read
-from tcdsl.ir.expressions import Apply, Constant, Expr, Let, Read, children, index_variables, reads, transform, walk
+from tcdsl.ir.expressions import (
+    Apply,
+    Constant,
+    Expr,
+    Let,
+    Local,
+    Read,
+    children,
+    index_variables,
+    reads,
+    transform,
+    walk,
+)
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.primitives import LAZY
-from tcdsl.lowering.loopir.loops import Accumulate, Define, LocalBuffer, Loop, Node, Store, Update, loops_over
-from tcdsl.lowering.loopir.tiles import most_steps
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, LocalBuffer, Loop, Node, Store, Update, loops_over
+from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps, quotient_up
 from tcdsl.lowering.loopir.traversal import own_expressions, scalars_of, with_bodies, with_expressions
 from tcdsl.polyhedra.linear import linear_form
 
@@ -37,6 +50,8 @@ __all__ = ["through_tiles"]
 
 # Steps along each side of a tile, the fewest that are worth one, and tiles of a nest at most.
 _SIDE, _FEWEST, _MOST = 64, 16, 4
+# Cells of a plane that are near in any order, and not worth tiles that serve them once.
+_NEAR = 1 << 15
 _TYPES = frozenset(("float32", "float64", "int32", "int64"))
 
 _Straight = Define | Accumulate | Store | Update
@@ -131,7 +146,9 @@ class _Nest:
 
     def tiled(self, cells: Sequence[Read], names: FreshNames) -> Loop:
         """The same points, tile by tile; what lies in ``cells`` goes through memory of its own."""
-        first, second = index(names.fresh("first")), index(names.fresh("first"))
+        together = self._in_parallel()
+        number, other = names.fresh("first"), names.fresh("first")
+        first, second = ((Local(name, "int64") if together else index(name)) for name in (number, other))
         over, along = _from(self.over, first), _from(self.along, second)
         place = apply("sub", index(over.variable), first), apply("sub", index(along.variable), second)
         tiles = {cell: plain_read(names.fresh(f"tile_{cell.tensor}"), place, cell.dtype) for cell in cells}
@@ -172,9 +189,44 @@ class _Nest:
         if {name for name, _, _ in between}.isdisjoint(frozenset[str]().union(*map(scalars_of, steady))):
             # One tile for all their steps.
             body, between = loops_over(between, body), []
-        body = (Loop(second.name, self.along.start, self.along.stop, _SIDE, (*made, *before, *body, *after)),)
-        body = loops_over(between, body)
-        return Loop(first.name, self.over.start, self.over.stop, _SIDE, body, self.over.kind)
+        shared = len(between) < len(self.between)
+        body = (*made, *before, *body, *after)
+        if not shared:
+            straight = (replace(over, body=(replace(along, body=self.body),)),)
+            plane = not self.between and all(len(cell.indices) == 2 for cell in cells)
+            body = (Branch(self._is_worth_it(over, along, plane=plane), body, straight),)
+        if together:
+            return self._over_tiles(number, other, names, loops_over(between, body))
+        body = loops_over(between, (Loop(other, self.along.start, self.along.stop, _SIDE, body),))
+        return Loop(number, self.over.start, self.over.stop, _SIDE, body, self.over.kind)
+
+    def _is_worth_it(self, over: Loop, along: Loop, *, plane: bool) -> Expr:
+        # Narrow parts of rows lie in the same lines of a cache, and a small plane is near.
+        wide = (apply("ge", length_of_loop(loop), integer(_FEWEST)) for loop in (over, along))
+        worth = apply("and_", *wide)
+        if plane:
+            points = apply("mul", length_of_loop(self.over), length_of_loop(self.along))
+            worth = apply("and_", apply("gt", points, integer(_NEAR)), worth)
+        return worth
+
+    def _in_parallel(self) -> bool:
+        # Whether tiles along rows may be different threads': each writes cells of its own.
+        written = [node for node in self.body if isinstance(node, Store | Update | Accumulate)]
+        own = index(self.along.variable)
+        return (
+            self.over.kind == "parallel"
+            and not scalars_of(self.along.start) | scalars_of(self.along.stop)
+            and all(not isinstance(node, Accumulate) and own in node.indices for node in written)
+        )
+
+    def _over_tiles(self, first: str, second: str, names: FreshNames, body: tuple[Node, ...]) -> Loop:
+        # One loop over all tiles: there may be few of them over the rows.
+        tile, side = names.fresh("tile"), integer(_SIDE)
+        many, across = (quotient_up(length_of_loop(loop), side) for loop in (self.over, self.along))
+        row = apply("add", self.over.start, apply("mul", apply("floor_div", index(tile), across), side))
+        column = apply("add", self.along.start, apply("mul", apply("mod", index(tile), across), side))
+        ends = Define(first, row, index=True), Define(second, column, index=True)
+        return Loop(tile, integer(0), apply("mul", many, across), 1, (*ends, *body), "parallel")
 
 
 def _row(node: Accumulate, names: FreshNames) -> LocalBuffer:

@@ -14,7 +14,7 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Define, Loop, Node
 from tcdsl.polyhedra.linear import normalized
 
-__all__ = ["IN_VECTORS", "Tiles", "length_of_loop", "most_steps", "nest_of"]
+__all__ = ["IN_VECTORS", "Tiles", "length_of_loop", "most_steps", "nest_of", "quotient_up"]
 
 IN_VECTORS = 8192
 """Points of a tile at most. Vectors sum many terms at once, and what follows them costs as much as a few hundred."""
@@ -36,6 +36,11 @@ def nest_of(loop: Loop) -> list[Loop]:
 def length_of_loop(loop: Loop) -> Expr:
     """Its last position minus its first, and 1."""
     return normalized(apply("sub", loop.stop, loop.start))
+
+
+def quotient_up(steps: Expr, length: Expr) -> Expr:
+    """How many blocks of a length so many steps take."""
+    return apply("floor_div", normalized(apply("add", steps, apply("sub", length, integer(1)))), length)
 
 
 def most_steps(start: Expr, stop: Expr) -> int | None:

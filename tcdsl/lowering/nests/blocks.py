@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index, integer, size
+from tcdsl.ir.build import apply, index, size
 from tcdsl.ir.expressions import Expr, Local, substitute
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Define, Node
 from tcdsl.lowering.loopir.traversal import map_expressions
 from tcdsl.polyhedra.affine import NotAffine, condition_set
-from tcdsl.polyhedra.linear import has_cases, normalized
+from tcdsl.polyhedra.linear import has_cases
 
-__all__ = ["Block", "block_context", "in_block", "inside_block", "quotient_up", "with_locals", "with_parameters"]
+__all__ = ["Block", "block_context", "in_block", "inside_block", "with_locals", "with_parameters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,6 @@ class Block:
         """Nodes that begin the block at ``low`` and end it after ``length`` steps, or at ``stop``."""
         high = apply("min", stop, apply("add", self.ends[0], length))
         return Define(self.low, low, index=True), Define(self.high, high, index=True)
-
-
-def quotient_up(steps: Expr, length: Expr) -> Expr:
-    """How many blocks of a length so many steps take."""
-    return apply("floor_div", normalized(apply("add", steps, apply("sub", length, integer(1)))), length)
 
 
 def with_parameters(context: isl.Set, names: Sequence[str]) -> isl.Set:

@@ -10,8 +10,9 @@ from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.printer import format_statement
 from tcdsl.lowering.loopir.loops import Branch, Loop, LoopKind, Nest, Node, loops_over
+from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.loopir.traversal import serial, walk_nodes
-from tcdsl.lowering.nests.blocks import Block, quotient_up
+from tcdsl.lowering.nests.blocks import Block
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved

@@ -17,7 +17,8 @@ from tcdsl.ir.program import Statement
 from tcdsl.lowering.loopir.loops import Accumulate, Buffer, Define, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.point_code import Action, start_value, sum_up
 from tcdsl.lowering.loopir.scalars import Scalars
-from tcdsl.lowering.nests.blocks import Block, block_context, in_block, quotient_up, with_locals
+from tcdsl.lowering.loopir.tiles import quotient_up
+from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.program_passes.effort import length_of
 from tcdsl.lowering.program_passes.schedule import LoopOrder, is_short

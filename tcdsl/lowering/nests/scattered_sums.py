@@ -16,8 +16,9 @@ from tcdsl.ir.expressions import Expr, Local, is_affine_index
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Tensor
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Store, Update, loops_over
+from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.loopir.traversal import rewritten
-from tcdsl.lowering.nests.blocks import Block, quotient_up
+from tcdsl.lowering.nests.blocks import Block
 from tcdsl.lowering.program_passes.effort import length_of
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized

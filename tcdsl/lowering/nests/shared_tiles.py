@@ -23,7 +23,8 @@ from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Boundary, IndexValue, Local, Read, index_variables, reads
 from tcdsl.lowering.loopir.loops import Define, Loop, Node, loops_over
 from tcdsl.lowering.loopir.point_code import update
-from tcdsl.lowering.nests.blocks import Block, block_context, in_block, quotient_up, with_locals
+from tcdsl.lowering.loopir.tiles import quotient_up
+from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.nests.long_rows import in_row_blocks
 from tcdsl.lowering.program_passes.schedule import LoopOrder, is_short

@@ -105,3 +105,14 @@ def test_what_is_transposed() -> None:
     # Products have loops of their own; a copy as large as the pairs would be as much work as the sum.
     assert "rows" not in gram.explain("loops", x)
     assert "rows" not in of_each_pair.explain("loops", real(20, 20, 3), x)
+
+
+def test_one_sum_over_all_pairs() -> None:
+    @tc.op
+    def energy(x: Any) -> Any:
+        total = tc.output()
+        total[()] += square(x[i, c] - x[j, c])
+        return total
+
+    x = real(7, 3)
+    np.testing.assert_allclose(energy(x), ((x[:, None] - x) ** 2).sum(), rtol=1e-4)

@@ -137,7 +137,7 @@ class _Points:
     def _is_pair(self, cell: Access) -> bool:
         # Whether another axis is as long as the last one, whatever that is.
         shape = self.tensors[cell.tensor].shape
-        return _plain(cell.indices) and not isinstance(shape[-1], Constant) and shape[-1] in shape[:-1]
+        return bool(shape) and _plain(cell.indices) and not isinstance(shape[-1], Constant) and shape[-1] in shape[:-1]
 
     def _partner(self, pair: Access) -> Expr:
         shape = self.tensors[pair.tensor].shape

@@ -327,6 +327,25 @@ def test_arrays_around_the_function_are_indexed_by_the_number_of_the_round(monke
         check(to_a_power_of_a_table, (X, 2), X * table[0] * table[1])
 
 
+@pytest.mark.parametrize("table", ["np.array([2.0, 3.0, 5.0])", "tc.tensor([2.0, 3.0, 5.0])"])
+def test_arrays_made_in_the_function_are_indexed_by_the_number_of_the_round(table: str) -> None:
+    body = f"w = {table}\nfor t in range(3):\n    x[t] = w[t] * x[t]\nreturn x"
+    np.testing.assert_allclose(program(f"import numpy as np\n{body}", "x")(X[:3]), X[:3] * [2.0, 3.0, 5.0])
+
+
+CELLS = ["s = 0.5 * s + get(x[t - 1], 2.0)", "s = 0.5 * s\n    s += x[wrap(t - 1)]", "s = 0.5 * s + x[clamp(t - 1)]"]
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_scalars_of_rounds_read_at_boundaries(cell: str) -> None:
+    f = program(f"s = 0.0\nfor t in range(N):\n    {cell}\n    if get(x[t + 1], 1.0) > 2:\n        s = -1.0\nreturn s")
+    first = 2.0 if "get" in cell else X[-1] if "wrap" in cell else X[0]
+    s = 0.0
+    for value in (first, *X[:-1]):
+        s = 0.5 * s + value
+    check(f, (X, 1), s)
+
+
 @pytest.mark.parametrize("bounds", ["N", "2, N", "N - 1, -1, -1"])
 def test_a_loop_that_only_goes_on_is_no_loop(bounds: str) -> None:
     check(program(f"for u in range({bounds}):\n    continue\nreturn x", "x: 'real[N]'"), (X,), X)

@@ -267,10 +267,10 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         base = node.value
-        around = isinstance(base, ast.Name) and base.id not in self.own
+        array = isinstance(base, ast.Name)
         number = isinstance(node.slice, ast.Constant)
         self.generic_visit(node)
-        if not around or number or not isinstance(node.ctx, ast.Load):
+        if not array or number or not isinstance(node.ctx, ast.Load):
             return node
         # `table[t]`: NumPy does not ask a number of the program what it is.
         return recorder_call("item", node.value, slices_as_calls(node.slice), at=node)

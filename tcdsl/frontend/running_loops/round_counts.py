@@ -146,7 +146,9 @@ class RoundCount:
             case "1":
                 return {f"{begin} + {number}": label, f"{number} + {begin}": label, number: behind}
             case "-1":
-                return {f"{begin} - {number}": label, number: f"{begin} - {label}"}
+                first, _, rest = begin.rpartition(" - ")
+                forms = [f"{begin} - {number}", f"{first} - {number} - {rest}"]
+                return {**dict.fromkeys(forms, label), number: f"({begin} - {label})"}
         return {f"{begin} + {step} * {number}": label, number: f"({behind}) // {step}"}
 
     @property

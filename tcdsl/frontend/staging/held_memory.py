@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
 
 __all__ = ["held", "indexed", "is_tensor_memory", "of_its_own"]
@@ -42,7 +43,8 @@ def of_its_own(current: Any, name: str) -> Any:
 
 def indexed(session: Session, value: Any, key: Any) -> Any:
     """``value[key]``; an array with a key that the program computes is an input of the program."""
-    if isinstance(value, np.ndarray) and any(map(_is_computed, key if isinstance(key, tuple) else (key,))):
+    array = isinstance(value, np.ndarray) or (isinstance(value, GraphTensor) and session.context.graph is None)
+    if array and any(map(_is_computed, key if isinstance(key, tuple) else (key,))):
         value = session.capture(value)
     return value[key]
 

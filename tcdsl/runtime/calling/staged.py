@@ -33,7 +33,7 @@ from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced, narrowed_in
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.repeated import Out, RepeatedCall, RepeatedCalls
 from tcdsl.runtime.calling.results import returned_if_passed
-from tcdsl.runtime.calling.tape_memory import staged_within_memory
+from tcdsl.runtime.calling.tape_memory import IN_LOOPS_TOO, staged_within_memory
 
 __all__ = ["CacheInfo", "StagedFunction", "StagedOperation", "symbolic_argument"]
 
@@ -142,7 +142,7 @@ class StagedFunction(ABC):
     def _served(self, call: Call, seeds: Sequence[np.ndarray]) -> tuple[Entry, list[np.ndarray]] | None:
         # What keeps few states is for calls for which a tape, or more states, would be too large.
         entries = self._entries.get(call.key, ())
-        for found in sorted(entries, key=lambda each: (each.checkpoints > 0, -each.checkpoints)):
+        for found in sorted(entries, key=_by_states):
             arrays = found.arrays(call, seeds)
             if arrays is not None:
                 found.hits += 1
@@ -280,6 +280,11 @@ class StagedOperation(StagedFunction):
         """Record one use."""
         outputs, structure = returned_if_passed(session, self._record(session, positional), self.title)
         return Traced(session.builder.program(outputs), structure)
+
+
+def _by_states(entry: Entry) -> tuple[bool, bool, int]:
+    # Those that keep most come first.
+    return entry.checkpoints > 0, entry.checkpoints > IN_LOOPS_TOO, -entry.checkpoints
 
 
 def _entry(session: Session, call: Call, traced: Traced, constants: Mapping[int | str, Any]) -> Entry:

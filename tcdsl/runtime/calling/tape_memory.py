@@ -2,7 +2,8 @@
 
 What a tape takes is known when the sizes of a call are. A derivative is therefore staged as it is, and for calls whose
 memory exceeds the limit once more, with binomial checkpointing (`tcdsl.autodiff.loop_derivatives`) of its outermost
-loops. Each of the two serves the calls that it is for. So is a function that takes a gradient while it is staged.
+loops, and of those inside where that is not enough. Each serves the calls that it is for. So is a function that takes a
+gradient while it is staged.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from tcdsl.polyhedra.linear import normalized
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.entries import Entry
 
-__all__ = ["staged_within_memory"]
+__all__ = ["IN_LOOPS_TOO", "staged_within_memory"]
 
 Stage = Callable[[Call, int], Entry]
-"""Stages for a call, with so many states of each loop, or 0 for a tape."""
+"""Stages for a call, with so many states of each outermost loop, or 0 for a tape."""
+
+#: Added to a number of states where loops inside of loops are to keep no more of theirs either.
+IN_LOOPS_TOO = 1 << 20
 
 # States to begin with, and the fewest.
 _MANY, _FEWEST = 256, 2
@@ -49,13 +53,23 @@ def staged_within_memory(call: Call, seeds: Sequence[np.ndarray], entry: Entry, 
         fewer.checkpoints, fewer.tape_memory = count, settings().tape_memory
         before, needed = needed, _bytes(fewer)
         if needed == before and count == _MANY:
-            return entry  # It has no tapes.
+            count += IN_LOOPS_TOO  # No outermost loop has a tape: one in a branch may.
+            continue
+        if needed == before and count == _MANY + IN_LOOPS_TOO:
+            return entry
         taken = _at(call, seeds, fewer, needed)
         if taken <= limit:
             return _for_calls(fewer, needed, limit)
-        if count == _FEWEST:
+        inside = count - count % IN_LOOPS_TOO
+        count -= inside
+        if count > _FEWEST:
+            count = max(_FEWEST, min(count // 2, 9 * count * limit // (10 * taken)))
+        elif inside:
             return fewer  # Less cannot be had.
-        count = max(_FEWEST, min(count // 2, 9 * count * limit // (10 * taken)))
+        else:
+            # What outermost loops keep is not what takes most.
+            inside, count = IN_LOOPS_TOO, _MANY
+        count += inside
 
 
 def _for_calls(entry: Entry, needed: Expr, limit: int) -> Entry:

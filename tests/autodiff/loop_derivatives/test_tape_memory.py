@@ -112,6 +112,25 @@ def test_loops_that_data_end_have_as_many_states_as_fit() -> None:
 
 
 @op
+def rounds_of_rounds(y: real[N], limit, m):
+    if m > 0:
+        for t in range(m):
+            k = 0
+            while k < limit:
+                y = tanh(1.1 * y + 0.01 * t)
+                k = k + 1
+    return sum(y[i] * y[i])
+
+
+def test_loops_inside_have_as_many_states_as_fit() -> None:
+    y, slope = np.linspace(-1, 1, 1000), tc.grad(rounds_of_rounds)
+    expected = slope(y, np.array(20), 10)
+    with tc.config(tape_memory=300_000):
+        np.testing.assert_allclose(slope(y, np.array(20), 10), expected, rtol=1e-9)
+        assert peak(slope, y, np.array(20), 10) < 330_000
+
+
+@op
 def chained(y: real[N], n):
     for t in tc.loop(n):
         y = tanh(1.1 * y + 0.01 * t)

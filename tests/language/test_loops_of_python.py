@@ -8,7 +8,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.errors import DslSyntaxError
-from tests.language.running_programs import check
+from tests.language.running_programs import check, program
 
 GENERATOR = np.random.default_rng(7)
 X, A = GENERATOR.random(6), GENERATOR.random((5, 5))
@@ -126,3 +126,12 @@ def test_loops_of_python_that_record_many_rounds_are_told_of() -> None:
 
 def test_outside_of_functions_a_loop_is_a_range() -> None:
     assert list(tc.loop(2, 8, 3)) == [2, 5]
+
+
+@pytest.mark.parametrize("n", [2, 1, 0, -1])
+def test_no_rounds_of_a_number_of_the_call_give_an_array_as_others_do(n: int) -> None:
+    f = program("s = 0.0\nfor t in range(n):\n    s = s + x[t]\nreturn s", "x, n")
+    wanted = np.zeros(6)
+    wanted[: max(n, 0)] = 1
+    np.testing.assert_array_equal(tc.grad(lambda x: f(x, n))(X), wanted)
+    np.testing.assert_allclose(f(tc.tensor(X), n).value, X[: max(n, 0)].sum())

@@ -60,7 +60,7 @@ from tcdsl.frontend.running_loops.nested_values import (
     own_copy,
     values_in,
 )
-from tcdsl.frontend.running_loops.round_counts import RoundCount
+from tcdsl.frontend.running_loops.round_counts import NO_ROUNDS, RoundCount
 from tcdsl.frontend.running_loops.run_time_checks import both_passed
 from tcdsl.frontend.running_loops.settled_bodies import Settled, SettledBody
 from tcdsl.frontend.source.function_source import span_of
@@ -75,7 +75,6 @@ from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicTensor, View
-from tcdsl.ir.build import integer
 from tcdsl.ir.program import BRANCH, Program, Repeat, Tensor
 from tcdsl.span import Span
 
@@ -422,7 +421,7 @@ class RunningLoop:
                 self._session.checked = both_passed(self._session, made)
             elif not name and each is not self._going:
                 each.before.become(made)
-            elif name and (self.rounds.count != integer(0) or isinstance(each.before, DeclaredTarget)):
+            elif name and (self.rounds is not NO_ROUNDS or isinstance(each.before, DeclaredTarget)):
                 self._after[name] = number_of(each, made)
         self.finished = True
 

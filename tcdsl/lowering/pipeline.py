@@ -35,7 +35,7 @@ from tcdsl.lowering.program_passes.schedule import LoopOrder, plan
 from tcdsl.lowering.program_passes.shared_memory import Memory, assign_memory
 from tcdsl.lowering.program_passes.summing import summed
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
-from tcdsl.lowering.program_passes.transposing import transposed
+from tcdsl.lowering.program_passes.transposing import transposed, with_columns_copied
 from tcdsl.lowering.program_passes.unneeded_statements import folded, own_outputs
 from tcdsl.pass_names import OPTIONAL, Enabled
 from tcdsl.polyhedra.index_variables import renamed
@@ -297,6 +297,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("wide_cells", "sums in half precision are kept in single precision", _named(widened)),
     Pass("plain_cells", "targets that single variables determine are written cell by cell", _named(_plain_cells)),
     Pass("transposing", "small factors are copied so that their rows lie along the target's", _named(transposed)),
+    Pass("columns", "columns that all rows read are copied first", _named(with_columns_copied)),
     Pass("loop_orders", "each statement gets the order of its loops", _loop_orders),
     Pass("phase_rows", "rows whose cells go in steps become the innermost loop", _phase_rows),
     Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory),

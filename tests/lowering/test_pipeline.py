@@ -47,6 +47,12 @@ A[i, j] = x[i] if i == j else 0.0  for [i, j]: 0 <= i < N and 0 <= j < N
 y[i] += A[i, j] * x[j]  for [i, j]: 0 <= i < N and 0 <= j < N
 return y
 """
+OUTER = """program outer_product_of_columns
+input x: float64[N, M]
+tensor y: float64[N, N]
+y[i, j] = x[i, 1] * x[j, 1]  for [i, j]: 0 <= i < N and 0 <= j < N and M > 1
+return y
+"""
 RNG = np.random.default_rng(7)
 
 
@@ -62,6 +68,7 @@ def samples() -> dict[str, Sample]:
     found = {name: Sample(parse_program(case.text), case.inputs(*case.sizes[-1])) for name, case in CASES.items()}
     x = RNG.normal(size=9)
     found["wasteful"] = Sample(parse_program(WASTEFUL), [x])
+    found["outer_product_of_columns"] = Sample(parse_program(OUTER), [x.reshape(3, 3)])
     found["diagonal_matrix"] = Sample(parse_program(DIAGONAL), [x])
     pooled = adjoint(test_phases.primal("plane"), ["x"], keep_outputs=False)
     found["strided_adjoint"] = Sample(pooled, [*test_phases.arrays("plane", 9, 8), RNG.normal(size=(4, 3))])

@@ -17,6 +17,10 @@ these, so the loop along memory is one over points, and what holds their coordin
     f[j, c] += g[i, j] - x[j, c]           f_rows[c, j] += g[i, j] - x_rows[c, j];  f[j, c] = f_rows[c, j]
 
 Products alone are left as they are: sums of them along any axis stay in registers.
+
+Whatever the sizes, a column that every row of a target reads is copied first, so that its cells lie side by side::
+
+    A[i, j] -= A[i, k] * A[j, k]       A_column[j] = A[j, k];  A[i, j] -= A[i, k] * A_column[j]
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from tcdsl.ir.build import index, plain_read
+from tcdsl.ir.build import in_range, index, integer, plain_read
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import (
     Apply,
@@ -35,18 +40,20 @@ from tcdsl.ir.expressions import (
     IndexValue,
     Read,
     index_variables,
+    is_plain_read,
     reads,
     transform,
     walk,
 )
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
+from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor, Unset, map_statement, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.program_passes.schedule import constant_count, constant_length
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
-from tcdsl.polyhedra.boxes import over_box
+from tcdsl.polyhedra.affine import NotAffine, condition_set
+from tcdsl.polyhedra.boxes import box, over_box
 
-__all__ = ["transposed"]
+__all__ = ["transposed", "with_columns_copied"]
 
 # Cells of a copy at most, and how many points each must be worth; the longest sum, and the shortest row.
 _CELLS, _POINTS = 1 << 12, 4
@@ -228,3 +235,86 @@ def _plain(indices: tuple[Expr, ...]) -> bool:
 
 def _holds(read: Read, row: Expr) -> bool:
     return any(index_variables(row) <= index_variables(axis) for axis in read.indices)
+
+
+# -- columns
+
+_ROWS_OF_COLUMN = 8
+"""So many rows must read a column, where it is known how many do."""
+
+
+def with_columns_copied(program: Program, names: FreshNames) -> Program:
+    """``program`` with such columns in tensors of their own."""
+    declared = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
+    made: list[Tensor] = []
+    statements: list[Statement] = []
+    for statement in program.statements:
+        moved: dict[Expr, Expr] = {}
+        copies: dict[tuple[Expr | str, ...], str] = {}
+        for read in dict.fromkeys(statement_reads(statement)) if _has_rows(statement) else ():
+            axis = _column_axis(read, declared[read.tensor], statement)
+            if axis is None:
+                continue
+            key = (read.tensor, *read.indices)
+            if key not in copies:
+                column = _column(declared[read.tensor], axis, names)
+                try:
+                    copy = _column_copied(column, read, axis, declared[read.tensor], statement, names.fresh("c"))
+                except NotAffine:
+                    continue
+                copies[key] = column.name
+                made.append(column)
+                statements.append(copy)
+            moved[read] = plain_read(copies[key], (read.indices[axis],), read.dtype)
+        statements.append(_reading(statement, moved) if moved else statement)
+    if not made:
+        return program
+    return replace(program, statements=tuple(statements), tensors=(*program.tensors, *made))
+
+
+def _has_rows(statement: Statement) -> bool:
+    # Whether its innermost loop is over the cells of a row, of several rows.
+    *others, last = statement.target.indices or (integer(0),)
+    variables = statement.domain.variables
+    if not isinstance(last, IndexValue) or len(variables) < 2:
+        return False
+    cells = set(map(index, variables)) <= {*others, last}
+    lengths = [constant_length(statement, name) for name in variables if name != last.name]
+    few = 1
+    for length in lengths:
+        if length is None:
+            return cells
+        few *= length
+    return cells and few >= _ROWS_OF_COLUMN
+
+
+def _column_axis(read: Read, whole: Tensor, statement: Statement) -> int | None:
+    # The axis that the variable of the rows goes along, if nothing else changes from cell to cell or row to row.
+    row = statement.target.indices[-1]
+    axes = [axis for axis, place in enumerate(read.indices) if index_variables(place)]
+    if len(axes) != 1 or read.indices[axes[0]] != row or not is_plain_read(read) or read.fill is not None:
+        return None
+    behind = whole.shape[axes[0] + 1 :]
+    return None if all(extent == integer(1) for extent in behind) else axes[0]
+
+
+def _column(whole: Tensor, axis: int, names: FreshNames) -> Tensor:
+    name = names.fresh(f"{whole.name}_column")
+    return replace(whole, name=name, shape=(whole.shape[axis],), label=whole.label or whole.name)
+
+
+def _column_copied(column: Tensor, read: Read, axis: int, whole: Tensor, statement: Statement, cell: str) -> Statement:
+    # For the sizes alone for which the statement has points: its reads are in range there.
+    points = box((cell,), column.shape)
+    places = [index(cell) if k == axis else place for k, place in enumerate(read.indices)]
+    for place, extent in zip(places, whole.shape, strict=True):
+        points = points.intersect(condition_set(in_range(place, extent), points))
+    context = statement.domain.set.params()
+    points = points.align_params(context.get_space()).intersect_params(context)
+    value = plain_read(whole.name, tuple(places), compute_dtype(whole.dtype))
+    target = Access(column.name, (index(cell),))
+    return Statement(target, "assign", Unset(), value, Domain.from_set(points), span=statement.span)
+
+
+def _reading(statement: Statement, moved: dict[Expr, Expr]) -> Statement:
+    return map_statement(statement, lambda expr: transform(expr, lambda node: moved.get(node, node)))

@@ -35,6 +35,13 @@ def in_batches(x: Any) -> Any:
 
 
 @tc.op
+def all_together(x: Any) -> Any:
+    total = tc.output()
+    total[()] += square(x[i, c] - x[j, c])
+    return total
+
+
+@tc.op
 def bodies(x: Any) -> Any:
     r, f = tc.output(), tc.output()
     r[i, j] = recip_sqrt(sum(square(x[j, c] - x[i, c])) + 0.5)
@@ -73,6 +80,7 @@ def test_results(size: tuple[int, int]) -> None:
         (distances(x), np.sqrt((apart**2).sum(2) + 1)),
         (attraction(x, r), (r[..., None] * -apart).sum(0)),
         (in_batches(x[None]), abs(apart).sum(2)[None]),
+        (all_together(x), (apart**2).sum(dtype="float64").astype("float32")),
         (bodies(x), numpy_bodies(x)),
     ):
         assert found.shape == expected.shape

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import ConfigurationError, DataIndexError, DifferentiationError, RaisedError
@@ -18,7 +18,7 @@ from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.repeated import RepeatedCalls
 from tcdsl.runtime.calling.structure import LEAF, Structure
 from tcdsl.runtime.inspection import Inspected
-from tcdsl.runtime.kept.content import Contents, UnknownContentError
+from tcdsl.runtime.kept.content import Contents
 from tcdsl.runtime.kept.kept_calls import KeptCalls
 from tcdsl.runtime.transforms.derivation import Argnums, Derivation, kept, name_of, require_values, signature_of
 from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
@@ -106,9 +106,7 @@ class DerivedFunction(Inspected):
     def add_content(self, contents: Contents) -> None:
         """Add the function and what is derived from it."""
         derivation = self._derivation
-        if not isinstance(derivation, Gradient):
-            raise UnknownContentError(self._kind)
-        contents.put("gradient", derivation.argnums, derivation.has_aux, derivation.with_value)
+        contents.put(type(derivation).__name__, *(getattr(derivation, each.name) for each in fields(derivation)))
         contents.put("rule", getattr(self.function, "oob", "check"), name_of(self.function))
         contents.add(self.function)
 

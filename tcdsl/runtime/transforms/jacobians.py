@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tcdsl.autodiff.jacobians.program_jacobians import jacobian as jacobian_program
 from tcdsl.errors import ConfigurationError, DifferentiationError
-from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.structure import NOTHING, Structure
 from tcdsl.runtime.transforms.derivation import Derivation
-from tcdsl.runtime.transforms.derivations import floating_outputs, value_and_aux
 from tcdsl.runtime.transforms.gradients import (
     DerivedFunction,
     Gradient,
@@ -20,6 +17,9 @@ from tcdsl.runtime.transforms.gradients import (
     of_arguments,
 )
 from tcdsl.tracebacks import user_facing
+
+if TYPE_CHECKING:
+    from tcdsl.runtime.calling.entries import Traced
 
 __all__ = ["Hessian", "Jacobian", "hessian", "jacobian"]
 
@@ -37,6 +37,9 @@ class Jacobian(Derivation):
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of the blocks, and of the auxiliary results."""
+        from tcdsl.autodiff.jacobians.program_jacobians import jacobian as jacobian_program
+        from tcdsl.runtime.transforms.derivations import floating_outputs, value_and_aux
+
         value, aux = value_and_aux(traced, self.has_aux, function, "outputs")
         floating = floating_outputs(traced, value)
         if not any(floating):
@@ -68,6 +71,9 @@ class Hessian(Derivation):
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of the blocks, and of the auxiliary results."""
+        from tcdsl.autodiff.jacobians.program_jacobians import jacobian as jacobian_program
+        from tcdsl.runtime.transforms.derivations import floating_outputs, value_and_aux
+
         slopes = Gradient(self.argnums, self.has_aux, with_value=False).derive(traced, wrt, function)
         return Jacobian(self.argnums, self.has_aux, "forward").derive(slopes, wrt, function)
 

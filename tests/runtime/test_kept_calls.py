@@ -626,7 +626,8 @@ def test_damaged_records_are_staged_anew(tmp_path: Path) -> None:
 
 
 def test_little_is_imported_for_what_is_kept(processes: Processes) -> None:
-    script = WARM + "; from tcdsl import value_and_grad; g = value_and_grad(lambda x: (x * x).sum()); g(x)"
+    script = WARM + "; import tcdsl as tc; f = lambda x: (x * x * x).sum(); tc.value_and_grad(f)(x); tc.hessian(f)(x)"
+    script += "; assert (tc.hvp(f, x, x) == 6 * x * x).all() and tc.jvp(f, (x,), (x,))[1] == (3 * x**3).sum()"
     processes.write("imports", FIRST, MORE)
     script += "\nimport sys; print(*{name for name in sys.modules if name.startswith(('tcdsl', 'islpy', 'numba'))})"
     assert "tcdsl.autodiff" in processes.run(script, "imports")

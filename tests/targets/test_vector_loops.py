@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcdsl.targets.cpu.emission.module_emission import READY, emitted_nests
-from tcdsl.targets.cpu.emission.vector_steps import VectorForm
+from tcdsl.targets.cpu.emission.module_emission import emitted_nests
+from tcdsl.targets.cpu.emission.nest_notes import READY, VectorForm
 from tcdsl.targets.cpu.layout.frame import FIRST_WORD, PLACES_WORD
 from tcdsl.targets.cpu.machine.fast_math import FASTMATH
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code

@@ -71,9 +71,6 @@ class Hessian(Derivation):
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of the blocks, and of the auxiliary results."""
-        from tcdsl.autodiff.jacobians.program_jacobians import jacobian as jacobian_program
-        from tcdsl.runtime.transforms.derivations import floating_outputs, value_and_aux
-
         slopes = Gradient(self.argnums, self.has_aux, with_value=False).derive(traced, wrt, function)
         return Jacobian(self.argnums, self.has_aux, "forward").derive(slopes, wrt, function)
 

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tcdsl.autodiff import tangent
 from tcdsl.errors import ConfigurationError, DataIndexError, RaisedError
-from tcdsl.frontend.staging.session import Session, current_session
-from tcdsl.frontend.staging.subprograms import symbolic
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
+from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.program import Tensor
-from tcdsl.rows.ranks import RowRanks
 from tcdsl.runtime.calling.arguments import tensor_argument
-from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.structure import LEAF, NOTHING, Structure
-from tcdsl.runtime.rules.directions import Direction
-from tcdsl.runtime.transforms.derivation import Derivation, name_of, require_values
-from tcdsl.runtime.transforms.derivations import (
-    DerivativeStaging,
-    fault_of_values,
-    floating_outputs,
-    kept_staging,
-    value_and_aux,
-)
+from tcdsl.runtime.transforms.derivation import Derivation, kept, name_of, require_values
 from tcdsl.runtime.transforms.gradients import Gradient
+from tcdsl.runtime.transforms.pushed_calls import PushedCalls, are_alike
 from tcdsl.tracebacks import user_facing
+
+if TYPE_CHECKING:
+    from tcdsl.frontend.staging.session import Session
+    from tcdsl.ir.program import Tensor
+    from tcdsl.rows.ranks import RowRanks
+    from tcdsl.runtime.calling.entries import Traced
+    from tcdsl.runtime.rules.directions import Direction
+    from tcdsl.runtime.transforms.derivations import DerivativeStaging
 
 __all__ = ["Pushforward", "argument_dtype", "hvp", "jvp"]
 
@@ -42,6 +37,9 @@ class Pushforward(Derivation):
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of outputs, tangents and auxiliary results; its last inputs are the tangents."""
+        from tcdsl.autodiff import tangent
+        from tcdsl.runtime.transforms.derivations import floating_outputs, value_and_aux
+
         value, aux = value_and_aux(traced, self.has_aux, function, "outputs")
         floating = floating_outputs(traced, value)
         outputs = traced.program.outputs
@@ -93,12 +91,17 @@ def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """
     single = not isinstance(primals, tuple | list)
     primals, tangents = _pairs("hvp", fun, (primals,) if single else primals, (tangents,) if single else tangents)
+    if are_alike(primals, tangents):
+        products = _pushed("hvp", fun, primals, tangents, HessianProduct)
+        return products[0] if single else products
+    from tcdsl.runtime.rules.directions import Direction
+
     moved = [is_floating(argument_dtype(fun, k, primal)) for k, primal in enumerate(primals)]
     for k, (real, direction) in enumerate(zip(moved, tangents, strict=True)):
         if real and direction is None:
             raise Direction.tangent("hvp", name_of(fun), k, argument_dtype(fun, k, primals[k])).missing()
-    products = iter(_pushed("hvp", fun, primals, tangents, HessianProduct))
-    results = tuple(next(products) if real else None for real in moved)
+    found = iter(_pushed("hvp", fun, primals, tangents, HessianProduct))
+    results = tuple(next(found) if real else None for real in moved)
     return results[0] if single else results
 
 
@@ -120,6 +123,8 @@ def _pairs(derivative: str, fun: Any, primals: Any, tangents: Any) -> tuple[tupl
 
 def argument_dtype(fun: Any, position: int, value: Any) -> str:
     """The element type of an argument; Python's numbers are int64, float64 and bool."""
+    from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
+
     if isinstance(value, SymbolicArray):
         return str(value.dtype)
     if isinstance(value, SymbolicNumber):
@@ -135,6 +140,17 @@ def _pushed(
     derivation: Callable[[tuple[int, ...]], Derivation],
 ) -> Any:
     """The derivative of ``fun`` along those of ``tangents`` that are given."""
+    session = ACTIVE_SESSION.get()
+    calls: PushedCalls | None = None
+    if session is None and are_alike(primals, tangents):
+        by = derivation(tuple(range(len(primals))))
+        calls = kept(fun, (PushedCalls, by), lambda: PushedCalls(fun, by, len(primals)))
+        done = calls.run((*primals, *tangents))
+        if done is not None:
+            return done[0]
+    from tcdsl.runtime.rules.directions import Direction
+    from tcdsl.runtime.transforms.derivations import fault_of_values, kept_staging
+
     directions: dict[int, Direction] = {}
     for k, (primal, given) in enumerate(zip(primals, tangents, strict=True)):
         direction = Direction.tangent(derivative, name_of(fun), k, argument_dtype(fun, k, primal))
@@ -143,21 +159,25 @@ def _pushed(
         elif given is not None:
             directions[k] = direction
     staging = kept_staging(fun, derivation(tuple(directions)))
-    session = current_session()
     if session is not None:
         return _pushed_inline(session, staging, primals, [(d, tangents[k]) for k, d in directions.items()])
     call = staging.signature.call(primals, {})
     seeds = [d.array(tangents[k], call.arguments[k].array.shape) for k, d in directions.items()]
     entry, arrays = staging.entry(call, seeds)
     try:
-        return entry.run(arrays)
+        result = entry.run(arrays)
     except (DataIndexError, RaisedError) as error:
         raise fault_of_values(fun, primals, {}, error) from None
+    if calls is not None:
+        calls.remember(entry, (*primals, *tangents))
+    return result
 
 
 def _pushed_inline(
     session: Session, staging: DerivativeStaging, primals: Sequence[Any], directions: Sequence[tuple[Direction, Any]]
 ) -> Any:
+    from tcdsl.frontend.staging.subprograms import symbolic
+
     part, traced, given = staging.inline(session, primals, {})
     moved = [tensor for tensor in given if tensor is not None]
     seeds = traced.program.inputs[len(traced.program.inputs) - len(directions) :]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tcdsl.targets.cpu.emission.vector_steps import VectorForm
+from tcdsl.targets.cpu.emission.nest_notes import VectorForm
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY
 from tests.targets.mathematics.loops import assembly
 

@@ -15,9 +15,10 @@ from typing import Any
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, EmittedFunction, scalar
 from tcdsl.targets.cpu.emission.expression_emission import ExpressionEmission
+from tcdsl.targets.cpu.emission.nest_notes import VectorForm
 from tcdsl.targets.cpu.emission.settled_names import settled_names
 from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, vector_loop
-from tcdsl.targets.cpu.emission.vector_steps import VectorForm, VectorSum, counted, once, plan_of, whole_blocks
+from tcdsl.targets.cpu.emission.vector_steps import VectorSum, counted, once, plan_of, whole_blocks
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, store
 from tcdsl.targets.cpu.intrinsics.lanes import Lanes

@@ -13,16 +13,13 @@ from typing import Any
 
 from tcdsl.targets.cpu.emission.emitted_functions import scalar
 from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
-from tcdsl.targets.cpu.emission.plain_nests import PLAIN, is_plain
-from tcdsl.targets.cpu.emission.vector_steps import VectorForm
+from tcdsl.targets.cpu.emission.nest_notes import PLAIN, READY, VectorForm
+from tcdsl.targets.cpu.emission.plain_nests import is_plain
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 
-__all__ = ["READY", "emitted_nests"]
-
-READY = "!tcdsl.ready = !{}"
-"""What the text of a nest says whose loops are vectors where they can be."""
+__all__ = ["emitted_nests"]
 
 
 def emitted_nests(

@@ -13,10 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from tcdsl.targets.cpu.emission.walking import walk
 
-__all__ = ["PLAIN", "is_plain"]
-
-PLAIN = "!tcdsl.plain = !{}"
-"""What the text of such a nest says."""
+__all__ = ["is_plain"]
 
 
 def is_plain(function: ast.FunctionDef) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
+from tcdsl.targets.cpu.emission.nest_notes import VectorForm
 from tcdsl.targets.cpu.emission.vector_loops import VectorLoop
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS
@@ -19,18 +20,10 @@ from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 # LLVM shall leave them as they are.
 _DONE = ('!{!"llvm.loop.isvectorized", i32 1}', '!{!"llvm.loop.unroll.disable"}')
 
-__all__ = ["VectorForm", "VectorSum", "counted", "once", "plan_of", "whole_blocks"]
+__all__ = ["VectorSum", "counted", "once", "plan_of", "whole_blocks"]
 
 _MUCH = 25
 """What an elementary function and a little arithmetic are."""
-
-
-@dataclass(frozen=True, slots=True)
-class VectorForm:
-    """The vectors of a processor: how many bytes they have, and whether their lanes have masks."""
-
-    size: int
-    masks: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tcdsl.targets.cpu.emission.module_emission import READY
-from tcdsl.targets.cpu.emission.plain_nests import PLAIN
+from tcdsl.targets.cpu.emission.nest_notes import PLAIN, READY
 from tcdsl.targets.cpu.machine.concurrent_llvm import emit_object, run_passes
 from tcdsl.targets.cpu.machine.processor import processor_of_code
 

@@ -8,7 +8,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from tcdsl.targets.cpu.emission.vector_steps import VectorForm
+from tcdsl.targets.cpu.emission.nest_notes import VectorForm
 
 __all__ = ["has_wide_vectors", "processor_of_code", "vector_form"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tcdsl as tc
 from tcdsl import op
-from tests.language.running_programs import check
+from tests.language.running_programs import check, program
 
 GENERATOR = np.random.default_rng(7)
 X, A = GENERATOR.random(6), GENERATOR.random((5, 5))
@@ -94,3 +95,24 @@ def test_a_declared_target_takes_the_type_of_the_parts_that_rounds_store(dtype: 
     for found, wanted in zip(rows.interpret(x), (x, 2 * x), strict=True):
         assert found.dtype == dtype
         np.testing.assert_array_equal(found, wanted)
+
+
+OPEN = [
+    "q[0] = 1\nfor t in range(N):\n    q[t + 1] = q[t] + x[t]",
+    "for t in range(N):\n    q[t] = x[t]\n    q[t + 1] = 2 * x[t]",
+    "q[i + 1] = x[i]\nfor t in range(N):\n    if t > 1:\n        q[t + 3] = x[t]",
+    "q[0] = 1\nfor t in range(N):\n    for u in range(t):\n        q[t + u] += x[u]",
+]
+
+
+@pytest.mark.parametrize("body", OPEN)
+def test_open_extents_are_what_all_statements_and_rounds_need(body: str) -> None:
+    f = program(f"q: real[X]\n{body}\nreturn q", "x: 'real[N]'")
+    cells = body.replace("q[i + 1] = x[i]", "q[1], q[2], q[3], q[4] = x")
+    x = np.arange(1.0, 5.0)
+    names = {"N": 4, "x": x, "q": np.zeros(12)}
+    exec(cells, names)
+    found = f(x)
+    np.testing.assert_array_equal(found, names["q"][: len(found)])
+    assert not names["q"][len(found) :].any()
+    assert tc.grad(lambda x: f(x).sum())(x).shape == (4,)

@@ -23,7 +23,7 @@ from tcdsl.ir.sizes.spoken_sizes import in_words
 from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.polyhedra.affine import NotAffine, condition_set, knowing
 from tcdsl.polyhedra.linear import linear_expression, linear_form
-from tcdsl.ranges.round_conditions import over_all_rounds, sizes_of_round
+from tcdsl.ranges.round_conditions import largest_over_rounds, over_all_rounds, sizes_of_round
 from tcdsl.span import Span
 
 __all__ = ["learn_for_all_rounds"]
@@ -64,9 +64,33 @@ def learn_for_all_rounds(
         found = _over_rounds(asked[1:], (context, around), texts, builder.spoken(), span)
         used = frozenset().union(*(size_names(each.condition) for each in found))
         builder.learn((size for name, size in named.items() if name in used), found)
+    _enlarge_open_sizes(session, since, changing, span)
     guards = session.guards
     for guard in [each for each in guards if (size_names(each.left) | size_names(each.right)) & changing]:
         del guards[guard]
+
+
+def _enlarge_open_sizes(session: Session, since: Learned, changing: frozenset[str], span: Span | None) -> None:
+    # Open extents are what all rounds need.
+    builder = session.builder
+    asked = [each for each in since.assertions if size_names(each.condition) & changing]
+    for size in since.enlarged:
+        assert not isinstance(size.source, AxisExtent)
+        needed = size.source
+        if size_names(needed) & changing:
+            before = builder.learned()
+            builder.learn((since.sizes[name] for name in changing), asked[:1])
+            names = changing.union(size_names(needed), *(size_names(each.condition) for each in asked[:1]))
+            left_out = changing.union(filter(builder.is_open, builder.size_names()))
+            try:
+                needed = largest_over_rounds(needed, builder.known().about(names), left_out)
+            except NotAffine:
+                fact = f"it cannot be told for all rounds at once how large the open extent `{size.name}` has to be"
+                hint = "declare an extent into which all rounds fit, as in `real[N + 1]`"
+                raise ShapeError.at(fact, span, hint) from None
+            finally:
+                builder.forget_since(before)
+        builder.enlarge(size.name, needed, size.name, span)
 
 
 def _ends_of_quotients(

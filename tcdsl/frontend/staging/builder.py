@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeGuard
 
 from tcdsl.errors import ShapeError, without_values
 from tcdsl.frontend.symbols.divided_sizes import DividedSizes
-from tcdsl.frontend.symbols.opaque_sizes import learn_quotients, mentioned, opaque_facts
+from tcdsl.frontend.symbols.opaque_sizes import learn_quotients, mentioned, opaque_facts, with_open_extents
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import DIFFERENTIATED, RetiredNames
@@ -98,10 +99,9 @@ class ProgramBuilder:
     def fixed_input(self, label: str, dtype: str, extents: Sequence[int]) -> Tensor:
         """A new input whose extents are constants of the program."""
         name = self.fresh_name(label)
-        tensor = Tensor(name, dtype, tuple(map(integer, extents)), "" if label == name else label)
-        self._inputs.append(tensor)
-        self._declared[name] = tensor
-        return tensor
+        made = self._declared[name] = Tensor(name, dtype, tuple(map(integer, extents)), "" if label == name else label)
+        self._inputs.append(made)
+        return made
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -125,8 +125,7 @@ class ProgramBuilder:
 
     def open_size(self, name: str) -> Expr:
         """A size that the statements on the targets declared with it determine: the smallest that satisfies all."""
-        name = domain_name(name)
-        name = FreshNames(self._sizes).fresh(name)
+        name = FreshNames(self._sizes).fresh(domain_name(name))
         self._sizes[name] = Size(name, integer(_UNDETERMINED))
         self._open.add(name)
         self._known = None
@@ -136,20 +135,21 @@ class ProgramBuilder:
         """Whether statements to come may still make the size ``name`` larger."""
         return name in self._open
 
+    def _is_open_extent(self, extent: Expr | None) -> TypeGuard[SizeValue]:
+        return isinstance(extent, SizeValue) and extent.name in self._open
+
     def _open_extents(self, sketch: Sketch) -> None:
         # What the statement would need if its target were fresh; it is recorded with the size itself.
-        declared = enumerate(sketch.extents)
-        axes = [k for k, extent in declared if isinstance(extent, SizeValue) and extent.name in self._open]
+        axes = [k for k, extent in enumerate(sketch.extents) if self._is_open_extent(extent)]
         if not axes:
             return
         extents = tuple(None if k in axes else extent for k, extent in enumerate(sketch.extents))
         fresh = resolve(replace(sketch, extents=extents, mode="fresh", start=Neutral()), self)
         for assertion in fresh.assertions:
             self._require(assertion)
-        for k in axes:
-            extent = sketch.extents[k]
-            if isinstance(extent, SizeValue):
-                self.enlarge(extent.name, fresh.tensors[-1].shape[k], sketch.label, sketch.span)
+        for extent, needed in zip(sketch.extents, fresh.tensors[-1].shape, strict=True):
+            if self._is_open_extent(extent):
+                self.enlarge(extent.name, needed, sketch.label, sketch.span)
 
     def enlarge(self, name: str, needed: Expr, label: str, span: Span | None) -> None:
         """Make the open size ``name``, which `label` is declared with, as large as is needed."""
@@ -196,8 +196,7 @@ class ProgramBuilder:
 
     def spoken(self) -> dict[str, str]:
         """What messages call the sizes whose names are made up, those of rounds too."""
-        labels = {name: tensor.label for name, tensor in self._declared.items()}
-        return self._retired.spoken(self._sizes, lambda name: labels.get(name, ""))
+        return self._retired.spoken(self._sizes, {each.name: each.label for each in self._inputs})
 
     def size_names(self) -> tuple[str, ...]:
         """The names of all sizes so far."""
@@ -307,11 +306,12 @@ class ProgramBuilder:
         resolved = resolve(sketch, self)
         for assertion in resolved.assertions:
             self._require(assertion)
-        # Statements are known by what they write; labels are for comments in the user's source.
-        self.append([replace(statement, label="") for statement in resolved.statements], resolved.tensors)
+        # Statements are known by what they write; labels are for comments in the source.
+        *parts, made = resolved.tensors
+        made = with_open_extents(made, sketch.extents, self._open)
+        self.append([replace(statement, label="") for statement in resolved.statements], (*parts, made))
         last = resolved.statements[-1]
         self.written.recorded(last, sketch.conditions, sketch.resets, sketch.weak)
-        made = self._declared[sketch.target.tensor]
         return SymbolicTensor(self, made.name, made.dtype, made.shape, label)
 
     def check_recurrence(self, statement: Statement, previous: str, parts: Sequence[Statement] = ()) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, size_names, transform
-from tcdsl.ir.program import AxisExtent, Size
+from tcdsl.ir.program import AxisExtent, Size, Tensor
 from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_facts import SizeFacts
 
-__all__ = ["learn_quotients", "mentioned", "named_sizes", "opaque_facts"]
+__all__ = ["learn_quotients", "mentioned", "named_sizes", "opaque_facts", "with_open_extents"]
 
 
 def named_sizes(expr: Expr, opaque_size: Callable[[Expr], Expr]) -> Expr:
@@ -74,3 +75,10 @@ def mentioned(expr: Expr, sizes: Mapping[str, Size]) -> frozenset[str]:
         if not isinstance(source, AxisExtent):
             found |= mentioned(source, sizes)
     return found
+
+
+def with_open_extents(tensor: Tensor, declared: Sequence[Expr | None], opened: Collection[str]) -> Tensor:
+    """``tensor`` with the extents that are ``declared`` where those are open: what they are so far says nothing."""
+    pairs = zip(declared, tensor.shape, strict=True)
+    shape = (own if isinstance(own, SizeValue) and own.name in opened else known for own, known in pairs)
+    return replace(tensor, shape=tuple(shape))

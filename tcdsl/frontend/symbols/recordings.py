@@ -36,11 +36,15 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Sizes and assertions, in order, and which of the sizes are open."""
+    """Sizes and assertions, in order, and which of the sizes are open.
+
+    ``enlarged`` are open sizes that were there before, as large as they have become.
+    """
 
     sizes: dict[str, Size]
     assertions: dict[Assertion, None]
     open_sizes: frozenset[str]
+    enlarged: tuple[Size, ...] = ()
 
     def since(self, before: Learned, inputs: Iterable[Tensor]) -> Learned:
         """What was learned after ``before``, but for the extents of ``inputs``, which stay."""
@@ -49,4 +53,5 @@ class Learned:
             {name: size for name, size in self.sizes.items() if name not in before.sizes and name not in own},
             {each: None for each in self.assertions if each not in before.assertions},
             self.open_sizes - before.open_sizes,
+            tuple(size for name, size in self.sizes.items() if before.sizes.get(name, size) != size),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tcdsl.errors import DifferentiationError, DslSyntaxError
 from tcdsl.ir.program import Size, Statement, statement_sizes, tensors_read
@@ -34,9 +34,9 @@ class RetiredNames:
         """The tensors of these names, which users know by ``labels``, belonged to ``owner``."""
         self._tensors.update({name: (label, owner) for name, label in labels.items()})
 
-    def spoken(self, sizes: Mapping[str, Size], label: Callable[[str], str]) -> dict[str, str]:
+    def spoken(self, sizes: Mapping[str, Size], labels: Mapping[str, str]) -> dict[str, str]:
         """What messages call those of ``sizes``, and of the sizes that are gone, whose names are made up."""
-        found = spoken_sizes({**self.sizes, **sizes}.values(), label)
+        found = spoken_sizes({**self.sizes, **sizes}.values(), lambda name: labels.get(name, ""))
         return {name: in_words(text, found) for name, text in self.words.items()} | found
 
     def check(self, statements: Sequence[Statement], sizes: Collection[str]) -> None:

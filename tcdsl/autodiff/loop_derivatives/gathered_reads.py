@@ -181,6 +181,8 @@ class _Reads:
             return False
         if any(name in rule.named for rule in program.rules):
             return False
+        if name in program.outputs or any(name == new for _, new in program.updates):
+            return False
         for statement in program.statements:
             for read in statement_reads(statement):
                 if read.tensor == name and not self._add(_places(read, around)):

@@ -36,6 +36,17 @@ for t in tc.loop(1):
         z = np.sin(z * q + 0.2)
 return z.sum() * q
 """,
+    "becomes another in rounds that read its cells": """
+a, b = x, y
+q = s
+for t in range(n):
+    for u in tc.loop(n, checkpoints=1):
+        b[t % 3] *= a[PLACES[n]] + a[2]
+        q = np.sin(b[PLACES[0]])
+        b = a * 1.0
+    a, b = b, a
+return a.sum() + 2 * b.sum() + q * r
+""",
     "loops of no round, one behind the other": """
 q = s * 2
 for _ in tc.loop(0):

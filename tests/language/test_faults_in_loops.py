@@ -17,6 +17,13 @@ X, A = GENERATOR.random(6), GENERATOR.random((5, 5))
 
 FAULTS: list[tuple[str, Any, type[Exception], str, str]] = [
     (
+        "for t in tc.loop(N, checkpoint_evry=3):\n    x = x + t\nreturn x",
+        2,
+        DslSyntaxError,
+        "`tc.loop` has no option `checkpoint_evry`",
+        "`checkpoint_every` or `checkpoints`",
+    ),
+    (
         "for t in range(N):\n    h = x[t]\nreturn h",
         3,
         DslSyntaxError,

@@ -99,6 +99,10 @@ def _counted(session: Session, iterable: Iterated, runs: Callable[[], bool]) -> 
             "a loop over a size, or over data, of a graph of tensors",
             "call the function on arrays, where such loops run; in graphs give the number of rounds as an integer",
         )
+    unknown = iterable.options.keys() - {"checkpoint_every", "checkpoints"}
+    if iterable.function is loop and unknown:
+        hint = "it takes the arguments of `range`, and `checkpoint_every` or `checkpoints`"
+        raise session.fault(DslSyntaxError, f"`tc.loop` has no option `{min(unknown)}`", hint)
     always = iterable.function is loop or (all(map(_is_integer, iterable.arguments)) and runs())
     found = rounds_of(session, iterable.arguments, always)
     if found is not None and not isinstance(found.step, Constant):

@@ -46,3 +46,8 @@ def test_names_of_users_are_not_made_up() -> None:
         "N_mod_neg_minus_m",
         "N_over_offset_n_times_minus_m",
     }
+
+
+def test_numbers_of_rounds_are_said_first() -> None:
+    spoken = {**SPOKEN, "-minus_m + t_round": "t", "t_round": "t - m"}
+    assert in_words("the index -minus_m + t_round + 1, t_round", spoken) == "the index t + 1, t - m"

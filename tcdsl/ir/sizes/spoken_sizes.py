@@ -108,7 +108,11 @@ def in_words(text: str, spoken: Mapping[str, str]) -> str:
     """``text`` with what is ``spoken`` for names; ``{N}``, which stands for the value of a size, stays."""
     if not any(name in text for name in spoken):
         return text
-    names = "|".join(sorted(map(re.escape, spoken), key=len, reverse=True))
+    longest_first = sorted(spoken, key=len, reverse=True)
+    for sums in longest_first:
+        if not sums.isidentifier():  # `-minus_n + t_round`, which is t
+            text = re.sub(rf"(?<![\w{{.]){re.escape(sums)}(?![\w}}])", spoken[sums], text)
+    names = "|".join(each for each in longest_first if each.isidentifier())
 
     def words(found: re.Match[str]) -> str:
         sign, said = found[1] or "", spoken[found[2]]

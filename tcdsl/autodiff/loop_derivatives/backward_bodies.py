@@ -107,7 +107,7 @@ class BackwardBody:
         self._values, linear = found
         read = tensors_needed(linear, linear.outputs) | {*self._seeds, self._repeat.body.inputs[0].name}
         inputs = tuple(each for each in linear.inputs if each.name in read)
-        self._linear = self._with_extents(replace(linear, inputs=inputs, sizes=self._values.sizes))
+        self._linear = self._with_extents(replace(linear, inputs=inputs, sizes=self._sizes()))
 
     def _is_written_in_few_cells(self, name: str) -> bool:
         for carried, new in self._updates.items():
@@ -165,11 +165,16 @@ class BackwardBody:
             statements=(*self._values.statements, store),
         )
         linear = taped.read_by(self._linear, tape.name, number)
-        sizes = self._values.sizes
+        sizes = self._sizes()
         if all(size.name != self._rounds for size in sizes):
             sizes = (Size(self._rounds, AxisExtent(tape.name, 0)), *sizes)
         self._linear = self._with_extents(replace(linear, inputs=(tape, *linear.inputs), sizes=sizes))
         self.given[tape.name] = self._carry(tape, new, shape)
+
+    def _sizes(self) -> tuple[Size, ...]:
+        # What computes values once more may have loops inside, with sizes of their own.
+        known = {size.name for size in self._values.sizes}
+        return (*self._values.sizes, *(size for size in self._linear.sizes if size.name not in known))
 
     def _with_extents(self, linear: Program) -> Program:
         # A tensor that is no input any more may have been the one whose extents the sizes were.

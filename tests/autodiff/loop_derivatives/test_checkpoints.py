@@ -167,6 +167,22 @@ def test_few_states_of_loops_in_loops_and_of_loops_that_data_end() -> None:
         tc.check_grads(lambda u, n=n: counted(u, np.int64(n)), (U,))
 
 
+@op
+def halved(u: real[N], v: real[M], n):
+    for _t in tc.loop(n, checkpoint_every=2):
+        k = 0
+        while k < 2 or sum(u[i] * u[i]) > 1:
+            k = k + 1
+            v[0] *= 0.8
+            u = 0.5 * tanh(u * v[1])
+    return u * v[0]
+
+
+def test_loops_that_data_end_are_computed_again_in_segments() -> None:
+    for n in (1, 3):
+        tc.check_grads(lambda u, v, n=n: halved(u, v, n), (U, U[:2]))
+
+
 def test_second_derivatives_by_few_states() -> None:
     def loss(f):
         return lambda u: (f(u, 0.2, 9) ** 2).sum()

@@ -263,7 +263,7 @@ class BackwardBody:
             assertions.append(below)
         sizes = body.sizes
         if all(size.name != self._rounds for size in sizes):
-            sizes = (*sizes, Size(self._rounds, AxisExtent(first.name, 0)))
+            sizes = (Size(self._rounds, AxisExtent(first.name, 0)), *sizes)
         if SizeValue(self._rounds) != self._inside and all(
             name in {size.name for size in body.sizes} for name in size_names(self._inside)
         ):
@@ -271,7 +271,9 @@ class BackwardBody:
             every = apply("max", self._inside, integer(0))
             inside = self._inside if never_negative(self._inside, never_negative_in(body)) else every
             assertions.append(Assertion(apply("eq", SizeValue(self._rounds), inside)))
-        return replace(body, sizes=sizes, assertions=tuple(assertions))
+        # What is made of the number of the round is now made of the number of rounds, which comes first.
+        ordered = sorted(sizes, key=lambda each: not isinstance(each.source, AxisExtent))
+        return replace(body, sizes=tuple(ordered), assertions=tuple(assertions))
 
 
 def _is_read(program: Program, name: str) -> bool:

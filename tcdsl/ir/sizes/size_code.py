@@ -17,7 +17,7 @@ from typing import Any
 
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.exact import EXACT
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, walk
 from tcdsl.ir.primitives import LAZY, PRIMITIVES
 from tcdsl.ir.sizes.size_functions import SizeFunction
 
@@ -32,6 +32,15 @@ _CHOICES: Mapping[str, str] = MappingProxyType(
 def _compiled(text: str) -> CodeType:
     # Many programs say the same of their sizes.
     return compile(text, "<sizes>", "exec")
+
+
+def _is_safe(part: Expr) -> bool:
+    match part:
+        case Apply(primitive="floor_div" | "mod", arguments=(_, Constant(value=divisor))):
+            return divisor != 0
+        case Apply(primitive=primitive):
+            return primitive in LAZY or (primitive in EXACT and primitive not in ("floor_div", "mod"))
+    return isinstance(part, Constant)
 
 
 class SizeCode:
@@ -54,6 +63,10 @@ class SizeCode:
     def value(self, expr: Expr) -> str:
         """The text of the value of ``expr``. ``TypeError`` if it is none of sizes and constants."""
         return self._value(expr, lazy=False)
+
+    def has_value(self, expr: Expr) -> bool:
+        """Whether ``expr`` is one of the sizes and of constants, and has a value whatever the sizes are."""
+        return all(part in self._texts or _is_safe(part) for part in walk(expr))
 
     def size(self, name: str) -> str:
         """The text of the value of a size."""

@@ -2,22 +2,24 @@
 
 The number of blocks depends on the sizes, not on the number of threads, and neither does the result. Long reductions
 have more blocks: the error of a sum grows with the length of a block and with their number, not with all the terms.
+The only block of a short reduction stores what it has found, and there is nothing to join.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, index, integer, neutral_constant, plain_read, product_of
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Local, Read
 from tcdsl.ir.program import Statement
-from tcdsl.lowering.loopir.loops import Accumulate, Buffer, Define, Loop, Node, Store, Update
-from tcdsl.lowering.loopir.point_code import Action, start_value, sum_up
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Buffer, Define, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.point_code import Action, combined, start_value, sum_up
 from tcdsl.lowering.loopir.scalars import Scalars
 from tcdsl.lowering.loopir.tiles import quotient_up
+from tcdsl.lowering.loopir.traversal import buffers_read
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.program_passes.effort import length_of
@@ -147,12 +149,14 @@ class _Parts:
         wanted = apply("floor_div", self.terms(body.plan.inner[1:]), integer(_TERMS))
         number, count = names.fresh("block"), apply("min", apply("max", wanted, integer(1)), integer(_BLOCKS))
         parts, partial = self.buffer(count), names.fresh("acc")
+        result = Local(partial, self.dtype)
         inner = (
             *self.spans[0].ends(index(number), count),
             Define(partial, self.neutral()),
             *self.visits(sum_up(statement, partial)),
-            Store(parts.name, (index(number),), Local(partial, self.dtype)),
         )
+        kept = Store(parts.name, (index(number),), result)
+        alone = self.alone(inner, (), result)
         total, number2 = names.fresh("acc"), names.fresh("block")
         out: list[Node] = []
         start = start_value(statement, body.place, (), body.scalars(body.points), out)
@@ -162,7 +166,21 @@ class _Parts:
             Loop(number2, integer(0), count, 1, (Accumulate(total, self.accumulate, self.part(parts, number2)),)),
             Store(body.place.buffer, (), Local(total, self.dtype)),
         )
+        if alone:
+            inner = (*inner, Branch(apply("eq", count, integer(1)), alone, (kept,)))
+            together = (Branch(apply("gt", count, integer(1)), together),)
+        else:
+            inner = (*inner, kept)
         return (Loop(number, integer(0), count, 1, inner, "parallel"),), together
+
+    def alone(self, nodes: Sequence[Node], cell: tuple[Expr, ...], part: Expr) -> tuple[Node, ...]:
+        """Store the only partial result of a cell, unless ``nodes``, which found it, see the memory of the target."""
+        body, out = self.body, list[Node]()
+        if body.place.buffer in buffers_read(nodes):
+            return ()
+        statement = replace(body.plan.statement, accumulate=self.accumulate)
+        start = start_value(statement, body.place, cell, body.scalars(body.points), out)
+        return (*out, Store(body.place.buffer, cell, combined(statement, start, part)))
 
     @property
     def accumulate(self) -> str:
@@ -195,8 +213,12 @@ class _Parts:
             Loop(column, *block.ends, 1, (clear,)),
             *self.visits(act, block),
         )
-        first = Loop(number, integer(0), apply("mul", rows, across), 1, inner, "parallel")
-        return (first,), self.rows_together(parts, rows, across)
+        together = self.rows_together(parts, rows, across)
+        cell = (index(column),)
+        if alone := self.alone(inner, cell, plain_read(parts.name, (row, *cell), self.dtype)):
+            inner = (*inner, Branch(apply("eq", rows, integer(1)), (Loop(column, *block.ends, 1, alone),)))
+            together = (Branch(apply("gt", rows, integer(1)), together),)
+        return (Loop(number, integer(0), apply("mul", rows, across), 1, inner, "parallel"),), together
 
     def terms(self, inner: Sequence[str]) -> Expr:
         """What a cell sums in all steps of the outermost reduction and of those ``inner``."""

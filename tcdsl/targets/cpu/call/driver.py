@@ -1,8 +1,9 @@
 """The driver: machine code that takes the arrays of a call and runs a table of nests. Compiled once per machine.
 
 A row of the table holds five words: the address of a nest, where its outermost loop begins and ends, the number of
-blocks that the loop is cut into for threads, or 1 for a nest that runs as it is, and the address of its places. A nest
-that fails writes its reason into the frame, and the driver stops; it returns the number of nests that ran to their end.
+blocks that the loop is cut into for threads, or 1 for a nest that runs as it is and 0 for one that has nothing to do,
+and the address of its places. A nest that fails writes its reason into the frame, and the driver stops; it returns the
+number of nests that ran to their end.
 
 `tcdsl.targets.cpu.layout.call_block` says what is in the block of words that describes a call. This text becomes
 machine code by `tcdsl.targets.cpu.emission.driver_emission`; it runs in Python too, slowly.
@@ -75,10 +76,11 @@ def execute(table: int, nests: int, frame: int) -> int:
     store_word(frame + 8 * THREAD_WORD, this_thread())
     for n in range(nests):
         row = table + 40 * n
-        store_word(frame + 8 * PLACES_WORD, load_word(row + 32))
-        call_nest(load_word(row), load_word(row + 8), load_word(row + 16), frame)
-        if load_word(frame + 8 * STATUS_WORD) != 0:
-            return n
+        if load_word(row + 24) != 0:
+            store_word(frame + 8 * PLACES_WORD, load_word(row + 32))
+            call_nest(load_word(row), load_word(row + 8), load_word(row + 16), frame)
+            if load_word(frame + 8 * STATUS_WORD) != 0:
+                return n
     return nests
 
 
@@ -92,9 +94,9 @@ def execute_parallel(table: int, nests: int, frame: int, threads: int, parallel_
         row = table + 40 * n
         store_word(frame + 8 * PLACES_WORD, load_word(row + 32))
         blocks = load_word(row + 24)
-        if blocks <= 1:
+        if blocks == 1:
             call_nest(load_word(row), load_word(row + 8), load_word(row + 16), frame)
-        else:
+        elif blocks != 0:
             _on_threads(row, frame, threads, parallel_for, shared)
         if load_word(frame + 8 * STATUS_WORD) != 0:
             return n
@@ -136,12 +138,13 @@ def execute_rounds(
                 address = load_word(row + 24)
                 row = _ranged_row(row, frame, threads)
             blocks = load_word(row + 24)
-            if blocks <= 1 or threads < 2:
-                call_nest(address, load_word(row + 8), load_word(row + 16), frame)
-            else:
-                _on_threads(row, frame, threads, parallel_for, shared)
-            if load_word(frame + 8 * STATUS_WORD) != 0:
-                return n
+            if blocks != 0:
+                if blocks == 1 or threads < 2:
+                    call_nest(address, load_word(row + 8), load_word(row + 16), frame)
+                else:
+                    _on_threads(row, frame, threads, parallel_for, shared)
+                if load_word(frame + 8 * STATUS_WORD) != 0:
+                    return n
             n += 1
     return rows
 

@@ -11,7 +11,7 @@ from itertools import chain
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Constant, Expr
 from tcdsl.ir.sizes.size_code import SizeCode
-from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, ProcedureCall
+from tcdsl.lowering.loopir.loops import Branch, Buffer, Kernel, Nest, ProcedureCall
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.lowering.program_passes.serial_work import ROUND_WORK, SERIAL_WORK
@@ -150,7 +150,7 @@ class PlanCode:
         code, loop = self._code, parallel_loop(nest)
         address, places = f"nest_{number}", f"places_{number}"
         if loop is None:
-            return [address, 0, 0, "1", places]
+            return [address, 0, 0, self._needed(nest), places]
         if nest.bounds is not None:
             return [0, RANGED, self._layout.buffers[nest.bounds], address, places]
         begin, end = code.value(loop.start), code.value(loop.stop)
@@ -159,8 +159,15 @@ class PlanCode:
         end = code.line(f"{end} if {end} > {begin} else {begin}")
         work = self._spread(number)
         split = f"max(1, min({end} - {begin}, threads * {BLOCKS_PER_THREAD}))"
-        blocks = code.line(f"1 if threads < 2 or {work} < serial_work else {split}")
+        blocks = code.line(f"0 if {begin} == {end} else 1 if threads < 2 or {work} < serial_work else {split}")
         return [address, begin, end, blocks, places]
+
+    def _needed(self, nest: Nest) -> str:
+        # Whether a nest without a parallel loop has anything to do: not if a condition on sizes around all of it fails.
+        match nest.body:
+            case (Branch(condition=condition, otherwise=()),) if self._code.has_value(condition):
+                return self._code.line(f"1 if {self._code.value(condition)} else 0")
+        return "1"
 
 
 def _called(nest: Nest) -> set[str]:

@@ -35,7 +35,10 @@ __all__ = ["adjoint", "applied", "floating", "gradient"]
 
 @refused_beyond_limits(DifferentiationError, "this derivative")
 def adjoint(
-    program: Program, wrt: Sequence[str], outputs: Sequence[str] | None = None, keep_outputs: bool = True
+    program: Program,
+    wrt: Sequence[str],
+    outputs: Sequence[str] | None = None,
+    keep_outputs: bool | Sequence[str] = True,
 ) -> Program:
     """The program that pulls derivatives of ``outputs`` back to the inputs ``wrt`` (a vector-Jacobian product).
 
@@ -43,10 +46,10 @@ def adjoint(
     ``d_A`` and ``d_B``.
 
     Its inputs are the program's, followed by a seed ``d_<output>`` for each differentiated output (all floating ones
-    by default), of that output's type and shape. Its outputs are the program's (unless ``keep_outputs`` is false),
-    followed by one adjoint ``d_<input>`` per name in ``wrt``, of that input's type and shape. A name that is taken
-    gets a number; the order is as given. Raises `DifferentiationError` for integer and bool tensors and for missing
-    rules.
+    by default), of that output's type and shape. Its outputs are the program's (of which ``keep_outputs`` may name
+    some, or be false), followed by one adjoint ``d_<input>`` per name in ``wrt``, of that input's type and shape. A
+    name that is taken gets a number; the order is as given. Raises `DifferentiationError` for integer and bool tensors
+    and for missing rules.
     """
     chosen = chosen_outputs(program, outputs)
     check_inputs(program, wrt)
@@ -60,7 +63,7 @@ def adjoint(
 
 
 @refused_beyond_limits(DifferentiationError, "this derivative")
-def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool = True) -> Program:
+def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool | Sequence[str] = True) -> Program:
     """The program that computes a loss of one element and its gradient.
 
     ``gradient(loss, ["w"])`` takes the inputs of ``loss`` and returns its outputs and ``d_w``. The first output is the
@@ -144,7 +147,9 @@ def _apply_rule(work: Reverse, rule: DerivativeRule) -> None:
             work.contributions.add_whole(name, made)
 
 
-def _finished(work: Reverse, wrt: Sequence[str], suffix: str, seeds: Sequence[Tensor], keep_outputs: bool) -> Program:
+def _finished(
+    work: Reverse, wrt: Sequence[str], suffix: str, seeds: Sequence[Tensor], keep_outputs: bool | Sequence[str]
+) -> Program:
     result = work.finished(suffix, seeds, _pull_back(work, wrt), keep_outputs)
     return _with_result_names(result, wrt, {tensor.name for tensor in work.made})
 

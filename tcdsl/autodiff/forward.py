@@ -47,7 +47,10 @@ _TANGENT = "tangent of the flow"
 
 @refused_beyond_limits(DifferentiationError, "this derivative")
 def tangent(
-    program: Program, wrt: Sequence[str], outputs: Sequence[str] | None = None, keep_outputs: bool = True
+    program: Program,
+    wrt: Sequence[str],
+    outputs: Sequence[str] | None = None,
+    keep_outputs: bool | Sequence[str] = True,
 ) -> Program:
     """The program that pushes directions of the inputs ``wrt`` forward (a Jacobian-vector product).
 
@@ -55,8 +58,9 @@ def tangent(
     ``t_C: [N, M]``.
 
     Its inputs are the program's, followed by one direction ``t_<input>`` per name in ``wrt``; its outputs are the
-    program's (unless ``keep_outputs`` is false), followed by ``t_<output>`` for each of ``outputs``, all floating
-    ones by default. A name that is taken gets a number. Raises `DifferentiationError` as `adjoint` does.
+    program's (of which ``keep_outputs`` may name some, or be false), followed by ``t_<output>`` for each of
+    ``outputs``, all floating ones by default. A name that is taken gets a number. Raises `DifferentiationError` as
+    `adjoint` does.
     """
     chosen = chosen_outputs(program, outputs)
     check_inputs(program, wrt)

@@ -15,7 +15,7 @@ from tcdsl.autodiff.adjoint import adjoint
 from tcdsl.autodiff.forward import tangent
 from tcdsl.autodiff.jacobians.batching import batched
 from tcdsl.autodiff.jacobians.sparse_linear import with_sparse_seed
-from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs
+from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs, kept_outputs
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import cast, constant, index
 from tcdsl.ir.domain import Domain
@@ -40,16 +40,16 @@ def jacobian(
     wrt: Sequence[str],
     outputs: Sequence[str] | None = None,
     mode: str | None = None,
-    keep_outputs: bool = True,
+    keep_outputs: bool | Sequence[str] = True,
 ) -> Program:
     """The program of all derivatives of ``outputs``, all floating ones by default, by the inputs ``wrt``.
 
     ``jacobian(matmul, ["A"])`` takes ``A: [N, K]`` and ``B: [K, M]`` and returns ``C`` and ``C_by_A: [N, M, N, K]``.
 
-    Its outputs are the program's (unless ``keep_outputs`` is false), followed by one block for each output and input,
-    all blocks of the first output first; a block has the shape of the output, then that of the input, and the type of
-    the output. ``mode`` is ``forward``, ``reverse``, or ``None``: reverse by the inputs whose rank is higher than that
-    of all outputs, forward by the others. Raises `DifferentiationError` as `adjoint` does.
+    Its outputs are the program's (of which ``keep_outputs`` may name some, or be false), followed by one block for each
+    output and input, all blocks of the first output first; a block has the shape of the output, then that of the input,
+    and the type of the output. ``mode`` is ``forward``, ``reverse``, or ``None``: reverse by the inputs whose rank is
+    higher than that of all outputs, forward by the others. Raises `DifferentiationError` as `adjoint` does.
     """
     chosen = chosen_outputs(program, outputs)
     check_inputs(program, wrt)
@@ -59,14 +59,15 @@ def jacobian(
     work = Derivative(program, ())
     blocks: dict[tuple[str, str], str] = {}
     kept: list[str] = []
+    values_of = kept_outputs(program, keep_outputs)
     for name in wrt:
         if name not in rows:
-            keep = keep_outputs and not kept
+            keep = () if kept else values_of
             values, columns = _appended(work, _columns(program, name, chosen, keep), len(chosen))
             kept = kept or values
             blocks.update({(output, name): column for output, column in zip(chosen, columns, strict=True)})
     for output in chosen if rows else ():
-        keep = keep_outputs and not kept
+        keep = () if kept else values_of
         values, found = _appended(work, _rows(program, rows, output, keep), len(rows))
         kept = kept or values
         blocks.update({(output, name): row for name, row in zip(rows, found, strict=True)})
@@ -77,12 +78,12 @@ def jacobian(
         sizes=tuple(work.sizes),
         tensors=(*program.tensors, *work.made),
         statements=(*program.statements, *work.statements),
-        outputs=(*((kept or program.outputs) if keep_outputs else ()), *results),
+        outputs=(*(kept or values_of), *results),
         assertions=tuple(work.assertions),
         rules=tuple(work.rules),
         repeats=tuple(work.repeats),
     )
-    wanted = [*(program.outputs if keep_outputs else ()), *(f"{output}_by_{n}" for output in chosen for n in wrt)]
+    wanted = [*values_of, *(f"{output}_by_{n}" for output in chosen for n in wrt)]
     result = _with_result_names(simplify(result), wanted)
     return with_own_sizes(result, original)
 
@@ -95,13 +96,13 @@ def _appended(work: Derivative, part: Program, count: int) -> tuple[list[str], l
     return made[: len(made) - count], made[len(made) - count :]
 
 
-def _columns(program: Program, name: str, outputs: Sequence[str], keep_outputs: bool) -> Program:
+def _columns(program: Program, name: str, outputs: Sequence[str], keep_outputs: Sequence[str]) -> Program:
     """The derivatives of ``outputs`` by the input ``name``, as the tangents along all unit directions."""
     derivative = tangent(program, [name], outputs=outputs, keep_outputs=keep_outputs)
     return _with_unit_seeds(derivative, derivative.outputs[-len(outputs) :], trailing=True)
 
 
-def _rows(program: Program, names: Sequence[str], output: str, keep_outputs: bool) -> Program:
+def _rows(program: Program, names: Sequence[str], output: str, keep_outputs: Sequence[str]) -> Program:
     """The derivatives of ``output`` by the inputs ``names``, as the adjoints of all unit cotangents."""
     derivative = adjoint(program, names, outputs=[output], keep_outputs=keep_outputs)
     seeded = _with_unit_seeds(derivative, derivative.outputs[-len(names) :], trailing=False)

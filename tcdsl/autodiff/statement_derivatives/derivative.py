@@ -33,7 +33,7 @@ from tcdsl.simplification.expressions.tape import Tape
 from tcdsl.simplification.simplify import simplify
 from tcdsl.span import Span
 
-__all__ = ["Derivative", "check_inputs", "chosen_outputs"]
+__all__ = ["Derivative", "check_inputs", "chosen_outputs", "kept_outputs"]
 
 
 def chosen_outputs(program: Program, outputs: Sequence[str] | None) -> tuple[str, ...]:
@@ -42,6 +42,13 @@ def chosen_outputs(program: Program, outputs: Sequence[str] | None) -> tuple[str
         return tuple(name for name in program.outputs if is_floating(program.tensor(name).dtype))
     _check(program, outputs, program.outputs, "output")
     return tuple(outputs)
+
+
+def kept_outputs(program: Program, kept: bool | Sequence[str]) -> tuple[str, ...]:
+    """The outputs that a derivative returns too: all, none, or those that are named."""
+    if isinstance(kept, bool):
+        return program.outputs if kept else ()
+    return tuple(kept)
 
 
 def check_inputs(program: Program, wrt: Sequence[str]) -> None:
@@ -145,8 +152,10 @@ class Derivative:
         cells = self.cell_variables(len(source.shape))
         return over_box(target, cells, source.shape, read_cell(source, cells, compute_dtype(source.dtype)), "add")
 
-    def finished(self, suffix: str, seeds: Sequence[Tensor], found: Sequence[str], keep_outputs: bool) -> Program:
-        """The derivative: it takes ``seeds`` too, and returns ``found``, behind the outputs if they are kept."""
+    def finished(
+        self, suffix: str, seeds: Sequence[Tensor], found: Sequence[str], keep_outputs: bool | Sequence[str]
+    ) -> Program:
+        """The derivative: it takes ``seeds`` too, and returns ``found``, behind the outputs that are kept."""
         program = self.program
         return simplify(
             Program(
@@ -155,8 +164,8 @@ class Derivative:
                 sizes=tuple(self.sizes),
                 tensors=(*program.tensors, *self.made),
                 statements=(*program.statements, *with_factored_values(self.statements)),
-                outputs=(*(program.outputs if keep_outputs else ()), *found),
-                updates=program.updates if keep_outputs else (),
+                outputs=(*kept_outputs(program, keep_outputs), *found),
+                updates=program.updates if keep_outputs is True else (),
                 assertions=tuple(self.assertions),
                 rules=tuple(self.rules),
                 repeats=tuple(self.repeats),

@@ -160,6 +160,15 @@ class Session:
         self.python_lists: dict[int, Any] = {}
 
     @contextmanager
+    def checking_anew(self) -> Iterator[None]:
+        """A block whose checks are its own."""
+        outer, self.checked = self.checked, None
+        try:
+            yield
+        finally:
+            self.checked = outer
+
+    @contextmanager
     def active(self) -> Iterator[Session]:
         """Make this the current session; faults of statements are raised together at the end."""
         try:

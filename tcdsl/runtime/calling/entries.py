@@ -17,13 +17,14 @@ from tcdsl.config import Settings, settings
 from tcdsl.errors import DtypeError
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.session import BroadcastGuard
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Read, SizeValue, children, walk
 from tcdsl.ir.interpreter.point_values import PointValues
 from tcdsl.ir.program import AxisExtent, Program, statement_expressions, tensors_read
 from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.ir.sizes.size_functions import SizeFunction
-from tcdsl.ir.stages import needed_by
+from tcdsl.ir.stages import needed_by, tensors_needed
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed
 from tcdsl.runtime.calling.arguments import Call, tensor_argument
 from tcdsl.runtime.calling.execution import Executable
@@ -41,12 +42,38 @@ class Traced:
 
     ``linear`` is the second part of a derivative at a point (`tcdsl.rewrite.linearization`): a program of
     values that this one returns after its results, of its inputs, and of tangents or cotangents.
+
+    With ``checked``, the output behind the results says whether the user's checks have passed: so nothing drops them.
     """
 
     program: Program
     structure: Structure
     readings: tuple[Any, ...] = ()
     linear: Program | None = None
+    checked: bool = False
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The output that says whether the checks have passed, if there is one."""
+        first = self.structure.leaves
+        return self.program.outputs[first : first + 1] if self.checked else ()
+
+    def checking(self, passed: SymbolicTensor | None) -> Traced:
+        """What was traced, which returns whether all checks have passed, if there are any."""
+        if passed is None:
+            return self
+        program = replace(self.program, outputs=(*self.program.outputs, passed.name))
+        return replace(self, program=program, checked=True)
+
+    def without_needless_checks(self) -> Traced:
+        """The same without the output of the checks, where other outputs need them, and the linear part does not."""
+        program = self.program
+        others = tuple(name for name in program.outputs if name not in self.checks)
+        needed = tensors_needed(program, (*others, *(new for _, new in program.updates)))
+        given = () if self.linear is None else (tensor.name for tensor in self.linear.inputs)
+        if not self.checked or not needed.difference(given).issuperset(self.checks):
+            return self
+        return replace(self, program=replace(program, outputs=others), checked=False)
 
 
 @dataclass(frozen=True, slots=True)

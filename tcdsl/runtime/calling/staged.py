@@ -279,7 +279,8 @@ class StagedOperation(StagedFunction):
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
         """Record one use."""
         outputs, structure = returned_if_passed(session, self._record(session, positional), self.title)
-        return Traced(session.builder.program(outputs), structure)
+        traced = Traced(session.builder.program(outputs), structure)
+        return traced.checking(session.checked).without_needless_checks()
 
 
 def _by_states(entry: Entry) -> tuple[bool, bool, int]:

@@ -27,6 +27,7 @@ import numpy as np
 
 from tcdsl.errors import DifferentiationError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.staging.subprograms import Part, like
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
@@ -112,21 +113,21 @@ class RuleCall:
             )
         return matched
 
-    def result(self, value: Any, tensor: SymbolicTensor) -> str:
+    def result(self, value: Any, tensor: SymbolicTensor) -> SymbolicTensor:
         """The tensor of the derivative by ``tensor`` that the rule has returned as ``value``; ``None`` is zeros."""
         session = self._session
         dtype = compute_dtype(tensor.element_type)
         label = f"{'d' if self._mode == PULLBACK else 't'}_{tensor.label}"
         if value is None:
-            return filled(session, 0, dtype, tensor.extents, label).name
+            return filled(session, 0, dtype, tensor.extents, label)
         owner = f"`{tensor.label}`, the {'argument' if self._mode == PULLBACK else 'result'}"
         direction = Direction(_RESULTS[self._mode], f"{owner} of `{self._function}`", dtype)
         made = direction.tensor(session, value, tensor.extents)
         if made.shape != tensor.extents or made not in session.builder.recording.tensors:
             # Of the very shape of what it belongs to, and a tensor of its own.
             given = SymbolicTensor(session.builder, made.name, made.dtype, tensor.extents, label)
-            return record_elementwise(session, element_of(given, session)[0], tensor.extents, label).name
-        return made.name
+            return record_elementwise(session, element_of(given, session)[0], tensor.extents, label)
+        return SymbolicTensor(session.builder, made.name, made.dtype, made.shape, made.label)
 
     def _parts(self) -> str:
         last = "the cotangents of the result" if self._mode == PULLBACK else "one tangent per argument"
@@ -217,7 +218,7 @@ class RuleRecording:
     ) -> DerivativeRule:
         rule = self._function.rule(mode)
         part = Part(self._builder)
-        with part.recording():
+        with part.recording(), self._session.checking_anew():
             arguments = [None if tensor is None else part.argument(tensor) for tensor in self._arguments]
             results = [part.argument(output) for output in outputs]
             seeded, wanted = _floating(self._arguments), _floating(outputs)
@@ -233,7 +234,8 @@ class RuleRecording:
             with self._session.within(tracing_rules=(*traced, self._function.rules)):
                 found = call(values, results, structure, seeds, self._configuration)
             made = zip(found, wanted, strict=True)
-            names = [call.result(value, tensor) for value, tensor in made if tensor is not None]
+            derivatives = [call.result(value, tensor) for value, tensor in made if tensor is not None]
+            names = [each.name for each in passed(self._session, derivatives)]
         program, inner = part.program(rule.__name__, names)
         stand_ins = [inner[tensor.name] for tensor in (*arguments, *results, *seeds) if tensor is not None]
         named = [tensor.name for tensor in self._arguments if tensor is not None]

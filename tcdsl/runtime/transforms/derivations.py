@@ -17,15 +17,16 @@ from weakref import WeakMethod, ref
 import numpy as np
 
 from tcdsl.errors import DifferentiationError, TcdslError
+from tcdsl.frontend.running_loops.run_time_checks import both_passed
 from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.session import Session, StagingStopped
-from tcdsl.frontend.staging.subprograms import Part, like
+from tcdsl.frontend.staging.subprograms import Part, like, symbolic
 from tcdsl.frontend.surroundings.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.surroundings.named_values import called_readings, users_function
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
-from tcdsl.ir.program import Program
+from tcdsl.ir.program import Program, Tensor
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.entries import Entry, Traced
 from tcdsl.runtime.calling.results import as_tensor, returned_if_passed
@@ -41,6 +42,7 @@ __all__ = [
     "fault_of_values",
     "floating_outputs",
     "kept_staging",
+    "put",
     "value_and_aux",
 ]
 
@@ -123,15 +125,15 @@ class DerivativeStaging(StagedFunction):
         wrt = [self._input_name(positional[position], position) for position in positions]
         outputs, structure = self._record(session, positional, configuration)
         program = self._within_memory(session, session.builder.program(outputs))
-        traced = Traced(program, structure, tuple(session.readings))
-        return self.derivation.derive(traced, wrt, self._name)
+        traced = Traced(program, structure, tuple(session.readings)).checking(session.checked)
+        return self.derivation.derive(traced, wrt, self._name).without_needless_checks()
 
     def inline(
         self, session: Session, arguments: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Part, Traced, list[SymbolicTensor | None]]:
         """Run the function as part of the one that is being staged, and derive from what it has recorded.
 
-        The derivative is to be inlined (`Part.put`). The arguments that it is by come back as tensors.
+        The derivative is to be inlined (`put`). The arguments that it is by come back as tensors.
         """
         positional, configuration = self.signature.split(arguments, keywords)
         positions = self.derivation.positions(self._name, len(positional))
@@ -142,16 +144,15 @@ class DerivativeStaging(StagedFunction):
         given = [value if k in positions else None for k, value in enumerate(values)]
         part = Part(session.builder)
         stand_ins: dict[int, str] = {}
-        outer, session.checked = session.checked, None
-        with part.recording():
-            for k in positions:
-                made = part.argument(values[k])
-                stand_ins[k] = made.name
-                values[k] = like(made, positional[k][1])
-            outputs, structure = self._record(session, values, configuration)
-        session.checked = outer
-        program, names = part.program(self.title, outputs)
-        traced = Traced(self._within_memory(session, program), structure)
+        with session.checking_anew():
+            with part.recording():
+                for k in positions:
+                    made = part.argument(values[k])
+                    stand_ins[k] = made.name
+                    values[k] = like(made, positional[k][1])
+                outputs, structure = self._record(session, values, configuration)
+            program, names = part.program(self.title, outputs)
+            traced = Traced(self._within_memory(session, program), structure).checking(session.checked)
         wrt = [names[stand_ins[k]] for k in positions]
         return part, self.derivation.derive(traced, wrt, self._name), given
 
@@ -197,6 +198,16 @@ class DerivativeStaging(StagedFunction):
             f"argument {position} of {self._name}() is the constant {value!r}, because Python asks for its value",
             hint="branch on it in a statement (`a if x > 0 else b`), or do not differentiate by it",
         )
+
+
+def put(session: Session, part: Part, traced: Traced, more: Mapping[str, Tensor] | None = None) -> list[Tensor]:
+    """Inline a derivative of ``part``: the tensors of its outputs. Its checks become those of what is being staged."""
+    made = part.put(traced.program, more)
+    names = dict(zip(traced.program.outputs, made, strict=True))
+    for name in traced.checks:
+        [checked] = symbolic(session.builder, [names[name]])
+        session.checked = both_passed(session, checked)
+    return made
 
 
 def kept_staging(function: Callable[..., Any], derivation: Derivation) -> DerivativeStaging:

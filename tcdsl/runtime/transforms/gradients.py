@@ -73,10 +73,11 @@ class DerivedFunction(Inspected):
                 done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
                 return self.staging.run(self.signature, arguments, keywords) if done is None else done[0]
             from tcdsl.frontend.staging.subprograms import symbolic
+            from tcdsl.runtime.transforms.derivations import put
 
             part, traced, given = self.staging.inline(session, arguments, keywords)
             rows = self._rows(given, part.output_rows)
-            return traced.structure.build(symbolic(session.builder, part.put(traced.program), rows))
+            return traced.structure.build(symbolic(session.builder, put(session, part, traced), rows))
         except (DataIndexError, RaisedError) as error:
             from tcdsl.runtime.transforms.derivations import fault_of_values
 
@@ -163,15 +164,16 @@ class Gradient(Derivation):
         loss, aux = value_and_aux(traced, self.has_aux, function, "loss")
         if loss.kind != "leaf":
             raise _no_loss(function, loss)
-        program = gradient(traced.program, wrt, keep_outputs=self.with_value or self.has_aux)
+        program = gradient(traced.program, wrt, keep_outputs=self.with_value or self.has_aux or traced.checks)
         found, gradients = program.outputs[len(program.outputs) - len(wrt) :], of_arguments(self.argnums)
         values = program.outputs[: len(program.outputs) - len(wrt)]
         if self.with_value:
+            results = traced.structure.leaves
+            program = replace(program, outputs=(*values[:results], *found, *values[results:]))
             return replace(traced, program=program, structure=Structure("tuple", (traced.structure, gradients)))
-        if aux is None:
-            return replace(traced, program=program, structure=gradients)
-        program = replace(program, outputs=(*found, *values[1:]))
-        return replace(traced, program=program, structure=Structure("tuple", (gradients, aux)))
+        program = replace(program, outputs=(*found, *(values[1:] if self.has_aux else values)))
+        structure = gradients if aux is None else Structure("tuple", (gradients, aux))
+        return replace(traced, program=program, structure=structure)
 
 
 def _no_loss(function: str, structure: Structure) -> Exception:

@@ -51,14 +51,14 @@ class Jacobian(Derivation):
             )
         outputs = traced.program.outputs
         chosen = [name for name, real in zip(outputs, floating, strict=False) if real]
-        program = jacobian_program(traced.program, wrt, chosen, self.mode, keep_outputs=aux is not None)
+        kept = outputs if aux is not None else traced.checks
+        program = jacobian_program(traced.program, wrt, chosen, self.mode, keep_outputs=kept)
         by_argument = of_arguments(self.argnums)
         blocks = value.with_leaves(by_argument if real else NOTHING for real in floating)
-        if aux is None:
-            return replace(traced, program=program, structure=blocks)
-        found = program.outputs[len(outputs) :]
-        program = replace(program, outputs=(*found, *program.outputs[value.leaves : len(outputs)]))
-        return replace(traced, program=program, structure=Structure("tuple", (blocks, aux)))
+        beside = program.outputs[value.leaves if aux is not None else 0 : len(kept)]
+        program = replace(program, outputs=(*program.outputs[len(kept) :], *beside))
+        structure = blocks if aux is None else Structure("tuple", (blocks, aux))
+        return replace(traced, program=program, structure=structure)
 
 
 @dataclass(frozen=True, slots=True)

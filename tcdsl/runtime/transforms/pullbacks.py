@@ -25,7 +25,7 @@ from tcdsl.runtime.calling.structure import LEAF, NOTHING, Structure
 from tcdsl.runtime.explanation import Explanation
 from tcdsl.runtime.rules.directions import Direction, matched
 from tcdsl.runtime.transforms.derivation import Derivation, name_of, require_values
-from tcdsl.runtime.transforms.derivations import DerivativeStaging, floating_outputs, kept_staging, value_and_aux
+from tcdsl.runtime.transforms.derivations import DerivativeStaging, floating_outputs, kept_staging, put, value_and_aux
 from tcdsl.runtime.transforms.pushforwards import argument_dtype
 from tcdsl.tracebacks import user_facing
 
@@ -240,7 +240,7 @@ def _recorded(
 ) -> tuple[Structure, Sequence[Any], Sequence[Any], _Part]:
     part, traced, arguments = staging.inline(session, primals, {})
     assert traced.linear is not None
-    made = part.put(traced.program)
+    made = put(session, part, traced)
     held = {**part.given, **dict(zip(traced.program.outputs, made, strict=True))}
     values = symbolic(session.builder, made[: traced.structure.leaves], part.output_rows)
     given = [held[tensor.name] for tensor in traced.linear.inputs if tensor.name in held]

@@ -44,10 +44,11 @@ class Pushforward(Derivation):
         floating = floating_outputs(traced, value)
         outputs = traced.program.outputs
         chosen = [name for name, real in zip(outputs, floating, strict=False) if real]
-        program = tangent(traced.program, wrt, outputs=chosen, keep_outputs=self.with_value)
+        program = tangent(traced.program, wrt, outputs=chosen, keep_outputs=self.with_value or traced.checks)
         tangents = program.outputs[len(program.outputs) - len(chosen) :]
         pushed = value.with_leaves(LEAF if real else NOTHING for real in floating)
         if not self.with_value:
+            program = replace(program, outputs=(*tangents, *program.outputs[: len(traced.checks)]))
             return replace(traced, program=program, structure=pushed)
         kept = program.outputs[: len(outputs)]
         parts = (value, pushed) if aux is None else (value, pushed, aux)
@@ -177,6 +178,7 @@ def _pushed_inline(
     session: Session, staging: DerivativeStaging, primals: Sequence[Any], directions: Sequence[tuple[Direction, Any]]
 ) -> Any:
     from tcdsl.frontend.staging.subprograms import symbolic
+    from tcdsl.runtime.transforms.derivations import put
 
     part, traced, given = staging.inline(session, primals, {})
     moved = [tensor for tensor in given if tensor is not None]
@@ -185,7 +187,7 @@ def _pushed_inline(
         seed.name: direction.tensor(session, value, argument.extents)
         for seed, argument, (direction, value) in zip(seeds, moved, directions, strict=True)
     }
-    made = part.put(traced.program, more)
+    made = put(session, part, traced, more)
     rows = _rows(staging.derivation, traced.structure, made, part.output_rows, [tensor.rows for tensor in moved])
     return traced.structure.build(symbolic(session.builder, made, rows))
 

@@ -1,0 +1,191 @@
+"""Derivatives of every order make the checks of what they are derived from, zero or not, and none of them twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+from tcdsl.errors import RAISED, RaisedError
+from tcdsl.ir.program import Program
+from tcdsl.simplification.simplify import simplify
+
+ONES = np.ones(4)
+
+
+@op
+def total(x: real[N]):
+    s = 0.0
+    for t in range(N):
+        assert x[t] > 0, "below"
+        s = s + x[t]
+    return s
+
+
+@op
+def powers(x: real[N]):
+    s = 1.0
+    for t in range(N):
+        assert x[t] > 0, "below"
+        s = s + x[t] * x[t] * s
+    return s
+
+
+@op
+def large(x: real[N]):
+    if x[0] < 0:
+        raise ValueError("below")
+    return x.sum()
+
+
+@op
+def unused(x):
+    total(x)
+    return x.sum()
+
+
+@op
+def slope(x):
+    return tc.grad(total)(x).sum()
+
+
+@op
+def slope_in_rounds(x: real[N]):
+    s = 0.0
+    for t in range(N):
+        s = s + x[t]
+        if t > 1:
+            s = s + tc.grad(total)(x)[t]
+    return s
+
+
+@op
+def curvature(x):
+    return tc.hessian(total)(x).sum() + x.sum()
+
+
+@op
+def pulled(x):
+    return tc.vjp(total, x)[1](1.0)[0].sum()
+
+
+@op
+def pushed(x):
+    return tc.linearize(total, x)[1](x)
+
+
+def _gradient_of_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+    return tc.grad(lambda x: tc.grad(f)(x).sum())
+
+
+TRANSFORMS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "values": lambda f: f,
+    "grad": tc.grad,
+    "value and grad": tc.value_and_grad,
+    "grad of grad": _gradient_of_gradient,
+    "third": lambda f: tc.grad(lambda x: _gradient_of_gradient(f)(x).sum()),
+    "hvp": lambda f: lambda x: tc.hvp(f, (x,), (x,)),
+    "hessian": tc.hessian,
+    "jacobian of hessian": lambda f: tc.jacobian(tc.hessian(f)),
+    "columns": lambda f: tc.jacobian(f, mode="forward"),
+    "rows": lambda f: tc.jacobian(f, mode="reverse"),
+    "aux": lambda f: tc.grad(lambda x: (x.sum(), f(x)), has_aux=True),
+    "aux of rows": lambda f: tc.jacobian(lambda x: (2 * x, f(x)), has_aux=True),
+    "jvp": lambda f: lambda x: tc.jvp(f, (x,), (x,)),
+    "jvp of jvp": lambda f: lambda x: tc.jvp(lambda z: tc.jvp(f, (z,), (ONES,))[1], (x,), (x,)),
+    "tangent of tangent": lambda f: lambda x: tc.jvp(lambda z: tc.jvp(f, (z,), (ONES,))[1], (x,), (x,))[1],
+    "vjp": lambda f: lambda x: tc.vjp(f, x)[1](1.0),
+    "linearize": lambda f: lambda x: tc.linearize(f, x)[1](x),
+    "vjp of grad": lambda f: lambda x: tc.vjp(tc.grad(f), x)[1](x),
+}
+TOTALS = [total, powers, large, unused, slope, slope_in_rounds, curvature]
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("function", TOTALS, ids=lambda each: each.__name__)
+def test_all_transforms_of_all_orders_check(function: Any, transform: str) -> None:
+    derivative = TRANSFORMS[transform](function)
+    derivative(ONES)
+    with pytest.raises(RaisedError, match="below"):
+        derivative(-ONES)
+
+
+@pytest.mark.parametrize("transform", ["values", "grad", "jvp", "columns"])
+@pytest.mark.parametrize("function", [pulled, pushed], ids=lambda each: each.__name__)
+def test_linear_functions_inside_check(function: Any, transform: str) -> None:
+    derivative = TRANSFORMS[transform](function)
+    derivative(ONES)
+    with pytest.raises(RaisedError, match="below"):
+        derivative(-ONES)
+
+
+@pytest.mark.parametrize("transform", ["grad", "grad of grad", "hessian", "hvp", "columns", "jvp of jvp"])
+@pytest.mark.parametrize("function", [total, large, slope], ids=lambda each: each.__name__)
+def test_derivatives_on_tensors_check(function: Any, transform: str) -> None:
+    derivative = TRANSFORMS[transform](function)
+    derivative(tc.tensor(ONES))
+    with pytest.raises(RaisedError, match="below"):
+        derivative(tc.tensor(-ONES))
+
+
+def _checks(program: Program) -> int:
+    own = sum(tensor.label.startswith(RAISED) for tensor in program.tensors)
+    return own + sum(_checks(repeat.body) for repeat in program.repeats)
+
+
+@pytest.mark.parametrize("transform", ["grad", "value and grad", "hessian", "columns", "rows"])
+@pytest.mark.parametrize("function", [total, powers, large], ids=lambda each: each.__name__)
+def test_nothing_is_checked_twice(function: Any, transform: str) -> None:
+    derivative: Any = TRANSFORMS[transform](function)
+    call = derivative.signature.call((ONES,), {})
+    program = derivative.staging.entry(call)[0].executable.program
+    assert _checks(program) == 1
+    vanishes = transform == "hessian" and function is not powers
+    results = 2 if transform == "value and grad" else 1
+    assert len(program.outputs) == results + vanishes  # whether it holds is a result only where no other one needs it
+
+
+@pytest.mark.parametrize("function", [slope, pulled, pushed], ids=lambda each: each.__name__)
+def test_a_derivative_inside_checks_once(function: Any) -> None:
+    call = function.signature.call((ONES,), {})
+    assert _checks(simplify(function.staging.entry(call)[0].executable.program)) == 1
+
+
+@op
+def constant(x: real[N]):
+    for t in range(N):
+        assert x[t] > 0, "below"
+    return 2.0
+
+
+@cd
+def examine(x: real[N]):
+    for t in range(N):
+        assert x[t] > 0, "below"
+
+
+@op
+def ruled(x):
+    return x.sum()
+
+
+@ruled.defvjp
+def _(x, _, d):
+    assert x[0] > 0, "below"
+    return d * x
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [(constant, 2.0), (examine, None), (tc.grad(ruled), ONES)],
+    ids=["constant", "code", "rule"],
+)
+def test_what_computes_nothing_else_checks_and_so_do_rules(function: Any, expected: Any) -> None:
+    found = function(ONES)
+    assert found is None if expected is None else np.array_equal(found, expected)
+    with pytest.raises(RaisedError, match="below"):
+        function(-ONES)

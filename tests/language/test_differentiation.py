@@ -228,6 +228,19 @@ def test_check_grads_accepts_what_is_right_and_rejects_what_is_wrong() -> None:
         tc.check_grads(wrong, (X,))
 
 
+def test_check_grads_passes_integers_on_as_numbers_of_the_call() -> None:
+    @op
+    def powers(x: real[N], most):
+        V: real[most + 1, N]
+        V[0, i] = x[i]
+        for j in range(most):
+            V[j + 1] = V[j] * x
+        return V
+
+    assert powers(X, 3).shape == (4, X.size)
+    tc.check_grads(powers, (X, 3), order=2, modes=("fwd", "rev"))
+
+
 # -- rules of choice -----------------------------------------------------------------------------------------
 
 

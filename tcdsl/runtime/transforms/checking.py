@@ -155,13 +155,13 @@ def check_grads(
     f = getattr(f, "in_double", f)  # of a function whose types are declared
     tolerance = max(t for t in (rtol, atol, 0.0) if t is not None) if (rtol or atol) else 1e-6
     arrays = [_double(position, value) for position, value in enumerate(args)]
-    wrt = [k for k, array in enumerate(arrays) if is_floating(str(array.dtype))]
+    wrt = [k for k, given in enumerate(arrays) if _is_real(given)]
 
     def values(*given: Any) -> list[np.ndarray]:
         return [np.asarray(leaf) for leaf in flatten(f(*given), _is_leaf)[0]]
 
     found = values(*arrays)
-    chosen = [k for k, value in enumerate(found) if is_floating(str(value.dtype))]
+    chosen = [k for k, value in enumerate(found) if _is_real(value)]
     if "rev" in modes:
         check_adjoint(values, partial(_pulled, f), arrays, wrt, outputs=chosen, tolerance=tolerance)
     if "fwd" in modes:
@@ -198,6 +198,8 @@ def _is_real(leaf: Any) -> bool:
     return is_floating(str(leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype))
 
 
-def _double(position: int, value: Any) -> np.ndarray:
+def _double(position: int, value: Any) -> Any:
     argument = tensor_argument("check_grads", f"argument {position}", position, value)
+    if isinstance(value, int):
+        return value  # a number of the call, which may be an extent
     return np.asarray(argument.array, np.float64) if is_floating(argument.dtype) else argument.array

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
-from tcdsl.ir.program import Statement, map_statement
+from tcdsl.ir.program import Statement, Tensor, map_statement
 from tcdsl.polyhedra.spaces import arranged, named
 
-__all__ = ["positional", "renamed", "targets_first"]
+__all__ = ["content", "positional", "renamed", "targets_first"]
 
 
 def renamed(statement: Statement, variables: Sequence[str]) -> Statement:
@@ -27,6 +28,13 @@ def renamed(statement: Statement, variables: Sequence[str]) -> Statement:
 def positional(statement: Statement) -> Statement:
     """The statement with variables named by position, so that equal statements compare equal; not for printing."""
     return renamed(statement, tuple(f"_{k}" for k in range(len(statement.domain.variables))))
+
+
+@lru_cache(maxsize=4096)
+def content(statement: Statement, tensor: Tensor) -> object:
+    """What a statement and the tensor that it makes say, whatever these and its variables are called."""
+    common = positional(statement)
+    return replace(common, target=replace(common.target, tensor=""), label=""), tensor.dtype, tensor.shape
 
 
 def targets_first(statement: Statement) -> Statement:

@@ -31,7 +31,7 @@ from tcdsl.ir.program import (
     with_statements,
 )
 from tcdsl.polyhedra.boxes import box, is_over_box
-from tcdsl.polyhedra.index_variables import positional
+from tcdsl.polyhedra.index_variables import content
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import affine_target, cell_map, cells_read, read_cell
@@ -125,7 +125,7 @@ def without_copies(program: Program) -> Program:
         name = statement.target.tensor
         original = copied(program, statement)
         if original is None and name not in ruled:
-            original = seen.setdefault(_key(statement, program.tensor(name)), name)
+            original = seen.setdefault(content(statement, program.tensor(name)), name)
         if original in (None, name):
             kept.append(statement)
         elif name not in fixed:
@@ -143,12 +143,6 @@ def without_copies(program: Program) -> Program:
         updates=tuple((old, names.get(new, new)) for old, new in program.updates),
     )
     return with_tensors_renamed(program, promoted) if promoted else program
-
-
-@lru_cache(maxsize=4096)
-def _key(statement: Statement, tensor: Tensor) -> object:
-    common = positional(statement)
-    return replace(common, target=replace(common.target, tensor=""), label=""), tensor.dtype, tensor.shape
 
 
 def copied(program: Program, statement: Statement) -> str | None:

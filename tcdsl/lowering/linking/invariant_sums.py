@@ -35,7 +35,7 @@ from tcdsl.ir.program import (
 )
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.index_variables import positional
+from tcdsl.polyhedra.index_variables import content
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import affine_target, cell_map, cells_read
 from tcdsl.rewrite.inlining import append_program
@@ -78,8 +78,7 @@ def _is_sum(statement: Statement) -> bool:
 def _without_repetitions(program: Program, count: int) -> tuple[Program, dict[str, str]]:
     # Without those of the last ``count`` statements that say what an earlier one says, and what they made is called.
     def key(statement: Statement) -> object:
-        common, tensor = positional(statement), program.tensor(statement.target.tensor)
-        return replace(common, target=replace(common.target, tensor=""), label=""), tensor.dtype, tensor.shape
+        return content(statement, program.tensor(statement.target.tensor))
 
     kept, last = list(program.statements[:-count]), program.statements[-count:]
     known = {key(each): each.target.tensor for each in reversed(kept)}

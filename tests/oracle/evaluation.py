@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from tests.oracle.accesses import AxisAccess, reading_accesses, surely_bounded
+from tests.oracle.fixed_indices import check_fixed_indices
 from tests.oracle.kinds import concrete, fresh_kind, is_bool
 from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable, variables_of, walk
 from tests.oracle.outcome import DataIndexFaultError, DtypeFaultError, FaultError, ShapeFaultError, UnspecifiedError
-from tests.oracle.ranges import Ends, candidates, check_bare_extents, explicit_ranges, solve
+from tests.oracle.ranges import Ends, candidates, check_bare_extents, explicit_ranges, in_range, solve
 from tests.oracle.reader import Statement
 from tests.oracle.recurrences import Traffic, reads_itself, restarted_cells, traffic
 from tests.oracle.values import INTEGERS, OutOfRangeError, Values, at_an_end, combine, neutral
@@ -113,19 +114,11 @@ def _inferred_shape(statement: Statement, ranges: Mapping[str, Any]) -> tuple[in
     return tuple(extents)
 
 
-def _check_in_range(access: AxisAccess, values: Values, point: Mapping[str, int]) -> bool:
-    index = values.at(access.index, point)
-    if isinstance(access.index, Number) and index < 0:
-        index += access.extent
-    return bool(0 <= index < access.extent)
-
-
 def _points(names: list[str], box: Mapping[str, range], required: list[AxisAccess]) -> Iterator[dict[str, int]]:
     """All points of ``box`` where ``required`` accesses are in range, in row-major order."""
-    plain = Values({}, {})
     for place in itertools.product(*(box[name] for name in names)):
         point = dict(zip(names, place, strict=True))
-        if all(_check_in_range(access, plain, point) for access in required):
+        if all(in_range(access, point) for access in required):
             yield point
 
 
@@ -175,12 +168,8 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     if target.written is not None and not target.declared and _too_small(statement, accesses, writing, explicit, outer):
         raise ShapeFaultError("the target is too small for the statement")
     sure_inside = [a for a in accesses if a.fold is not None and not a.conditional]
-    plain = Values({}, {})
-    values = Values(
-        arrays,
-        box,
-        lambda fold, point: all(_check_in_range(a, plain, point) for a in sure_inside if a.fold is fold),
-    )
+    values = Values(arrays, box, lambda fold, point: all(in_range(a, point) for a in sure_inside if a.fold is fold))
+    doubt = check_fixed_indices(statement, [*accesses, *writing], values, outer) or doubt
     try:
         written, recurrence = _written(statement, target, values, shape, (outer, box, required))
         result = _accumulated(statement, target, values, shape, (outer, box, required))

@@ -13,7 +13,7 @@ from tests.oracle.outcome import FaultError, ShapeFaultError, UnspecifiedError
 from tests.oracle.reader import Statement
 from tests.oracle.values import INTEGERS, Values, at_an_end
 
-__all__ = ["Ends", "candidates", "check_bare_extents", "explicit_ranges", "solve"]
+__all__ = ["Ends", "candidates", "check_bare_extents", "evaluated", "explicit_ranges", "in_range", "solve"]
 
 _PLAIN = Values({}, {})
 
@@ -124,15 +124,16 @@ def check_bare_extents(
             raise ShapeFaultError(f"{name} meets the extents {sorted(found)}")
 
 
-def _in_range(access: AxisAccess, point: Mapping[str, int]) -> bool:
+def in_range(access: AxisAccess, point: Mapping[str, int]) -> bool:
+    """Whether an access has a cell where the index variables have the values of ``point``."""
     index = _PLAIN.at(access.index, point)
     if isinstance(access.index, Number) and index < 0:
         index += access.extent
     return 0 <= index < access.extent
 
 
-def _evaluated(access: AxisAccess, point: Mapping[str, int]) -> bool:
-    # Whether a read is evaluated at a point, as far as its guards can be told from the variables of point alone.
+def evaluated(access: AxisAccess, point: Mapping[str, int]) -> bool:
+    """Whether a read is evaluated at a point, as far as its guards can be told from the variables of point alone."""
     for guard, wanted in access.guards:
         told = variables_of(guard) <= point.keys() and not any(isinstance(part, Cell) for part in walk(guard))
         if told and bool(_PLAIN.at(guard, point)) != wanted:
@@ -158,7 +159,7 @@ def _interval(
         for place in itertools.product(*boxes):
             point = dict(zip(others, place, strict=True))
             points = [{**point, name: value} for value in allowed]
-            allowed = {p[name] for p in points if _in_range(access, p) or (guarded and not _evaluated(access, p))}
+            allowed = {p[name] for p in points if in_range(access, p) or (guarded and not evaluated(access, p))}
     if not allowed:
         if shared:
             raise UnspecifiedError("no value keeps the accesses in range")
@@ -230,5 +231,5 @@ class _Choices:
 
     def some(self, name: str, value: int) -> bool:
         """Whether some way makes only accesses that are in range where ``name`` is ``value``."""
-        inside = {k for k, access in enumerate(self.accesses) if _in_range(access, {name: value})}
+        inside = {k for k, access in enumerate(self.accesses) if in_range(access, {name: value})}
         return any(numbers <= inside for numbers in self.made)

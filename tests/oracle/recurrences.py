@@ -20,7 +20,7 @@ from tests.oracle.ranges import candidates, explicit_ranges
 from tests.oracle.reader import Statement
 from tests.oracle.values import OutOfRangeError, Values
 
-__all__ = ["Traffic", "has_data", "reads_itself", "restarted_cells", "traffic"]
+__all__ = ["Traffic", "conjuncts", "has_data", "reads_itself", "restarted_cells", "traffic"]
 
 Place = tuple[int, ...]
 Point = Mapping[str, int]

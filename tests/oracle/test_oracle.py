@@ -207,3 +207,17 @@ def test_zero_extents() -> None:
     check("O[i] >>= A[i, k]\nreturn O", np.full(3, -np.inf), A=np.ones((3, 0)))
     check("O[i, k] = A[i, k]\nreturn O", np.ones((0, 3)), A=np.ones((0, 3)))
     check("O[2*i] = x[i]\nreturn O", np.zeros(0), x=np.zeros(0))
+
+
+def test_indices_without_variables_skip_nothing() -> None:
+    for body in ("y[i] = x[i] * x[5]\nreturn y", "y = output(2)\ny[-3] = 1.0\nreturn y", "x[5] += x[i]\nreturn x"):
+        assert isinstance(fault(body, x=X), ShapeFaultError)
+    check("y[i] = x[i] * x[4]\nreturn y", X * 16, x=X)
+    check("y = output(2)\ny[-2] = 1.0\nreturn y", [1.0, 0.0], x=X)
+    # Sizes and index variables leave it out, data does not.
+    check("y[i] = x[i] * (x[5] if i > 4 else 2.0)\nreturn y", 2 * X, x=X)
+    assert isinstance(fault("y[i] = x[i] * (x[5] if x[i] > 99 else 2.0)\nreturn y", x=X), ShapeFaultError)
+    check("y = output(5)\ny[i] = x[i] * x[5], i > 4\nreturn y", np.zeros(5), x=X)
+    check("y[i] = x[i] + sum(x[5] * x[k] for k in range(2) if k > 2)\nreturn y", X, x=X)
+    assert isinstance(fault("y[i] = x[i] + sum(x[5] * x[k] for k in range(2))\nreturn y", x=X), ShapeFaultError)
+    check("y[i] = x[i] + get(x[5], 3.0)\nreturn y", X + 3, x=X)

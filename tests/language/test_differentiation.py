@@ -241,6 +241,24 @@ def test_check_grads_passes_integers_on_as_numbers_of_the_call() -> None:
     tc.check_grads(powers, (X, 3), order=2, modes=("fwd", "rev"))
 
 
+def test_check_grads_takes_shorter_steps_where_a_function_bends_within_one() -> None:
+    @op
+    def steep(x, s):
+        return np.sin(1000.0 * x) * s
+
+    @op
+    def nearly(x, s):
+        return (
+            np.sin(1000.0 * stop_gradient(x)) * s
+            + 1000.5 * np.cos(1000.0 * stop_gradient(x)) * (x - stop_gradient(x)) * s
+        )
+
+    tc.check_grads(steep, (X, 2.0), modes=("fwd", "rev"))
+    for mode, message in (("rev", "dot-product identity"), ("fwd", "directional derivative")):
+        with pytest.raises(tc.TcdslError, match=message):
+            tc.check_grads(nearly, (X, 2.0), modes=(mode,))
+
+
 # -- rules of choice -----------------------------------------------------------------------------------------
 
 

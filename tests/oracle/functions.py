@@ -144,11 +144,12 @@ class _Function:
         kind = kind_of(statement.value, {name: tensor.dtype for name, tensor in self.tensors.items()})
         if statement.target in self.weak and (is_float(kind) or statement.accumulate == "/"):
             array = _as_floats(array, kind)
-        target = Target(array, known.shape, known.declared, known.dtype, self.written.get(statement.target))
+        dtype = known.dtype
+        if statement.target in self.real:
+            dtype = kind if isinstance(kind, np.dtype) and is_float(kind) else np.dtype(np.float64)
+        target = Target(array, known.shape, known.declared, dtype, self.written.get(statement.target))
         self.conditional |= any(access.conditional for access in reading_accesses(statement, self.tensors))
         result: Result = apply_statement(statement, target, self.tensors, self.reading)
-        if array is None and statement.target in self.real:
-            result.array = result.array.astype(kind if isinstance(kind, np.dtype) and is_float(kind) else np.float64)
         fresh = self.tensors.get(statement.target) is None and known.dtype is None
         if result.array.dtype == np.int64 and kind is int and (fresh or statement.target in self.weak):
             self.weak.add(statement.target)

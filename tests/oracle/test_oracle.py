@@ -202,6 +202,10 @@ def test_element_types(body: str, dtype: str, wanted: str) -> None:
     assert value(body + "\nreturn O", x=np.ones(3, dtype)).dtype == wanted
 
 
+def test_declared_as_real() -> None:
+    check("y: real[2, 2]\ny[i, j] <<= n[i], j >= i\nreturn y", [[5, 5], [np.inf, 7]], n=np.array([5, 7], np.int8))
+
+
 def test_zero_extents() -> None:
     check("C[i, j] += A[i, k] * B[k, j]\nreturn C", np.zeros((3, 2)), A=np.ones((3, 0)), B=np.ones((0, 2)))
     check("O[i] >>= A[i, k]\nreturn O", np.full(3, -np.inf), A=np.ones((3, 0)))

@@ -6,8 +6,9 @@ the dot-product identity ``<dy, Jv> = <J^T dy, v>`` must hold.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,9 @@ Arrays = Sequence[np.ndarray]
 CheckedFunction = Callable[..., Sequence[Any]]
 
 # With h = 3e-4 the fourth-order difference errs by about h^4 / 30 = 3e-16 times the fifth derivative, and rounding by
-# 1e-16 / h = 3e-13 times the value: a relative tolerance of 1e-6 leaves room for both.
-STEP = 3e-4
+# 1e-16 / h = 3e-13 times the value: a relative tolerance of 1e-6 leaves room for both. A function that bends within
+# such a step, as many rounds of a loop make it, asks for a smaller one: of the last, rounding errs by 1e-9.
+STEPS = tuple(3e-4 / 4**k for k in range(6))
 TOLERANCE = 1e-6
 
 
@@ -36,7 +38,7 @@ class DerivativeMismatchError(TcdslError, AssertionError):
 
 
 def numeric_directional(
-    function: CheckedFunction, arguments: Arrays, directions: Sequence[np.ndarray | None]
+    function: CheckedFunction, arguments: Arrays, directions: Sequence[np.ndarray | None], step: float = STEPS[0]
 ) -> list[np.ndarray]:
     """The derivative of ``function(*arguments)`` along ``directions``: central differences of fourth order, in float64.
 
@@ -49,9 +51,9 @@ def numeric_directional(
         ]
         return [np.asarray(value, np.float64) for value in function(*shifted)]
 
-    near, far = (moved(STEP), moved(-STEP)), (moved(2 * STEP), moved(-2 * STEP))
+    near, far = (moved(step), moved(-step)), (moved(2 * step), moved(-2 * step))
     return [
-        (8 * _difference(plus, minus) - _difference(plus2, minus2)) / (12 * STEP)
+        (8 * _difference(plus, minus) - _difference(plus2, minus2)) / (12 * step)
         for plus, minus, plus2, minus2 in zip(*near, *far, strict=True)
     ]
 
@@ -66,15 +68,30 @@ def _directions(arguments: Arrays, wrt: Sequence[int], rng: np.random.Generator)
     return [rng.standard_normal(np.shape(a)) if k in wrt else None for k, a in enumerate(arguments)]
 
 
-def _agree(what: str, expected: Any, found: Any, tolerance: float) -> None:
-    # Relative to the larger of the numbers and 1.
-    expected, found = np.asarray(expected, np.float64), np.asarray(found, np.float64)
-    scale = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
-    worst = float(np.max(np.abs(expected - found), initial=0.0))
-    if not worst <= tolerance * scale:
+def _agree(what: str, estimate: Callable[[float], Any], found: Any, tolerance: float) -> None:
+    """Compare ``found`` with what ``estimate`` makes of the differences for a step.
+
+    If they differ, the step may be too long: the best is the one whose estimate the next shorter one changes least.
+    """
+    if _distance(estimate(STEPS[0]), found)[0] <= tolerance:
+        return
+    estimates = [np.asarray(estimate(step), np.float64) for step in STEPS]
+    changes = [_distance(finer, coarser)[0] for coarser, finer in itertools.pairwise(estimates)]
+    expected = estimates[1 + int(np.argmin(np.where(np.isnan(changes), np.inf, changes)))]
+    relative, worst = _distance(expected, found)
+    if not relative <= tolerance:
+        found = np.asarray(found, np.float64)
         raise DerivativeMismatchError(
             f"{what}: {found} instead of {expected} (differs by {worst:.3g}, {tolerance:g} allowed)"
         )
+
+
+def _distance(expected: Any, found: Any) -> tuple[float, float]:
+    # Relative to the larger of the numbers expected and 1, and as it is.
+    expected, found = np.asarray(expected, np.float64), np.asarray(found, np.float64)
+    scale = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
+    worst = float(np.max(np.abs(expected - found), initial=0.0))
+    return worst / scale, worst
 
 
 def check_adjoint(
@@ -99,14 +116,17 @@ def check_adjoint(
     for _ in range(2):
         directions = _directions(arguments, wrt, rng)
         seeds = [rng.standard_normal(values[k].shape) for k in chosen]
-        pushed = numeric_directional(function, arguments, directions)
+        pushed = cache(partial(numeric_directional, function, arguments, directions))
         pulled = [np.asarray(array, np.float64) for array in adjoint(arguments, seeds)]
         for k, position in enumerate(wrt):
             if pulled[k].shape != np.shape(arguments[position]):
                 shape = np.shape(arguments[position])
                 message = f"the derivative by argument {position} has shape {pulled[k].shape}, not {shape}"
                 raise DerivativeMismatchError(message)
-        left = sum(float(np.sum(given * pushed[k])) for given, k in zip(seeds, chosen, strict=True))
+
+        def left(step: float, pushed: Any = pushed, seeds: Any = seeds) -> float:
+            return sum(float(np.sum(given * pushed(step)[k])) for given, k in zip(seeds, chosen, strict=True))
+
         right = sum(float(np.sum(p * np.asarray(directions[k]))) for p, k in zip(pulled, wrt, strict=True))
         _agree("dot-product identity <dy, J v> = <J^T dy, v>", left, right, tolerance)
 
@@ -124,11 +144,15 @@ def check_tangent(
     """Check ``tangent(arguments, directions)``, one array per chosen output, against differences of ``function``."""
     rng = np.random.default_rng(seed)
     directions = _directions(arguments, wrt, rng)
-    expected = numeric_directional(function, arguments, directions)
-    chosen = tuple(range(len(expected))) if outputs is None else tuple(outputs)
+    expected = cache(partial(numeric_directional, function, arguments, directions))
+    chosen = tuple(range(len(expected(STEPS[0])))) if outputs is None else tuple(outputs)
     found = tangent(arguments, [d for d in directions if d is not None])
+
+    def cells(k: int, step: float) -> np.ndarray:
+        return expected(step)[k]
+
     for k, array in zip(chosen, found, strict=True):
-        _agree(f"directional derivative of output {k}", expected[k], array, tolerance)
+        _agree(f"directional derivative of output {k}", partial(cells, k), array, tolerance)
 
 
 @user_facing
@@ -151,7 +175,7 @@ def check_grads(
     if not modes or not set(modes) <= {"fwd", "rev"}:
         raise ConfigurationError(f"modes={tuple(modes)!r}: choose among 'fwd' and 'rev'")
     if eps is not None:
-        raise ConfigurationError("eps cannot be chosen: the differences are of fourth order with a step of 3e-4")
+        raise ConfigurationError("eps cannot be chosen: differences are of fourth order, with steps of 3e-4 and less")
     f = getattr(f, "in_double", f)  # of a function whose types are declared
     tolerance = max(t for t in (rtol, atol, 0.0) if t is not None) if (rtol or atol) else 1e-6
     arrays = [_double(position, value) for position, value in enumerate(args)]

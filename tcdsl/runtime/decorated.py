@@ -14,6 +14,7 @@ from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.surroundings.named_values import Surroundings, called_readings
 from tcdsl.frontend.surroundings.readings import MISSING, Reading
+from tcdsl.frontend.symbols.known_integers import known
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, View
 from tcdsl.ir.program import Program
 from tcdsl.runtime.calling.arguments import Signature
@@ -167,6 +168,7 @@ def run_inline(
             value = value.materialize(name)
         elif isinstance(value, np.ndarray):
             value = session.capture(value, name)
+        value = known(value)
         if isinstance(value, SymbolicTensor):
             if function.in_place and not value.memory:
                 raise session.fault(
@@ -188,7 +190,7 @@ def run_inline(
     if states is not None:
         named = [(name, value) for (name, _), value in zip(positional, values, strict=True)]
         states = states.inner(function, named, configuration)
-    with session.within(oob=function.oob, states=states, inner=True):
+    with session.within(oob=function.oob, states=states):
         with declarations:
             result = function.template.run(function.receiver, *values, **configuration)
         return result if recording is None else recording.complete(result)

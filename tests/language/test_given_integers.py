@@ -170,3 +170,60 @@ def test_loops_of_numbers_that_python_knows_may_have_loops_that_data_end() -> No
         last = next((each for each in wanted[:t] if each > x[t]), wanted[t - 1] if t else 0.0)
         wanted[t] = x[t] + last
     np.testing.assert_allclose(first_above(x, n=4), wanted)
+
+
+@op
+def declared(x, n):
+    out: real[n]
+    rounds = 2 * n - n
+    for t in range(rounds):
+        out[t] = x[t] * t
+    return out
+
+
+@op
+def summed(x):
+    s = 0.0
+    for t in range(len(x) - 1, -1, -1):
+        s = s / 2 + x[t]
+    return s
+
+
+@op
+def by_shape(x):
+    s = 0.0
+    for t in range(x.shape[0]):
+        s = s / 2 + x[t]
+    return s
+
+
+def rounds_in(function: Any, *arguments: Any) -> list[int]:
+    program = function.staging.entry(function.signature.call(arguments, {}))[0].executable.program
+    return [len(program.repeats), len(program.statements)]
+
+
+def test_numbers_and_sizes_that_are_known_run_wherever_they_have_come() -> None:
+    @op
+    def outer(x):
+        return declared(x, 20).sum() + declared(x, 3).sum() + summed(x[:30]) + by_shape(x[2:32])
+
+    x = GENERATOR.random(40)
+    weights = 0.5 ** np.arange(30)
+    wanted = x[:20] @ np.arange(20) + x[:3] @ np.arange(3) + x[:30] @ weights + x[2:32] @ weights[::-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isclose(outer(x), wanted)
+        slope = tc.grad(lambda x: declared(x, 20).sum())(x)
+    np.testing.assert_allclose(slope, np.arange(40) * (np.arange(40) < 20))
+    assert rounds_in(outer, x)[0] == 4
+    assert np.isclose(summed(x), by_shape(x[::-1].copy()))
+    assert np.isclose(np.asarray(summed(tc.tensor(x))), summed(x))
+
+
+def test_the_length_of_a_tensor_is_a_size() -> None:
+    @op
+    def mean_of(x, y):
+        return x.sum() / len(x) + len(y), len([x, y])
+
+    assert mean_of(np.array([1.0, 5.0]), np.zeros((3, 2))) == (6.0, 2)
+    assert rounds_in(by_shape, GENERATOR.random(7)) == rounds_in(summed, GENERATOR.random(7))

@@ -23,6 +23,7 @@ from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declar
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import (
@@ -208,9 +209,9 @@ def _combine_numbers(session: Session, primitive: str, operands: Sequence[object
         isinstance(o, SymbolicSize | int) and not isinstance(o, bool) for o in operands
     ):
         expr = apply(primitive, *(value.expr for value in values))
-        return (
-            expr.value if isinstance(expr, Constant) else SymbolicSize(builder, named_sizes(expr, builder.opaque_size))
-        )
+        if isinstance(expr, Constant):
+            return KnownInteger(int(expr.value))
+        return SymbolicSize(builder, named_sizes(expr, builder.opaque_size))
     result = apply_primitive(primitive, values, session.location())
     parameters = frozenset().union(*(o.parameters for o in operands if isinstance(o, SymbolicNumber)))
     weak = result.weak or ("bool" if result.expr.dtype == "bool" else None)

@@ -28,6 +28,8 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     ``relu(x)``, ``np.exp(x)`` and ``math.sqrt(rate)`` are primitives, ``float32(x)`` a cast, ``max(a, b)`` is
     elementwise, and ``sum(x)``, ``np.max(x, axis=0)`` reduce whole arrays as NumPy's functions do.
     """
+    if function is len and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
+        return _length(arguments[0])
     name = recognize(function)
     if name is not None and not keywords and any(isinstance(a, PointValue) for a in arguments):
         return combine_points(name, arguments)
@@ -48,6 +50,11 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     if name in PRIMITIVES:
         return _primitive(algebra, name, arguments)
     return function(*arguments, **keywords)
+
+
+def _length(array: Any) -> Any:
+    # A size, where Python's `len` would ask for an integer.
+    return array.shape[0] if array.ndim else len(array)
 
 
 def _takes_literals(function: Any, name: str, arguments: Sequence[Any]) -> bool:

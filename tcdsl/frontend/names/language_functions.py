@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, CONSTANTS, REDUCTIONS
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.primitives import PRIMITIVES
@@ -34,7 +35,7 @@ def _is_symbolic(argument: object) -> bool:
     return isinstance(argument, ArithmeticOperators | PointValue)
 
 
-_WEAK = (bool, int, float)
+_WEAK = (bool, int, float, KnownInteger)
 
 
 class _Named:

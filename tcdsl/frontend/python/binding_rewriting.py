@@ -47,8 +47,7 @@ def recorder_call(method: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
 class FunctionNames:
     """The names of a function: its own, those that may hold ``tensors``, and ``targets``, which nothing else than
     tensor statements binds. Strings declare the names in ``declared``; ``projected`` says that it speaks of slots.
-    Some may be bound by functions in it; ``outside`` are those that ``global`` and ``nonlocal`` name,
-    ``given`` the positional parameters that nothing binds again.
+    Some may be bound by functions in it; ``outside`` are those that ``global`` and ``nonlocal`` name.
     """
 
     own: frozenset[str]
@@ -58,7 +57,6 @@ class FunctionNames:
     projected: bool
     of_nested_functions: frozenset[str] = frozenset()
     outside: frozenset[str] = frozenset()
-    given: frozenset[str] = frozenset()
 
 
 class BindingRewriter(ast.NodeTransformer):

@@ -34,12 +34,11 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         found = {*made.names, *changes} - self.names.outside
         if any(isinstance(part, ast.Call) for statement in body for part in ast.walk(statement)):
             found |= self.names.of_nested_functions
-        given = isinstance(loop, ast.For) and _counts_to(loop.iter, self.names.given)
         names = tuple(sorted(found.difference(made.numbers)))
         others = self.own.difference(names, made.numbers)
         lent = {name: place for name, place in names_given_to_calls(body) if name in others}
         deletes, stores = dict(deleted_names(body)), _first_stores(body)
-        return replace(made, names=names, changes=changes, deletes=deletes, given=given, stores=stores, lent=lent)
+        return replace(made, names=names, changes=changes, deletes=deletes, stores=stores, lent=lent)
 
     def visit(self, node: ast.AST) -> Any:
         """``node``, rewritten; what it changes outside of the function is told before it."""
@@ -324,19 +323,6 @@ def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = 
         adds,
         parts=parts,
     )
-
-
-def _counts_to(iterable: ast.expr, given: frozenset[str]) -> bool:
-    # Whether the ends of a range are made of these names and of numbers.
-    match iterable:
-        case ast.Call(func=ast.Name("reversed"), args=[inner]):
-            return _counts_to(inner, given)
-        case ast.Call(func=ast.Name("range"), args=bounds, keywords=[]):
-            parts = [part for bound in bounds for part in ast.walk(bound)]
-            names = {part.id for part in parts if isinstance(part, ast.Name)}
-            others = ast.Name | ast.BinOp | ast.UnaryOp | ast.Constant | ast.operator | ast.unaryop | ast.expr_context
-            return bool(names) and names <= given and all(isinstance(part, others) for part in parts)
-    return False
 
 
 def _stored_parts(target: ast.expr) -> Iterator[ast.expr]:

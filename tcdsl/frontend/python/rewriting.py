@@ -336,9 +336,7 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     tensors = frozenset((*parameters, *bindings.assigned, *bindings.targets))
     declared = frozenset() if in_place else declared_names(definition) - own
     nested = names_of_nested_functions(definition) & own
-    rebound = bindings.bound | bindings.augmented | nested | {*bindings.targets, *bindings.sizes, *annotated}
-    given = frozenset(each.arg for each in (*definition.args.posonlyargs, *definition.args.args)) - rebound
-    names = FunctionNames(own, tensors, targets, declared, projected, nested, outside, given)
+    names = FunctionNames(own, tensors, targets, declared, projected, nested, outside)
     rewriter = _Rewriter(definition, names, in_place)
     body = []
     for statement in definition.body:

@@ -56,6 +56,7 @@ from tcdsl.frontend.staging.declared_parameters import layers_met, meet_layers_f
 from tcdsl.frontend.staging.entry_states import EntryState, entry_state
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, current_session, session_of
+from tcdsl.frontend.symbols.known_integers import KnownInteger
 
 __all__ = ["LoopRecorder"]
 
@@ -101,7 +102,7 @@ class LoopRecorder:
 
     def _runs(self, session: Session, statement: LoopStatement, iterable: Iterated, frame: FrameType) -> bool:
         # Whether a loop over integers runs.
-        given = statement.given and (session.context.inner or session.loops.small_numbers)
+        given = any(isinstance(each, KnownInteger) for each in bounds_of(iterable))
         empty = iterable.counts and not range(*iterable.arguments)
         return session.loops.runs(statement, given, empty) or self._leaves_as_declared(statement, iterable, frame)
 

@@ -19,9 +19,8 @@ class LoopStatement:
     ``otherwise`` says that the loop has an ``else``. What rounds add up in a name is to be there before: ``adds`` are
     the names that a ``+=`` of the body, or the like, writes first. ``changes`` are names of containers of Python's, and
     where a method or ``del`` changes them, ``deletes`` names that ``del`` unbinds. What a round binds is unpacked into
-    ``parts``: one name, or as many as a tuple of such has. ``given`` says that the ends of its range are made of
-    positional parameters that nothing else binds. ``stores`` are the statements that bind names first, and ``lent`` the
-    names that the body gives to functions, which may change what they hold.
+    ``parts``: one name, or as many as a tuple of such has. ``stores`` are the statements that bind names first, and
+    ``lent`` the names that the body gives to functions, which may change what they hold.
     """
 
     numbers: tuple[str, ...]
@@ -35,6 +34,5 @@ class LoopStatement:
     changes: Mapping[str, ast.expr] = field(default_factory=dict)
     deletes: Mapping[str, ast.expr] = field(default_factory=dict)
     parts: Parts = None
-    given: bool = False
     stores: Mapping[str, ast.stmt] = field(default_factory=dict)
     lent: Mapping[str, ast.expr] = field(default_factory=dict)

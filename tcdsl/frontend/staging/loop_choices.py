@@ -51,8 +51,6 @@ class LoopChoices:
         self._staged: set[object] = set()
         self._unroll: set[str] = set()
         self._first: Exception | None = None
-        #: Whether numbers of the call are constants for the sole reason that they are small.
-        self.small_numbers = False
         #: The loops that run, and those that are unrolled, without need, while the function is staged.
         self._tried: dict[str, object] = {}
         self._unrolled: set[object] = set()

@@ -98,8 +98,7 @@ class StagingContext:
     being traced: in its own rule an operation is what its statements say. ``slots`` says what the slot names of a
     function with projections stand for. ``graph`` is how tensors of graphs get into the program; without one they are
     arrays like any other. ``states`` are the tensors that code on tensors of graphs keeps from run to run.
-    ``outer_location`` is the place of what is staged outside of decorated functions. ``inner`` says that the function
-    was called by another one, with values that Python knows among its numbers.
+    ``outer_location`` is the place of what is staged outside of decorated functions.
     """
 
     oob: str = "check"
@@ -108,7 +107,6 @@ class StagingContext:
     graph: GraphRecording | None = None
     states: KeptTensors | None = None
     outer_location: Callable[[], Span | None] = _nowhere
-    inner: bool = False
 
     def traces(self, rules: object) -> bool:
         """Whether ``rules`` are being traced."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.operators import ArithmeticOperators, MemoryOperators, OperatorHost
 from tcdsl.frontend.symbols.recognition import REDUCTIONS
 from tcdsl.frontend.symbols.values import Value
@@ -110,9 +111,9 @@ class ElementType(str):
 
 
 def shape_of(builder: OperatorHost, extents: Sequence[Expr]) -> tuple[SymbolicSize | int, ...]:
-    """``extents`` as users see them: sizes, or plain ints where they are constant."""
+    """``extents`` as users see them: sizes, or integers where they are constant."""
     return tuple(
-        extent.value
+        KnownInteger(extent.value)
         if isinstance(extent, Constant) and isinstance(extent.value, int)
         else SymbolicSize(builder, extent)
         for extent in extents
@@ -189,7 +190,7 @@ class SymbolicArray(MemoryOperators, ArrayMethods):
 
     @property
     def shape(self) -> tuple[SymbolicSize | int, ...]:
-        """The extents: sizes, or plain ints where they are constant."""
+        """The extents: sizes, or integers where they are constant."""
         return shape_of(self.builder, self.extents)
 
     def astype(self, dtype: Any) -> Any:

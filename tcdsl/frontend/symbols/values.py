@@ -81,7 +81,7 @@ class Value:
         if isinstance(number, bool):
             return Value(Constant(number, "bool", span), "bool", "bool")
         if isinstance(number, int):
-            return Value(Constant(number, "int64", span), "int", "int64")
+            return Value(Constant(int(number), "int64", span), "int", "int64")
         return Value(constant(number, "float64", span), "float", "float64")
 
     @property
@@ -140,7 +140,7 @@ def convert(value: Value, dtype: str, span: Span | None = None) -> Expr:
     """
     number = value.number
     if isinstance(number, int) and not isinstance(number, bool) and is_integer(dtype):
-        return Constant(number, dtype, span or value.expr.span)
+        return Constant(int(number), dtype, span or value.expr.span)
     if isinstance(value.expr, Constant) and value.weak is None and is_integer(dtype) and is_integer(value.logical):
         return constant(np.array(value.expr.value, value.logical).astype(dtype).item(), dtype, value.expr.span)
     try:

@@ -20,6 +20,7 @@ from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.frontend.symbolic_operators import WholeArrays
+from tcdsl.frontend.symbols.known_integers import known
 from tcdsl.frontend.symbols.symbols import SymbolicNumber
 from tcdsl.ir.build import cast
 from tcdsl.ir.dtypes import is_floating
@@ -169,6 +170,7 @@ class StagedFunction(ABC):
 
     def _staged(self, call: Call, checkpoints: int) -> Entry:
         constants: dict[int | str, Any] = {}
+        small: set[str] = set()
         loops = LoopChoices()
         while True:
             session = Session(self.title, WholeArrays())
@@ -176,7 +178,11 @@ class StagedFunction(ABC):
             session.uses.outside = sys._getframe().f_code
             loops.begin()
             values = [
-                argument.given if argument.place in constants else self._symbolic(session, argument)
+                self._symbolic(session, argument)
+                if argument.place not in constants
+                else known(argument.given)
+                if str(argument.place) in small
+                else argument.given
                 for argument in call.arguments
             ]
             positional: list[Any] = [None] * call.positions
@@ -194,7 +200,8 @@ class StagedFunction(ABC):
             except Specialize as needed:
                 # Python branched on these numbers, so they become constants, and part of what the program depends on.
                 loops.unroll(needed.parameters)
-                loops.small_numbers |= bool(session.integers.small & needed.parameters)
+                # Loops over those that are constants only because they are small run as others do.
+                small |= session.integers.small & needed.parameters
                 for argument in call.arguments:
                     if str(argument.place) in needed.parameters:
                         constants[argument.place] = argument.given

@@ -62,7 +62,7 @@ class Direction:
             raise self.missing()
         if isinstance(value, PendingArray):
             value = value.materialize(self.kind)
-        elif not _is_symbolic(value) and type(value) not in (bool, int, float):
+        elif not _is_symbolic(value) and not isinstance(value, bool | int | float):
             value = session.capture(
                 tensor_argument(self.function, f"{self.kind} of {self.owner}", 0, value).array, self.kind
             )

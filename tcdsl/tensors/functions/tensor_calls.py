@@ -24,6 +24,7 @@ from tcdsl.frontend.staging.loop_choices import LoopChoices, RunInProgram
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.surroundings.named_values import called_readings
+from tcdsl.frontend.symbols.known_integers import known
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read
@@ -207,12 +208,12 @@ def _called(
     whole = type(algebra) is not Mixed
     with (
         tensors_session(function.__name__, algebra) as (session, recording),
-        session.within(oob=function.oob, inner=True),
+        session.within(oob=function.oob),
     ):
         session.readings.extend(called_readings(configuration.values()))
         session.may_be_whole, session.loops = not whole, loops
         session.shapes = algebra if isinstance(algebra, ShapesOfRounds) else None
-        values = list(map(_operand, given))
+        values = [known(_operand(each)) for each in given]
         tensors = [value for value in values if isinstance(value, Tensor)]
         recording.meet(tensors)
         # What a call says of an op's parameters holds also where its result is dropped, and not where the call fails.

@@ -18,7 +18,8 @@ from tcdsl.frontend.logics.logic_staging import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.staging.given_arrays import given_array
-from tcdsl.frontend.staging.session import Session, current_session
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
+from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.symbolic_operators import WholeArrays, numpy_function
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recognition import recognize
@@ -203,14 +204,20 @@ class GraphAlgebra:
 
     def _view(self, array: Any, key: object) -> Any:
         entries = key if isinstance(key, tuple) else (key,)
-        if any(
-            isinstance(bound, GraphTensor) for each in entries if isinstance(each, slice) for bound in _bounds(each)
-        ):
+        bounds = [bound for each in entries if isinstance(each, slice) for bound in (each.start, each.stop, each.step)]
+        if any(isinstance(bound, GraphTensor) for bound in bounds):
             raise fault(
                 DslSyntaxError,
                 "a tensor as a bound of a slice, whose length would not be known",
                 "select positions with an integer tensor: `t[start + np.arange(length)]`",
             )
+        recorded = _recorded_in_session((*entries, *bounds))
+        if recorded is not None:
+            # By the number of a round, or what else the program computes.
+            session = session_of("an index")
+            if session.may_be_whole:
+                raise RunsOnTensors
+            return recorded.view(session.capture(array, array.label), key)
         indices = [as_operand(entry) for entry in entries if isinstance(entry, GraphTensor | np.ndarray)]
         places = [_OPERAND if isinstance(entry, GraphTensor | np.ndarray) else entry for entry in entries]
         return apply_operation(
@@ -312,10 +319,6 @@ class GraphAlgebra:
     def iterate(self, value: Any) -> Iterator[Any]:
         """Its parts along the first axis."""
         return (self.view(value, k) for k in range(self.length(value)))
-
-
-def _bounds(entry: slice) -> tuple[object, object, object]:
-    return entry.start, entry.stop, entry.step
 
 
 class GraphOwner:

@@ -23,6 +23,7 @@ import numpy as np
 from tcdsl.errors import DifferentiationError, DslSyntaxError
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.symbols import ElementType
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.rows.inference import Origin, Shape, close
@@ -150,7 +151,7 @@ class Tensor(GraphTensor):
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes in the order batch, output, input."""
-        return self.sizes
+        return self.sizes if current_session() is None else tuple(map(KnownInteger, self.sizes))
 
     @property
     def ndim(self) -> int:

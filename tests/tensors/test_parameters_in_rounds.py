@@ -1,0 +1,39 @@
+"""Parameters that rounds declare, where a size or a number says how many rounds there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+from tcdsl.errors import ShapeError
+from tests.language.running_programs import program
+
+GENERATOR = np.random.default_rng(47)
+X, H = GENERATOR.random((5, 3)), GENERATOR.random(4)
+W, U = GENERATOR.random((4, 4)), GENERATOR.random((4, 3))
+
+
+@op
+def rnn(x: real[T, D], h, W, U):
+    for t in range(T):
+        h = tanh(W @ h + U @ x[t])
+    return h
+
+
+@pytest.mark.parametrize("count", ["xs.shape[0]", "len(xs)", "T"])
+def test_rounds_over_a_size_declare_parameters_as_rounds_over_parts_do(count: str) -> None:
+    body = f"T, D = xs.shape\nfor t in range({count}):\n    h = tanh('W' @ h + 'U' @ xs[t])\nreturn h"
+    by_part = "for x in xs:\n    h = tanh('W' @ h + 'U' @ x)\nreturn h"
+    for function in (program(body, "xs, h"), program(by_part, "xs, h")):
+        made = function(tc.tensor(X), tc.tensor(H))
+        for name, value in (("W", W), ("U", U)):
+            function.parameters[name].value = value
+        np.testing.assert_allclose(np.asarray(made), rnn(X, H, W, U))
+
+
+def test_rounds_that_leave_parameters_open_say_which() -> None:
+    function = program("s = 0.0\nfor t in range(len(xs)):\n    s = s + sum('W' @ xs[t])\nreturn s", "xs")
+    with pytest.raises(ShapeError, match="`W` has output axes that nothing determines"):
+        function(tc.tensor(X))

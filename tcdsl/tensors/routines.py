@@ -24,7 +24,7 @@ from tcdsl.runtime.explanation import Explanation
 from tcdsl.tensors.functions.parameters import by_label
 from tcdsl.tensors.graph_linking.asked_values import executable, read_memory
 from tcdsl.tensors.graph_linking.code import Code, sequence
-from tcdsl.tensors.graph_linking.graph_linker import linking
+from tcdsl.tensors.graph_linking.linked_within_memory import linked_within_memory
 from tcdsl.tensors.graph_linking.static_indices import StaticIndex
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
@@ -47,10 +47,8 @@ class Routine:
         self._bound: BoundProgram | None = None
         self._numbers: dict[Setting, np.ndarray] = {}
         self._indices: list[StaticIndex] = []
-        with linking(code.name) as linker:
-            code.link(linker)
-            #: The program with the memory behind it.
-            self.linked = linker.finished()
+        #: The program with the memory behind it.
+        self.linked = linked_within_memory(code)
         self._given = tuple(each for each in self.linked.inputs if isinstance(each, TensorMemory))
         for each in self.linked.inputs:
             if isinstance(each, Setting):

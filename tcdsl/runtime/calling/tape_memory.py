@@ -3,12 +3,14 @@
 What a tape takes is known when the sizes of a call are. A derivative is therefore staged as it is, and for calls whose
 memory exceeds the limit once more, with binomial checkpointing (`tcdsl.autodiff.loop_derivatives`) of its outermost
 loops, and of those inside where that is not enough. Each serves the calls that it is for. So is a function that takes a
-gradient while it is staged.
+gradient while it is staged, and a routine of a graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -22,11 +24,11 @@ from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.entries import Entry
+from tcdsl.runtime.calling.execution import Executable
 
-__all__ = ["IN_LOOPS_TOO", "staged_within_memory"]
+__all__ = ["IN_LOOPS_TOO", "Derived", "allocated_bytes", "staged_within_memory", "with_states_that_fit"]
 
-Stage = Callable[[Call, int], Entry]
-"""Stages for a call, with so many states of each outermost loop, or 0 for a tape."""
+Staged = TypeVar("Staged")
 
 #: Added to a number of states where loops inside of loops are to keep no more of theirs either.
 IN_LOOPS_TOO = 1 << 20
@@ -35,35 +37,39 @@ IN_LOOPS_TOO = 1 << 20
 _MANY, _FEWEST = 256, 2
 
 
-def staged_within_memory(call: Call, seeds: Sequence[np.ndarray], entry: Entry, stage: Stage) -> Entry:
-    """``entry``, which is ``stage(call, 0)``, or with another number of states, if its tapes would be too large.
+@dataclass(frozen=True, slots=True)
+class Derived(Generic[Staged]):
+    """What has been ``staged`` with so many ``states`` of each outermost loop, 0 for a tape.
 
-    ``seeds`` are its last inputs.
+    It allocates the bytes ``needed`` in any call, and those ``taken`` in the one that it is for.
     """
+
+    staged: Staged
+    states: int
+    needed: Expr
+    taken: int
+
+
+def with_states_that_fit(first: Derived[Staged], derived: Callable[[int], Derived[Staged]]) -> Derived[Staged]:
+    """``first``, which has tapes, or what is derived with as many states as there is room for."""
     limit = tape_memory()
-    if not entry.executable.program.repeats:
-        return entry
-    entry.tape_memory = settings().tape_memory
-    needed = _bytes(entry)
-    if _at(call, seeds, entry, needed) <= limit:
-        return _for_calls(entry, needed, limit)
-    count = _MANY
+    if first.taken <= limit:
+        return first
+    count, before = _MANY, first.needed
     while True:
-        fewer = stage(call, count)
-        fewer.checkpoints, fewer.tape_memory = count, settings().tape_memory
-        before, needed = needed, _bytes(fewer)
-        if needed == before and count == _MANY:
+        fewer = derived(count)
+        same, before = fewer.needed == before, fewer.needed
+        if same and count == _MANY:
             count += IN_LOOPS_TOO  # No outermost loop has a tape: one in a branch may.
             continue
-        if needed == before and count == _MANY + IN_LOOPS_TOO:
-            return entry
-        taken = _at(call, seeds, fewer, needed)
-        if taken <= limit:
-            return _for_calls(fewer, needed, limit)
+        if same and count == _MANY + IN_LOOPS_TOO:
+            return first
+        if fewer.taken <= limit:
+            return fewer
         inside = count - count % IN_LOOPS_TOO
         count -= inside
         if count > _FEWEST:
-            count = max(_FEWEST, min(count // 2, 9 * count * limit // (10 * taken)))
+            count = max(_FEWEST, min(count // 2, 9 * count * limit // (10 * fewer.taken)))
         elif inside:
             return fewer  # Less cannot be had.
         else:
@@ -72,16 +78,35 @@ def staged_within_memory(call: Call, seeds: Sequence[np.ndarray], entry: Entry, 
         count += inside
 
 
-def _for_calls(entry: Entry, needed: Expr, limit: int) -> Entry:
-    entry.guards = (*entry.guards, BroadcastGuard(needed, integer(limit), "most"))
-    return entry
+def staged_within_memory(
+    call: Call, seeds: Sequence[np.ndarray], entry: Entry, stage: Callable[[Call, int], Entry]
+) -> Entry:
+    """``entry``, which is ``stage(call, 0)``, or with another number of states, if its tapes would be too large.
+
+    ``seeds`` are its last inputs.
+    """
+    if not entry.executable.program.repeats:
+        return entry
+
+    def derived(made: Entry, states: int) -> Derived[Entry]:
+        parts = [made.executable] if made.linear is None else [made.executable, made.linear.executable]
+        needed = allocated_bytes(parts)
+        arrays = made.arrays(call, seeds)
+        assert arrays is not None
+        made.checkpoints, made.tape_memory = states, settings().tape_memory
+        return Derived(made, states, needed, int(evaluate_size(needed, made.executable.sizes(arrays))))
+
+    limit = tape_memory()
+    found = with_states_that_fit(derived(entry, 0), lambda states: derived(stage(call, states), states))
+    if found.taken <= limit:
+        found.staged.guards = (*found.staged.guards, BroadcastGuard(found.needed, integer(limit), "most"))
+    return found.staged
 
 
-def _bytes(entry: Entry) -> Expr:
-    # What a call allocates, as short as `cache_info` can show it.
-    known = never_negative_in(entry.executable.program)
+def allocated_bytes(parts: Sequence[Executable]) -> Expr:
+    """What a run of all ``parts`` allocates, as short as `cache_info` can show it."""
+    known = never_negative_in(parts[0].program)
     total: Expr = integer(0)
-    parts = [entry.executable] if entry.linear is None else [entry.executable, entry.linear.executable]
     for buffer in (buffer for part in parts for buffer in part.kernel(settings().optimize).buffers):
         if buffer.kind in ("output", "temporary"):
             cells = product_of(
@@ -89,9 +114,3 @@ def _bytes(entry: Entry) -> Expr:
             )
             total = apply("add", total, apply("mul", integer(numpy_dtype(buffer.dtype).itemsize), cells))
     return normalized(total)
-
-
-def _at(call: Call, seeds: Sequence[np.ndarray], entry: Entry, needed: Expr) -> int:
-    arrays = entry.arrays(call, seeds)
-    assert arrays is not None
-    return int(evaluate_size(needed, entry.executable.sizes(arrays)))

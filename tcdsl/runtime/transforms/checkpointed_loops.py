@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one
 from tcdsl.ir.program import Program, Repeat
-from tcdsl.runtime.calling.tape_memory import IN_LOOPS_TOO
+from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.runtime.calling.entries import Traced
+from tcdsl.runtime.calling.execution import Executable
+from tcdsl.runtime.calling.tape_memory import IN_LOOPS_TOO, Derived, allocated_bytes, with_states_that_fit
 
-__all__ = ["with_checkpoints"]
+__all__ = ["derived_within_memory", "with_checkpoints"]
 
 
 def with_checkpoints(program: Program, count: int) -> Program:
@@ -28,3 +32,15 @@ def _with_checkpoints(repeat: Repeat, count: int) -> Repeat:
     if at_most_one(repeat) or repeat.checkpointed:
         return repeat
     return replace(repeat, checkpointed=True, checkpoints=count % IN_LOOPS_TOO)
+
+
+def derived_within_memory(program: Program, derive: Callable[[Program], Traced]) -> Traced:
+    """What ``derive`` makes of ``program``, whose extents are constants, with as many states as there is room for."""
+
+    def derived(states: int) -> Derived[Traced]:
+        made = derive(with_checkpoints(program, states))
+        parts = [made.program] if made.linear is None else [made.program, made.linear]
+        needed = allocated_bytes(list(map(Executable, parts)))
+        return Derived(made, states, needed, int(evaluate_size(needed, {})))
+
+    return with_states_that_fit(derived(0), derived).staged

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakMethod, ref
@@ -124,9 +124,9 @@ class DerivativeStaging(StagedFunction):
         positions = self.derivation.positions(self._name, len(positional))
         wrt = [self._input_name(positional[position], position) for position in positions]
         outputs, structure = self._record(session, positional, configuration)
-        program = self._within_memory(session, session.builder.program(outputs))
+        program = session.builder.program(outputs)
         traced = Traced(program, structure, tuple(session.readings)).checking(session.checked)
-        return self.derivation.derive(traced, wrt, self._name).without_needless_checks()
+        return self._derived(session, traced, wrt).without_needless_checks()
 
     def inline(
         self, session: Session, arguments: Sequence[Any], keywords: Mapping[str, Any]
@@ -152,17 +152,24 @@ class DerivativeStaging(StagedFunction):
                     values[k] = like(made, positional[k][1])
                 outputs, structure = self._record(session, values, configuration)
             program, names = part.program(self.title, outputs)
-            traced = Traced(self._within_memory(session, program), structure).checking(session.checked)
+            traced = Traced(program, structure).checking(session.checked)
         wrt = [names[stand_ins[k]] for k in positions]
-        return part, self.derivation.derive(traced, wrt, self._name), given
+        return part, self._derived(session, traced, wrt), given
 
-    def _within_memory(self, session: Session, program: Program) -> Program:
-        if not self.derivation.tapes:
-            return program
-        from tcdsl.runtime.transforms.checkpointed_loops import with_checkpoints
+    def _derived(self, session: Session, traced: Traced, wrt: Sequence[str]) -> Traced:
+        def derive(program: Program) -> Traced:
+            return self.derivation.derive(replace(traced, program=program), wrt, self._name)
 
+        program = traced.program
+        if not (self.derivation.tapes and program.repeats):
+            return derive(program)
+        from tcdsl.runtime.transforms.checkpointed_loops import derived_within_memory, with_checkpoints
+
+        if session.context.graph is not None and not program.sizes:
+            return derived_within_memory(program, derive)
+        # What fits into a call is known when that has been staged.
         session.tapes = True
-        return with_checkpoints(program, session.checkpoints)
+        return derive(with_checkpoints(program, session.checkpoints))
 
     def _record(
         self, session: Session, positional: Sequence[Any], configuration: Mapping[str, Any]

@@ -21,6 +21,7 @@ from tcdsl.ir.build import integer
 from tcdsl.ir.program import Program
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.runtime.calling.results import copied, filled
+from tcdsl.runtime.transforms.checkpointed_loops import with_checkpoints
 from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
 from tcdsl.targets.cache.store import store
 from tcdsl.tensors.graph_linking.static_indices import StaticIndex, without_checks
@@ -47,11 +48,15 @@ class LinkedProgram:
 class Linker:
     """Records graphs and code in one session.
 
-    ``shifted`` are tensors to whose value a tensor of zeros is added, so that one can differentiate by it.
+    ``shifted`` are tensors to whose value a tensor of zeros is added, so that one can differentiate by it. Gradients
+    keep so many ``states`` of their loops at a time; with 0 they have tapes.
     """
 
-    def __init__(self, session: Session, shifted: Sequence[Tensor] = ()) -> None:
+    def __init__(self, session: Session, shifted: Sequence[Tensor] = (), states: int = 0) -> None:
         self.session = session
+        self._states = states
+        #: Whether there are gradients through loops.
+        self.tapes = False
         self._current: dict[TensorMemory, str] = {}
         self._inputs: dict[TensorMemory | Setting, str] = {}
         self._written: dict[TensorMemory, None] = {}
@@ -175,7 +180,8 @@ class Linker:
         program, buffers, shifts = forward_program(loss, inner)
         names = {id(buffer.owner): tensor.name for buffer, tensor in zip(buffers, program.inputs, strict=False)}
         by = [names[id(tensor)] if tensor.is_leaf else shifts[id(tensor)] for tensor in wrt]
-        derived = _gradient_of(program, by)
+        self.tapes |= bool(program.repeats)
+        derived = _gradient_of(with_checkpoints(program, self._states), by)
         zeros = [self._filled(0.0, tensor) for tensor in inner]
         given = [*map(self.held, buffers), *zeros]
         self._append(derived, given, [loss.buffer("value"), *(tensor.buffer("grad") for tensor in wrt)])
@@ -218,11 +224,11 @@ class Linker:
 
 
 @contextmanager
-def linking(name: str, shifted: Sequence[Tensor] = ()) -> Iterator[Linker]:
+def linking(name: str, shifted: Sequence[Tensor] = (), states: int = 0) -> Iterator[Linker]:
     """A session in which graphs and code are linked into one program."""
     session = Session(name, WholeArrays())
     with session.active():
-        yield Linker(session, shifted)
+        yield Linker(session, shifted, states)
 
 
 def forward_program(loss: Tensor, shifted: Sequence[Tensor]) -> tuple[Program, list[TensorMemory], dict[int, str]]:

@@ -191,15 +191,24 @@ def test_rounds_are_counted_exactly_at_the_ends_of_the_integers(bounds: tuple[in
     check(f, (W, *bounds), (len(numbers), numbers[-1] if numbers else 0))
 
 
-@pytest.mark.parametrize("index", ["t * 2**40", "t * 2**62 * 4", "2**62 * (t % 3)"])
+@pytest.mark.parametrize(
+    "index", ["t * 2**40", "t * 2**62 * 4", "2**62 * (t % 3)", "t * 2**62 % 2**63", "N - 2**70 + 2**70 - 1"]
+)
 def test_indices_are_exact_at_the_ends_of_the_integers(index: str) -> None:
     f = program(f"s = 0.0\nfor t in range(N):\n    s = s + x[{index}]\nreturn s", "x: 'real[N]'")
     assert f(W[:1]) == W[0]
-    if "%" not in index:
-        with tc.config(check="ir"):
-            assert f(W[:1]) == W[0]
+    with tc.config(check="ir"):
+        assert f(W[:1]) == W[0]
+    check(f, (W[:1],), W[0])
+    if "t" not in index:
+        return
     with pytest.raises(ShapeError, match="is out of range of axis 0"):
         f(W)
+
+
+def test_numbers_of_rounds_are_exact() -> None:
+    body = "s = 0\nfor t in range(N):\n    for k in range(2**62 * (t % 3) // 2**61):\n        s = s + k\nreturn s"
+    check(program(body, "x: 'real[N]'"), (W[:4],), sum(sum(range(2 * (t % 3))) for t in range(4)))
 
 
 def test_cells_at_remainders_of_numbers_of_rounds_in_arms_have_gradients() -> None:

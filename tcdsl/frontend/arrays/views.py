@@ -38,7 +38,6 @@ from tcdsl.ir.expressions import (
     index_variables,
     reads,
     transform,
-    walk,
 )
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.polyhedra.affine import NotAffine
@@ -151,7 +150,7 @@ def _through(
         indices: list[Expr] = []
         boundaries: list[Boundary] = []
         for index, boundary, extent in zip(part.indices, part.boundaries, part.tensor.extents, strict=True):
-            made = _normalized(cell_at(index, cells))
+            made = normalized(cell_at(index, cells))
             among = [axis for axis in axes if axis in chosen and axis.name in index_variables(index)]
             for axis in among if chosen.get(index, (None, None))[1] != extent else ():
                 # What is out of range of the part may be in range of the tensor.
@@ -161,12 +160,6 @@ def _through(
         return View(part.tensor, indices, extents, rows, session.location(), boundaries)
     element, _ = element_of(part, session)
     return PendingArray(session.builder, element.mapped(lambda expr: cell_at(expr, cells)), extents, rows)
-
-
-def _normalized(index: Expr) -> Expr:
-    # As it is where a product of its numbers leaves 64 bits, as in `x[t * 2**62 * 4]`, of which only 0 is in range.
-    made = normalized(index)
-    return made if all(abs(int(part.value)) < _BEYOND for part in walk(made) if isinstance(part, Constant)) else index
 
 
 def whole(tensor: SymbolicTensor) -> View:

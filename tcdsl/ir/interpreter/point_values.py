@@ -132,6 +132,10 @@ class PointValues:
         """The value at the only point."""
         return self.of(expr, np.zeros(1, np.int64), {})[0]
 
+    def exact(self, expr: Expr) -> int:
+        """The value of a number of rounds, or of an index, at the only point."""
+        return int(self._index(expr, np.zeros(1, np.int64), {})[0])
+
     def _local(self, definition: LocalDefinition, at: Array, dtype: str) -> Array:
         if definition.values is None or definition.known is None:
             definition.values = np.zeros(self.count, working_dtype(dtype))
@@ -196,7 +200,8 @@ class PointValues:
         parts = [self._largest(part) for part in children(expr)]
         if isinstance(expr, Apply) and expr.primitive in ("add", "sub"):
             return sum(parts)
-        return parts[0] * parts[1] if isinstance(expr, Apply) and expr.primitive == "mul" else max(parts)
+        product = parts[0] * parts[1] if isinstance(expr, Apply) and expr.primitive == "mul" else 0
+        return max(product, *parts)
 
     def _exact(self, expr: Expr, at: Array) -> Array:
         if isinstance(expr, Apply):

@@ -106,7 +106,7 @@ class TensorValues:
     def numbers(self, repeat: Repeat) -> range:
         """The numbers of the rounds, if no condition ends the loop before."""
         point = PointValues({}, 1, self.sizes, self, self.label, repeat.span)
-        return range(*(int(point.single(end)) for end in repeat.ends))
+        return range(*map(point.exact, repeat.ends))
 
     def _started(self, statement: Statement) -> Array:
         tensor = self._program.tensor(statement.target.tensor)

@@ -189,7 +189,8 @@ class ExpressionParser:
     def _constant(self, node: ast.expr, value: int | float, dtype: str) -> Constant:
         try:
             fits = not is_boolean(dtype) and (is_floating(dtype) or isinstance(value, int))
-            if fits and is_integer(dtype) and dtype != INTEGER:
+            # The numbers of indices are of type int64 and of any size.
+            if fits and is_integer(dtype) and dtype not in (INTEGER, "int64"):
                 fits = int(np.iinfo(dtype).min) <= value <= int(np.iinfo(dtype).max)
             if fits:
                 return build.constant(value, dtype)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -81,6 +82,8 @@ class _Checks:
         self.sizes: set[str] = set()
         self.same_sizes: dict[Expr, Expr] = {}
         self.variables: frozenset[str] = frozenset()
+        # Whether integers are of any size here: in indices, in sizes, and in what is asked of these.
+        self.exact = False
         # What is being checked, for messages: only made where there is a fault.
         self.place: Callable[[], str] | None = None
         self.span: Span | None = None
@@ -165,7 +168,7 @@ class _Checks:
                 self.fault(f"{format_expr(node)} is not made of sizes and constants")
                 break
         else:
-            self._expr(expr, {})
+            self._exactly(expr, {})
             self._expect(expr, dtype, "it")
         self.place = None
 
@@ -216,7 +219,7 @@ class _Checks:
         self.span, self.place, self.variables = repeat.span, lambda: f"the loop of {results}", frozenset()
         verify(body)
         for end in repeat.ends:
-            self._expr(end, {})
+            self._exactly(end, {})
             self._expect(end, "int64", "the number of rounds")
             if any(isinstance(node, Read) and node.indices for node in walk(end)):
                 self.fault("the number of rounds reads more than rank-0 tensors")
@@ -266,7 +269,7 @@ class _Checks:
             self._expr(statement.condition, {})
             self._expect(statement.condition, "bool", "the condition")
         for index in statement.target.indices:
-            self._expr(index, {})
+            self._exactly(index, {})
             self._expect_index(index, "an index of the target")
         self._expr(statement.value, {})
         if name in declared:
@@ -358,8 +361,15 @@ class _Checks:
                 return
             case Cast(dtype=dtype) if dtype not in DTYPES and dtype != INTEGER:
                 self.fault(f"a cast to the unknown type {dtype}", expr.span)
-        for part in children(expr):
+        for index in expr.indices if isinstance(expr, Read) else ():
+            self._exactly(index, bound)
+        for part in children(replace(expr, indices=()) if isinstance(expr, Read) else expr):
             self._expr(part, bound)
+
+    def _exactly(self, expr: Expr, bound: Mapping[str, str]) -> None:
+        outer, self.exact = self.exact, True
+        self._expr(expr, bound)
+        self.exact = outer
 
     def _constant(self, expr: Constant) -> None:
         kind: type = bool if is_boolean(expr.dtype) else float if is_floating(expr.dtype) else int
@@ -367,7 +377,7 @@ class _Checks:
             return
         if expr.dtype not in DTYPES or type(expr.value) is not kind:
             self.fault(f"{expr.value!r} is not a constant of type {expr.dtype}", expr.span)
-        elif kind is int and not np.iinfo(expr.dtype).min <= expr.value <= np.iinfo(expr.dtype).max:
+        elif kind is int and not self.exact and not np.iinfo(expr.dtype).min <= expr.value <= np.iinfo(expr.dtype).max:
             self.fault(f"{expr.value} is out of the range of {expr.dtype}", expr.span)
 
     def _applied(self, expr: Expr, primitive: str, arguments: tuple[Expr, ...], dtype: str) -> None:

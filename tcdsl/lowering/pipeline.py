@@ -318,6 +318,10 @@ def _forwarding(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return forwarded(nodes, setting.types, setting.names)
 
 
+def _hoisting(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
+    return hoisted(nodes, setting.names)
+
+
 def _one_thread(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return serial(nodes) if draft.small else nodes
 
@@ -334,7 +338,7 @@ NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("single_steps", "loops of one step become their body", _over(without_single_steps)),
     NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
     NestPass("tiles", "what is read or stored across rows goes through square tiles", _tiles),
-    NestPass("hoisting", "what does not change in a loop moves in front of it", _over(hoisted)),
+    NestPass("hoisting", "what does not change in a loop moves in front of it", _hoisting),
     NestPass("one_thread", "little work is done by one thread", _one_thread),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums),
 )

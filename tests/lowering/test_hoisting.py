@@ -8,8 +8,10 @@ import pytest
 from tcdsl import DataIndexError, op
 from tcdsl.ir.build import index, integer
 from tcdsl.ir.expressions import Boundary, Expr, Local, Read
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loop_passes.hoisting import hoisted
-from tcdsl.lowering.loopir.loops import Accumulate, Define, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_plausible_faults import check, staged
@@ -89,6 +91,25 @@ def test_loops_whose_iterations_are_shared_begin_their_nests() -> None:
     assert loop.kind == "parallel"
 
 
+def test_an_index_of_all_cells_is_checked_once_a_block() -> None:
+    @op
+    def f(x: real[N, M], row: int64[()], w: real[M]):
+        y[j] = x[row, j] * w[j]
+        return y
+
+    wide = np.arange(4.0 * 5000).reshape(4, 5000)
+    for x in (X, wide):
+        check(f, x, np.array(3), x[0], wanted=(x[3] * x[0],))
+        fails(f, x, np.array(4), x[0])
+    check(f, X[:, :0], np.array(4), X[0, :0], wanted=(np.zeros(0),))
+    (nest,) = lower(staged(f, X, np.array(3), X[0])).nests
+    (blocks,) = nest.body
+    assert isinstance(blocks, Loop)
+    assert blocks.kind == "parallel"
+    inner = [node for node in walk_nodes(blocks.body) if isinstance(node, Loop)]
+    assert [any(isinstance(node, Check) for node in walk_nodes(loop.body)) for loop in inner] == [False]
+
+
 def cell(buffer: str, position: Expr) -> Read:
     return Read(buffer, (position,), (Boundary.SKIP,), "int64")
 
@@ -116,4 +137,4 @@ def test_only_what_no_iteration_changes_is_moved(stays: Expr, changed: Node) -> 
     loop = Loop("i", integer(0), integer(4), 1, (define, *rest))
     harmless = changed in (Store("z", (index("i"),), integer(1)), Define("m", integer(1)))
     moved = (define, Loop("i", integer(0), integer(4), 1, rest))
-    assert hoisted((loop,)) == (moved if harmless else (loop,))
+    assert hoisted((loop,), FreshNames(())) == (moved if harmless else (loop,))

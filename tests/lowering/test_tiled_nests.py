@@ -177,7 +177,7 @@ def test_half_precision_is_rounded_in_local_buffers() -> None:
 def test_what_calls_change_is_not_hoisted() -> None:
     change = ProcedureCall("negate", (), (BufferView("y", (integer(0),), (N,)),))
     body = loop("j", M, Define("t", read("y", integer(0))), change, Store("z", (J,), Local("t", "float32")))
-    assert hoisted((body,)) == (body,)
+    assert hoisted((body,), FreshNames(())) == (body,)
 
 
 def negating(nodes: tuple[Node, ...]) -> Kernel:

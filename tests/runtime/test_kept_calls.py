@@ -583,6 +583,37 @@ def test_what_cannot_be_told_is_not_kept(processes: Processes) -> None:
         assert processes.run("import module_of_unknown", "unknown").split() == ["staged"]
 
 
+GENERATORS = """
+import numpy as np
+from tcdsl import op
+
+@op
+def nested(x: "real[N, D]"):
+    return sum(sum(x[n, d] for d in range(D)) for n in range(N))
+
+def outer():
+    width = 2.0
+
+    @op
+    def of_closure(x: "real[N, D]"):
+        return sum(width * sum(width * x[n, d] for d in range(D)) for n in range(N))
+
+    return of_closure
+
+for f in (nested, outer()):
+    f(np.ones((4, 3)))
+    print(f.__name__, len(f.kept.served))
+"""
+
+
+def test_generators_in_generators_are_kept(processes: Processes) -> None:
+    folder = processes.folder / "generators"
+    folder.mkdir()
+    (folder / "nested_generators.py").write_text(GENERATORS)
+    assert processes.run("import nested_generators", "generators").split() == ["nested", "0", "of_closure", "0"]
+    assert processes.run("import nested_generators", "generators").split() == ["nested", "1", "of_closure", "1"]
+
+
 CELLS = r"""
 import linecache, sys
 import numpy as np

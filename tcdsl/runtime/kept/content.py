@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import functools
 import hashlib
 import inspect
@@ -192,7 +193,7 @@ class Contents:
 
     def _add_code(self, code: CodeType, names: dict[str, None]) -> None:
         instructions = set(code.co_code[::2])
-        if instructions & _FORBIDDEN or (code.co_freevars and instructions & _OUTWARD):
+        if instructions & _FORBIDDEN or (instructions & _OUTWARD and _stores_outside(code)):
             raise UnknownContentError(f"{code.co_name} has effects")
         shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_name)
         self.put("code", *shape, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
@@ -273,6 +274,13 @@ class Contents:
 
 MISSING_CELL = "\0missing"
 _CLOSED = frozenset(sys.stdlib_module_names) | {"numpy", "tcdsl"}
+
+
+def _stores_outside(code: CodeType) -> bool:
+    # Variables of its own that functions inside read are stored by the same instructions: those of nested generators.
+    return bool(code.co_freevars) and any(
+        each.opcode in _OUTWARD and each.argval in code.co_freevars for each in dis.get_instructions(code)
+    )
 
 
 @functools.lru_cache(maxsize=256)

@@ -203,7 +203,7 @@ def added_up(x, limit):
 def test_what_a_round_binds_first_is_new_in_each_round_also_where_the_first_one_is_pythons() -> None:
     check(added_up, (np.ones(3), np.array(8.0)), 9.0)
     with pytest.raises(DslSyntaxError, match="`h` is first bound in a round"):
-        program("s = 0.0\nwhile s < 3:\n    h = 2 * x\n    s = s + sum(h[i])\nreturn h").interpret(X, 3)
+        program("s = 0.0\nwhile s < 3:\n    h[i] = 2 * x[i]\n    s = s + sum(h[i])\nreturn h").interpret(X, 3)
 
 
 def test_nan_ends_a_loop() -> None:

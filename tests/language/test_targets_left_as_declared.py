@@ -27,6 +27,17 @@ def test_what_python_leaves_out_leaves_a_target_as_declared(writes: str, dtype: 
     np.testing.assert_array_equal(tc.grad(lambda x: f(x).sum())(x), np.zeros(3))
 
 
+@pytest.mark.parametrize("over", ["()", "{}", "range(2, 0)", "reversed(range(0))", "zip((), x[:0])", "enumerate([])"])
+def test_rounds_over_nothing_leave_a_target_as_declared(over: str) -> None:
+    each = "k, (_, a)" if over.startswith("enum") else "k, a" if over.startswith("zip") else "k"
+    f = program(f"y: real[3]\ns = x[0]\nfor {each} in {over}:\n    y[k] = x[k]\n    s = s + 1\nreturn y, s", "x")
+    for dtype in (np.float32, np.float64):
+        found, first = f(X.astype(dtype))
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, np.zeros(3))
+        assert first == 1
+
+
 @pytest.mark.parametrize("reads", ["z[i] = y[i] + x[i]", "z = y + x", "y[i] += y[i] + x[i]\nz = y"])
 def test_such_a_target_can_be_read_and_written(reads: str) -> None:
     np.testing.assert_array_equal(program(f"y: real[3]\n{IF}\n{reads}\nreturn z", "x, *, n=0")(X), X)

@@ -33,6 +33,18 @@ def test_rounds_over_a_size_declare_parameters_as_rounds_over_parts_do(count: st
         np.testing.assert_allclose(np.asarray(made), rnn(X, H, W, U))
 
 
+def test_conditions_declare_parameters_for_all_rounds() -> None:
+    function = program("while sum(abs('A'[4] @ x)) > 0.1:\n    x = x / 2\nreturn x", "x")
+    made, x = function(tc.tensor(X[0])), X[0]
+    function.parameters["A"].value = U
+    while abs(U @ x).sum() > 0.1:
+        x = x / 2
+    np.testing.assert_allclose(np.asarray(made), x)
+    open_rows = program("while sum('A' @ x) > 0.1:\n    x = x / 2\nreturn x", "x")
+    with pytest.raises(ShapeError, match=r'(?s)`A` has output axes that nothing determines.*write "A"\[n\]'):
+        open_rows(tc.tensor(X[0]))
+
+
 def test_rounds_that_leave_parameters_open_say_which() -> None:
     function = program("s = 0.0\nfor t in range(len(xs)):\n    s = s + sum('W' @ xs[t])\nreturn s", "xs")
     with pytest.raises(ShapeError, match="`W` has output axes that nothing determines"):

@@ -11,7 +11,7 @@ from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import SizeValue
 from tcdsl.ir.text.printer import format_expr
 
-__all__ = ["Parts", "own_memory", "unpacked"]
+__all__ = ["Parts", "nothing_for", "own_memory", "unpacked"]
 
 Parts: TypeAlias = "tuple[Parts, ...] | None"
 """The names that a value is unpacked into: ``None`` for one that takes it as it is."""
@@ -20,6 +20,11 @@ Parts: TypeAlias = "tuple[Parts, ...] | None"
 def own_memory(value: Any) -> Any:
     """What an assignment binds to a name: of memory, memory of its own that holds the same."""
     return value.own_memory() if isinstance(value, SymbolicTensor) and value.memory else value
+
+
+def nothing_for(parts: Parts) -> Any:
+    """What stands for a value of these parts where none is."""
+    return 0 if parts is None else tuple(map(nothing_for, parts))
 
 
 def unpacked(session: Session, value: Any, parts: Parts) -> Any:

@@ -21,12 +21,14 @@
                                            k = k + 1
 
 So the loop, or the branch, may be one that runs. Only what is evaluated first, and in any case, is taken out; of
-``and`` behind ``while``, and behind ``if`` without ``else``, from each side.
+``and`` from each side, with an ``else`` for each.
 """
 
 from __future__ import annotations
 
 import ast
+
+from tcdsl.frontend.source.syntax_trees import copied
 
 __all__ = ["with_names_before", "with_names_inside"]
 
@@ -36,11 +38,10 @@ def with_names_before(node: ast.If) -> list[ast.stmt]:
     parts = _sides(node.test)
     if not any(before for before, _ in parts) or any(_names(test) for _, test in parts):
         return [node]
-    if node.orelse and any(before for before, _ in parts[1:]):
-        return [node]
-    orelse, body = node.orelse, node.body
+    body = node.body
     for before, test in reversed(parts):
-        body, orelse = [*before, ast.copy_location(ast.If(test, body, orelse), node)], []
+        orelse = [copied(each) for each in node.orelse]
+        body = [*before, ast.copy_location(ast.If(test, body, orelse), node)]
     return body
 
 
@@ -89,19 +90,24 @@ def _taken_out(test: ast.expr) -> tuple[list[ast.stmt], ast.expr]:
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             before, left = _taken_out(left)
             return before, ast.copy_location(ast.Compare(left, ops, comparators), test)
+        case ast.Subscript(value=value, slice=index):
+            before, value = _taken_out(value)
+            return before, ast.copy_location(ast.Subscript(value, index, ast.Load()), test)
+        case ast.Attribute(value=value, attr=name):
+            before, value = _taken_out(value)
+            return before, ast.copy_location(ast.Attribute(value, name, ast.Load()), test)
         case ast.UnaryOp(op=op, operand=operand):
             before, operand = _taken_out(operand)
             return before, ast.copy_location(ast.UnaryOp(op, operand), test)
         case ast.BinOp(left=left, op=op, right=right):
             before, left = _taken_out(left)
             return before, ast.copy_location(ast.BinOp(left, op, right), test)
-        case ast.Call(func=ast.Attribute(value=value, attr=name) as method, args=arguments, keywords=keywords):
-            before, value = _taken_out(value)
-            found = ast.copy_location(ast.Attribute(value, name, ast.Load()), method)
-            return before, ast.copy_location(ast.Call(found, arguments, keywords), test)
-        case ast.Call(func=ast.Name() as function, args=[first, *others], keywords=keywords):
+        case ast.Call(func=ast.Attribute() as method, args=arguments, keywords=keywords):
+            before, function = _taken_out(method)
+            return before, ast.copy_location(ast.Call(function, arguments, keywords), test)
+        case ast.Call(func=ast.Name() as name, args=[first, *others], keywords=keywords):
             before, first = _taken_out(first)
-            return before, ast.copy_location(ast.Call(function, [first, *others], keywords), test)
+            return before, ast.copy_location(ast.Call(name, [first, *others], keywords), test)
         case ast.BoolOp(op=op, values=[first, *others]):
             before, first = _taken_out(first)
             return before, ast.copy_location(ast.BoolOp(op, [first, *others]), test)

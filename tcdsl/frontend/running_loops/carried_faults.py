@@ -7,6 +7,8 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.carried import Kind, kind_of
+from tcdsl.frontend.running_loops.loop_statement import LoopStatement
+from tcdsl.frontend.source.assigned_names import binding_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
 from tcdsl.frontend.staging.declarations import OfARound
 from tcdsl.frontend.staging.session import Session
@@ -97,13 +99,16 @@ def number_after(name: str, span: Span | None, numbers: frozenset[str]) -> OfARo
     return OfARound(name, fact, "take another letter, or what the loop runs to", span, numbers)
 
 
-def unbound_after(name: str, arms: bool, span: Span | None, numbers: frozenset[str]) -> OfARound:
-    """What a name that a round, or one of the ``arms`` of a branch, binds first is after it."""
-    if arms:
+def unbound_after(name: str, statement: LoopStatement, span: Span | None, numbers: frozenset[str]) -> OfARound:
+    """What a name that a round, or one of the arms of a branch, binds first is after it."""
+    if statement.arms:
         fact = f"`{name}` is bound in one arm of a branch that runs, and is used after that branch"
         return OfARound(name, fact, f"bind `{name}` before the branch, or in both arms", span, numbers)
     fact = f"`{name}` is first bound in a round of a loop that runs, and is used after that loop"
-    return OfARound(name, fact, f"bind `{name}` before the loop, so that rounds carry it", span, numbers)
+    # A target that rounds make anew would be one that they add to.
+    store = statement.stores.get(name)
+    loop = statement if statement.asks and store is not None and name in binding_of(store) else None
+    return OfARound(name, fact, f"bind `{name}` before the loop, so that rounds carry it", span, numbers, loop)
 
 
 def _described(session: Session, value: Any) -> str:

@@ -21,11 +21,12 @@ from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, size_names
 
-__all__ = ["ITERATED", "bounds_of", "counts", "python_rounds", "rounds_over"]
+__all__ = ["ITERATED", "bounds_of", "counts", "python_rounds", "rounds_over", "runs_in_program"]
 
 ITERATED = (range, loop, zip, enumerate, reversed, list, tuple)
 """The functions that a loop looks at before they are called: ``range`` of a size is no call of Python's."""
@@ -47,6 +48,13 @@ def bounds_of(iterable: Any) -> list[Any]:
     if iterable.counts:
         return list(iterable.arguments)
     return [bound for each in iterable.arguments for bound in bounds_of(each)]
+
+
+def runs_in_program(session: Session, loop: object, iterable: Iterated) -> bool:
+    """Whether a ``loop`` over integers runs."""
+    given = any(isinstance(each, KnownInteger) for each in bounds_of(iterable))
+    empty = iterable.counts and not range(*iterable.arguments)
+    return session.loops.runs(loop, given, empty)
 
 
 def rounds_over(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from types import FrameType, SimpleNamespace
@@ -25,7 +25,7 @@ from typing import Any, cast
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of
-from tcdsl.frontend.arrays.unpacking import Parts, unpacked
+from tcdsl.frontend.arrays.unpacking import Parts, nothing_for, unpacked
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.running_loops.carried import Bound, bound_in_both, unheld
 from tcdsl.frontend.running_loops.carried_faults import changed_value
@@ -41,7 +41,14 @@ from tcdsl.frontend.running_loops.conditions import (
     taken,
     truth,
 )
-from tcdsl.frontend.running_loops.iterated import ITERATED, bounds_of, counts, python_rounds, rounds_over
+from tcdsl.frontend.running_loops.iterated import (
+    ITERATED,
+    bounds_of,
+    counts,
+    python_rounds,
+    rounds_over,
+    runs_in_program,
+)
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.nested_values import CONTAINERS
 from tcdsl.frontend.running_loops.outside_changes import refuse_change, refuse_printing
@@ -56,7 +63,6 @@ from tcdsl.frontend.staging.declared_parameters import layers_met, meet_layers_f
 from tcdsl.frontend.staging.entry_states import EntryState, entry_state
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, current_session, session_of
-from tcdsl.frontend.symbols.known_integers import KnownInteger
 
 __all__ = ["LoopRecorder"]
 
@@ -77,16 +83,16 @@ class LoopRecorder:
 
     def rounds(self, statement: LoopStatement, iterable: Any) -> Iterator[Any]:
         """``for t in iterable``: one round for staging if the loop runs, else what Python iterates over."""
-        frame = sys._getframe(1)
-        session = session_of("a loop")
-        found = rounds_over(session, iterable, partial(self._runs, session, statement, iterable, frame))
+        frame, session = sys._getframe(1), session_of("a loop")
+        found = rounds_over(session, iterable, partial(runs_in_program, session, statement, iterable))
         if found is None:
             if counts(iterable):
                 session.loops.unrolls(statement)
-            return (unpacked(session, each, statement.parts) for each in python_rounds(session, iterable))
+            found = python_rounds(session, iterable)
         if not isinstance(found, RoundCount):
-            return (unpacked(session, each, statement.parts) for each in found)
-        found = replace(found, element=partial(_element, session, statement.parts, found))
+            return self._python_rounds(session, statement, frame, found)
+        given = found.element
+        found = replace(found, element=lambda number: unpacked(session, given(number), statement.parts))
         always = isinstance(iterable, Iterated) and iterable.function is loop
         numbers = frozenset() if always else numbers_of(*bounds_of(iterable)) | session.loops.tried(statement)
         self._check_body(statement, numbers, frame)
@@ -100,15 +106,15 @@ class LoopRecorder:
         """The value of ``a, b = value``, for Python to unpack."""
         return unpacked(session_of("an assignment"), value, parts)
 
-    def _runs(self, session: Session, statement: LoopStatement, iterable: Iterated, frame: FrameType) -> bool:
-        # Whether a loop over integers runs.
-        given = any(isinstance(each, KnownInteger) for each in bounds_of(iterable))
-        empty = iterable.counts and not range(*iterable.arguments)
-        return session.loops.runs(statement, given, empty) or self._leaves_as_declared(statement, iterable, frame)
-
-    def _leaves_as_declared(self, statement: LoopStatement, iterable: Iterated, frame: FrameType) -> bool:
-        # Without rounds a target stays as it was declared. Of which type, its first statement says: the body is staged.
-        return iterable.counts and not range(*iterable.arguments) and bool(_declared(statement, frame))
+    def _python_rounds(
+        self, session: Session, statement: LoopStatement, frame: FrameType, values: Iterable[Any]
+    ) -> Iterator[Any]:
+        begun = False
+        for each in values:
+            begun = True
+            yield unpacked(session, each, statement.parts)
+        if not begun:
+            yield from self._left_out(session, statement, frame, nothing_for(statement.parts))
 
     def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
         """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""
@@ -118,12 +124,13 @@ class LoopRecorder:
     def _while_rounds(
         self, session: Session, statement: LoopStatement, frame: FrameType, condition: Callable[[], Any]
     ) -> Iterator[Any]:
-        # RoundCount of Python come first: `n = 0` and `while n < x[0]` may become data in a round. What they bind first
-        # belongs to each of them, as in the rounds that run.
+        # Rounds of Python come first: `n = 0` and `while n < x[0]` may become data in a round. What they bind first
+        # belongs to each of them, as in the rounds that run, unless it is read after them.
         unbound = [
             name
             for name in statement.names
-            if isinstance(frame.f_locals.get(name, _NOTHING), Unwritten | OfARound) and not is_result(name)
+            if isinstance(frame.f_locals.get(name, _NOTHING), Unwritten | OfARound)
+            and not (is_result(name) or session.loops.is_read_after(statement, name))
         ]
         going, begun = decided(session, condition()), False
         while not is_data(going):
@@ -441,8 +448,3 @@ def _declared(statement: LoopStatement, frame: FrameType) -> list[DeclaredTarget
 
 def _is_truth(session: Session, value: Any) -> bool:
     return isinstance(value, bool) or (is_data(value) and element_of(value, session)[0].logical == "bool")
-
-
-def _element(session: Session, parts: Parts, rounds: RoundCount, number: Any) -> Any:
-    # What a round binds, for Python to unpack.
-    return unpacked(session, rounds.element(number), parts)

@@ -430,7 +430,7 @@ class RunningLoop:
         if not isinstance(before, Unwritten):
             return before
         found = self._shaped.get(name)
-        return unbound_after(name, self.statement.arms, self.span, self._numbers) if found is None else found
+        return unbound_after(name, self.statement, self.span, self._numbers) if found is None else found
 
     def _changed(self, name: str, before: Kind, after: Kind) -> TcdslError:
         self.specialize()

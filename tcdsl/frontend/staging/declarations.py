@@ -99,14 +99,24 @@ class OfARound(Unwritten):
     """What a name of a round holds after its loop, or one of an arm after its branch. Any use is an error.
 
     ``fact`` says what the name is, ``hint`` what to write instead, ``span`` is the loop, which is Python's once the
-    name is used if it depends on the arguments ``numbers`` alone.
+    name is used if it depends on the arguments ``numbers`` alone. A ``loop`` whose first round is Python's may have
+    bound the name there: the function is staged again, with a loop that hands it on.
     """
 
-    __slots__ = ("fact", "hint", "numbers", "span")
+    __slots__ = ("fact", "hint", "loop", "numbers", "span")
 
-    def __init__(self, name: str, fact: str, hint: str, span: Span | None, numbers: frozenset[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        fact: str,
+        hint: str,
+        span: Span | None,
+        numbers: frozenset[str],
+        loop: object | None = None,
+    ) -> None:
         super().__init__(name)
         self.numbers = numbers
+        self.loop = loop
         self.fact = fact
         self.hint = hint
         self.span = span
@@ -116,9 +126,12 @@ class OfARound(Unwritten):
 
         ``letter`` says that it stands where an index variable would.
         """
+        session = session_of("a decorated function")
+        if self.loop is not None:
+            session.loops.outlasts(self.loop, self.name)
         if self.numbers:
             raise Specialize(self.numbers)
-        place = span or session_of("a decorated function").location() or self.span
+        place = span or session.location() or self.span
         more = "; an index variable takes another letter" if letter and "letter" not in self.hint else ""
         return DslSyntaxError.at(self.fact, place, self.hint + more)
 

@@ -50,6 +50,8 @@ class LoopChoices:
         self._left_out: dict[int, list[object]] = {}
         self._staged: set[object] = set()
         self._unroll: set[str] = set()
+        #: The names that loops bind first and that are read after them, with the loops.
+        self._outlasting: set[tuple[object, str]] = set()
         self._first: Exception | None = None
         #: The loops that run, and those that are unrolled, without need, while the function is staged.
         self._tried: dict[str, object] = {}
@@ -106,6 +108,16 @@ class LoopChoices:
             self._staged.update(loops)
             raise RunInProgram(None)
         self._first = None  # what these loops, staged all the same, have raised is of no interest
+
+    def outlasts(self, loop: object, name: str) -> None:
+        """Have the function staged again: what each round of ``loop`` binds to ``name`` is read after the loop."""
+        if not self._fixed and (loop, name) not in self._outlasting:
+            self._outlasting.add((loop, name))
+            raise RunInProgram(None)
+
+    def is_read_after(self, loop: object, name: str) -> bool:
+        """Whether it is known to be."""
+        return (loop, name) in self._outlasting
 
     def run(self, loop: object | None) -> None:
         """From now on the loop runs."""

@@ -231,8 +231,10 @@ class Parameters:
         loops = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
         for node in ast.walk(self._source.definition):
             if isinstance(node, loops):
+                # What a loop goes over, and the condition of `while`, are no part of its rounds.
+                first = node.body[0] if isinstance(node, ast.For | ast.While) else node
                 last = node.end_lineno or node.lineno
-                after = (node.lineno, node.col_offset) <= (span.line, span.column)
+                after = (first.lineno, first.col_offset) <= (span.line, span.column)
                 if after and (span.line, span.column) < (last, node.end_col_offset or 0):
                     return True
         return False

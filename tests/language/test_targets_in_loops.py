@@ -116,3 +116,65 @@ def test_open_extents_are_what_all_statements_and_rounds_need(body: str) -> None
     np.testing.assert_array_equal(found, names["q"][: len(found)])
     assert not names["q"][len(found) :].any()
     assert tc.grad(lambda x: f(x).sum())(x).shape == (4,)
+
+
+# What makes `q` hold x, and what stands behind it.
+WRITTEN = [
+    "q[i] = x[i]",
+    "for t in range(N):\n    q[t] = x[t]",
+    "for t in range(n):\n    q[i] = x[i]",
+    "while n > 0:\n    q[i] = x[i]\n    n = n - 1",
+    "if n > 0:\n    q[i] = x[i]",
+    "if x[0] > 0:\n    q[i] = x[i]\nelse:\n    q[i] = 2 * x[i]",
+    "for s in range(n):\n    for t in range(N):\n        q[t] = x[t]",
+]
+BEHIND = {
+    "q[i + 1] += x[i]": [1, 3, 5, 7, 4],
+    "q[i + 1] = x[i]": [1, 1, 2, 3, 4],
+    "q[N] = 7.0": [1, 2, 3, 4, 7],
+    "for t in range(N):\n    q[t + 2] += x[t]": [1, 2, 4, 6, 3, 4],
+    "if x[0] > 0:\n    q[i + 1] = x[i]": [1, 1, 2, 3, 4],
+    "q[i] += 1.0": [2, 3, 4, 5],
+    "q[i] *= 2.0, i > 0": [1, 4, 6, 8],
+    "q[-1] += 7.0": [1, 2, 3, 11],
+    "for t in range(3):\n    q[i] += 1.0": [4, 5, 6, 7],
+    "q[i] += 1.0\nq[i + 1] += x[i]": [2, 4, 6, 8, 5],
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_statements_behind_loops_and_branches_make_open_extents_larger(written: str) -> None:
+    x = np.arange(1.0, 5.0)
+    for behind, wanted in BEHIND.items():
+        f = program(f"q: real[X]\n{written}\n{behind}\nreturn q", "x: 'real[N]', n")
+        np.testing.assert_array_equal(f(x, 2), wanted, behind)
+        np.testing.assert_array_equal(f.interpret(x, 2), wanted, behind)
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_statements_behind_loops_and_branches_lose_no_points(written: str) -> None:
+    x = np.arange(1.0, 5.0)
+    for behind in ("q[i + 1] += x[i]", "q[i + 1] = x[i]", "if x[0] > 0:\n    q[i + 1] = x[i]"):
+        for before in ("q = output()\n", "" if written == WRITTEN[0] else "q = output()\n"):
+            f = program(
+                f"{before}{written}\nfor t in range(n):\n    q[i] *= 1.0\n{behind}\nreturn q", "x: 'real[N]', n"
+            )
+            with pytest.raises(tc.ShapeError, match=r"`i \+ 1` on axis 0 of q reaches position \w+, but its first stat"):
+                f(x, 2)
+
+
+def test_open_axes_of_which_only_some_are_told_by_a_statement() -> None:
+    f = program(
+        "q: real[X, Y]\nq[i, j] = x[i] * x[j]\nq[i, j + 1] += x[j]\n"
+        "for t in range(n):\n    q[i, j] *= 2\n    q[i, t + 5] = x[i]\nreturn q",
+        "x: 'real[N]', n",
+    )
+    x = np.arange(1.0, 5.0)
+    wanted = np.zeros((4, 7))
+    wanted[:, :4] = np.outer(x, x)
+    wanted[:, 1:5] += x
+    for t in range(2):
+        wanted *= 2
+        wanted[:, t + 5] = x
+    np.testing.assert_array_equal(f(x, 2), wanted)
+    np.testing.assert_array_equal(f.interpret(x, 2), wanted)

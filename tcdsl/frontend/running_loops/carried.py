@@ -21,12 +21,14 @@ from tcdsl.ir.expressions import Expr, SizeValue
 from tcdsl.ir.program import Keep, tensors_read
 from tcdsl.ir.stages import needed_by
 from tcdsl.rows.ranks import RowRanks
+from tcdsl.span import Span
 
 __all__ = [
     "Bound",
     "Carried",
     "Kind",
     "all_passed",
+    "begun_by",
     "bound_in_both",
     "bound_value",
     "fits",
@@ -36,7 +38,6 @@ __all__ = [
     "kind_of",
     "label_of",
     "shown",
-    "start_of",
     "unheld",
 ]
 
@@ -65,13 +66,16 @@ class Kind:
 class Carried:
     """A name, or memory, that a round changes: ``before`` the loop, its kind, and what stands for it in a round.
 
-    ``start`` fills what was only declared before the loop.
+    ``start`` fills what was only declared before the loop. ``sized`` is the function, and its statement, that has
+    inferred the extents; ``needed`` is what all rounds need open sizes to be.
     """
 
     label: str
     before: Any
     kind: Kind
     start: bool | int | float | None = None
+    sized: tuple[object, Span | None] = (None, None)
+    needed: Mapping[str, Expr] = field(default_factory=dict)
     placeholder: str = ""
 
 
@@ -149,8 +153,14 @@ def label_of(name: str) -> str:
     return "_".join((head, *filter(None, keys)))
 
 
-def start_of(recording: Recording, tensor: SymbolicTensor) -> bool | int | float:
-    """What the cells of a declared tensor hold before its first statement, which the recording has."""
+def begun_by(recording: Recording, tensor: Any) -> tuple[bool | int | float, tuple[object, Span | None]]:
+    """What a declared tensor holds before its first statement, which the recording has; what has sized it."""
+    if not isinstance(tensor, SymbolicTensor):
+        return 0, (None, None)
+    return _start_of(recording, tensor), tensor.sized
+
+
+def _start_of(recording: Recording, tensor: SymbolicTensor) -> bool | int | float:
     writers = {statement.target.tensor: statement for statement in recording.statements}
     # What a loop in this round has written began as what that loop was given.
     given = {
@@ -176,7 +186,9 @@ def unheld(value: Any) -> Any:
 
 def is_declared(value: Any) -> bool:
     """Whether the function has stated the extents of a tensor."""
-    return value.declared if isinstance(value, SymbolicTensor) else isinstance(value, DeclaredTarget)
+    if isinstance(value, DeclaredTarget):
+        return value.extents is not None
+    return isinstance(value, SymbolicTensor) and value.declared
 
 
 def is_read(recording: Recording, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, Symboli
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Read, SizeValue, size_names
+from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
 from tcdsl.ir.program import AxisExtent, Tensor
 from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.polyhedra.affine import NotAffine
@@ -110,6 +110,7 @@ def _least_type(target: DeclaredTarget) -> str:
 def stand_in(builder: ProgramBuilder, carried: Carried) -> Any:
     """What stands for something carried in a round: a tensor, or a number of Python's."""
     kind, before = carried.kind, carried.before
+    _enlarge(builder, carried)
     made = builder.placeholder(carried.label, kind.dtype, kind.extents)
     made.rows = kind.rows
     made.memory = kind.memory
@@ -143,7 +144,11 @@ def held_result(builder: ProgramBuilder, carried: Carried, tensor: Tensor) -> Sy
     kind = carried.kind
     made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, carried.label, kind.memory)
     made.rows = kind.rows
-    made.declared = is_declared(carried.before)
+    before = carried.before
+    made.declared, made.sized = (
+        is_declared(before),
+        before.sized if isinstance(before, SymbolicTensor) else carried.sized,
+    )
     return made
 
 
@@ -152,10 +157,7 @@ def initial_tensor(session: Session, carried: Carried) -> SymbolicTensor:
     before, kind = carried.before, carried.kind
     if isinstance(before, SymbolicTensor):
         return before.held() if before.memory else before
-    if isinstance(before, DeclaredTarget):
-        for declared, extent in zip(before.extents or (), kind.extents, strict=False):
-            if isinstance(declared, SizeValue) and declared != extent and session.builder.is_open(declared.name):
-                session.builder.enlarge(declared.name, extent, carried.label, before.span)
+    _enlarge(session.builder, carried)
     if isinstance(before, DeclaredTarget | Unwritten):
         value = Value(constant(carried.start or 0, compute_dtype(kind.dtype)), None, kind.dtype)
         made = record_elementwise(session, value, kind.extents, carried.label)
@@ -164,30 +166,47 @@ def initial_tensor(session: Session, carried: Carried) -> SymbolicTensor:
     return given_tensor(session, carried, before)
 
 
-def kind_for_all_rounds(session: Session, label: str, target: DeclaredTarget, found: Kind, counter: Tensor) -> Kind:
-    """What is carried for a declared target that a round has made: open extents are those that all rounds need."""
+def kind_for_all_rounds(
+    session: Session, label: str, target: DeclaredTarget, found: Kind, counter: Tensor
+) -> tuple[Kind, Mapping[str, Expr]]:
+    """What is carried for a declared target that a round has made, and what all rounds need open sizes to be."""
     builder = session.builder
-    extents = list(found.extents)
-    for k, extent in enumerate(target.extents or ()):
-        if isinstance(extent, SizeValue) and builder.is_open(extent.name):
-            source = builder.size(extent.name).source
-            extents[k] = extents[k] if isinstance(source, AxisExtent) else source
+    extents, needed = list(found.extents), dict[str, Expr]()
     number = next(iter(size_names(counter.shape[0])), "") if counter.shape else ""
     changing = sizes_of_round(number, {name: builder.size(name) for name in builder.size_names()})
-    for k, extent in enumerate(extents):
-        if not size_names(extent) & changing:
-            continue
+
+    def over_rounds(extent: Expr) -> Expr:
         named = size_names(extent)
+        if not named & changing:
+            return extent
         left_out = changing.union(filter(builder.is_open, builder.size_names())) - (named - changing)
         try:
-            extents[k] = largest_over_rounds(extent, builder.known().about(changing | named), left_out)
+            return largest_over_rounds(extent, builder.known().about(changing | named), left_out)
         except NotAffine:
             raise ShapeError.at(
                 f"it cannot be told for all rounds at once how large `{label}` has to be: {format_expr(extent)}",
                 target.span,
                 f"declare an extent into which all rounds fit, as in `{label}: real[N + 1]`",
             ) from None
-    return replace(found, extents=tuple(extents), memory=False)
+
+    for k, extent in enumerate(extents):
+        if _is_open(extent, builder):
+            source = builder.size(extent.name).source
+            if not isinstance(source, AxisExtent):
+                needed[extent.name] = over_rounds(source)
+        else:
+            extents[k] = over_rounds(extent)
+    return replace(found, extents=tuple(extents), memory=False), needed
+
+
+def _enlarge(builder: ProgramBuilder, carried: Carried) -> None:
+    for name, extent in carried.needed.items():
+        if size_names(extent) <= {*builder.size_names()}:  # else this pass is to find them again
+            builder.enlarge(name, extent, carried.label, carried.before.span)
+
+
+def _is_open(extent: Expr, builder: ProgramBuilder) -> TypeGuard[SizeValue]:
+    return isinstance(extent, SizeValue) and builder.is_open(extent.name)
 
 
 def given_tensor(session: Session, carried: Carried, given: Any) -> SymbolicTensor:

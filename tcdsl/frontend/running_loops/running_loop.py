@@ -22,12 +22,12 @@ from tcdsl.frontend.running_loops.carried import (
     Carried,
     Kind,
     all_passed,
+    begun_by,
     bound_value,
     fits,
     joined,
     kind_of,
     label_of,
-    start_of,
     unheld,
 )
 from tcdsl.frontend.running_loops.carried_faults import (
@@ -368,9 +368,8 @@ class RunningLoop:
         if known is not None:
             return self._same(name, known.kind, found)
         if not self._declared.corrected(recording, name, before, self._stand_ins.get(name), found.dtype):
-            start = start_of(recording, after) if isinstance(after, SymbolicTensor) else 0
-            found = kind_for_all_rounds(self._session, name, before, found, self._counter)
-            self._names[name] = Carried(label_of(name), before, found, start)
+            kind, needed = kind_for_all_rounds(self._session, name, before, found, self._counter)
+            self._names[name] = Carried(label_of(name), before, kind, *begun_by(recording, after), needed)
         return False
 
     def _first_settled(self, name: str, before: Unwritten, after: Any, found: Kind | None) -> bool:

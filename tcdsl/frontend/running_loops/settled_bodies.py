@@ -16,20 +16,22 @@ from tcdsl.frontend.running_loops.nested_values import values_in
 from tcdsl.frontend.staging.entry_states import EntryState
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recordings import Recording
-from tcdsl.ir.expressions import size_names
+from tcdsl.ir.expressions import Expr, size_names
+from tcdsl.span import Span
 
 __all__ = ["Settled", "SettledBody", "known_bounds", "remember_bounds"]
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a body was found to carry: the kinds and starts of names, the numbers of the memory among what was held.
+    """What a body was found to carry: names, with all of `Carried` that a pass finds, and the numbers of the memory
+    among what was held.
 
     ``changed`` are those names, and the memory, that the last pass has changed; ``checks`` says that users' checks are
     carried too. ``held`` is kept alive.
     """
 
-    names: Mapping[str, tuple[Kind, bool | int | float | None]]
+    names: Mapping[str, tuple[Kind, bool | int | float | None, tuple[object, Span | None], Mapping[str, Expr]]]
     memory: tuple[int, ...]
     checks: bool
     changed: frozenset[str | int]
@@ -56,7 +58,7 @@ class SettledBody:
         if self._entry is None:
             return None
         found: Settled | None = self._session.settled.get((self._statement, number, self._entry.key))
-        known = found is not None and _are_known(self._session, (kind for kind, _ in found.names.values()))
+        known = found is not None and _are_known(self._session, (kind for kind, *_ in found.names.values()))
         return found if known else None
 
     def memory(self, known: Settled | None) -> list[Any]:
@@ -84,7 +86,7 @@ class SettledBody:
         if self._entry is None or len(numbers) < len(memory) or self._outer != self._nested.keys():
             return
         if _are_known(self._session, (each.kind for each in names.values())):
-            kinds = {name: (each.kind, each.start) for name, each in names.items()}
+            kinds = {name: (each.kind, each.start, each.sized, each.needed) for name, each in names.items()}
             found = Settled(kinds, numbers, checks, changed, self._held)
             self._session.settled[self._statement, number, self._entry.key] = found
 

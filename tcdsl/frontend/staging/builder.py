@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from tcdsl.errors import ShapeError, without_values
+from tcdsl.frontend.staging.open_extents import circular_extent, larger_extent, needed_extents
 from tcdsl.frontend.symbols.divided_sizes import DividedSizes
 from tcdsl.frontend.symbols.opaque_sizes import learn_quotients, mentioned, opaque_facts, with_open_extents
 from tcdsl.frontend.symbols.operators import Algebra
@@ -22,7 +23,6 @@ from tcdsl.ir.program import (
     Assertion,
     AxisExtent,
     DerivativeRule,
-    Neutral,
     Program,
     Repeat,
     Size,
@@ -140,28 +140,27 @@ class ProgramBuilder:
 
     def _open_extents(self, sketch: Sketch) -> None:
         # What the statement would need if its target were fresh; it is recorded with the size itself.
-        axes = [k for k, extent in enumerate(sketch.extents) if self._is_open_extent(extent)]
-        if not axes:
-            return
-        extents = tuple(None if k in axes else extent for k, extent in enumerate(sketch.extents))
-        fresh = resolve(replace(sketch, extents=extents, mode="fresh", start=Neutral()), self)
-        for assertion in fresh.assertions:
+        named = {k: extent.name for k, extent in enumerate(sketch.extents) if self._is_open_extent(extent)}
+        known = [k for k, name in named.items() if not self._is_undetermined(name)]
+        needed, assertions = needed_extents(sketch, self, named, known)
+        for assertion in assertions:
             self._require(assertion)
-        for extent, needed in zip(sketch.extents, fresh.tensors[-1].shape, strict=True):
-            if self._is_open_extent(extent):
-                self.enlarge(extent.name, needed, sketch.label, sketch.span)
+        for axis, extent in needed.items():
+            self.enlarge(named[axis], extent, sketch.label, sketch.span)
+
+    def _is_undetermined(self, name: str) -> bool:
+        return self._sizes[name].source == integer(_UNDETERMINED)
 
     def enlarge(self, name: str, needed: Expr, label: str, span: Span | None) -> None:
         """Make the open size ``name``, which `label` is declared with, as large as is needed."""
-        known = self._sizes[name].source
+        if needed == SizeValue(name):
+            return
         if name in mentioned(needed, self._sizes):
-            raise ShapeError.at(
-                f"the open extent `{name}` of `{label}` would depend on itself",
-                span,
-                "declare the target with an extent that is known, or write a range as a condition",
-            )
-        undetermined = isinstance(known, AxisExtent) or known == integer(_UNDETERMINED)
-        self._sizes[name] = Size(name, needed if undetermined else apply("max", known, needed))  # type: ignore[arg-type]
+            raise circular_extent(name, label, span)
+        known = self._sizes[name].source
+        if not isinstance(known, AxisExtent) and not self._is_undetermined(name):
+            needed = larger_extent(known, needed, self.known())
+        self._sizes[name] = Size(name, needed)
         self._known = None
 
     def sizes(self, names: Collection[str], given: Collection[str] = ()) -> tuple[Size, ...]:
@@ -174,7 +173,7 @@ class ProgramBuilder:
         def add(size: Size) -> None:
             if size.name in done:
                 return
-            if size.source == integer(_UNDETERMINED) and size.name not in given:
+            if self._is_undetermined(size.name) and size.name not in given:
                 raise ShapeError.at(
                     f"the extent `{size.name}` is open, but no statement writes to a target that is declared with it",
                     hint=f"write to it, or bind the size: `{size.name} = A.shape[0]`",

@@ -159,7 +159,9 @@ def test_statements_behind_loops_and_branches_lose_no_points(written: str) -> No
             f = program(
                 f"{before}{written}\nfor t in range(n):\n    q[i] *= 1.0\n{behind}\nreturn q", "x: 'real[N]', n"
             )
-            with pytest.raises(tc.ShapeError, match=r"`i \+ 1` on axis 0 of q reaches position \w+, but its first stat"):
+            with pytest.raises(
+                tc.ShapeError, match=r"`i \+ 1` on axis 0 of q reaches position \w+, but its first stat"
+            ):
                 f(x, 2)
 
 

@@ -425,10 +425,9 @@ class RunningLoop:
         self.finished = True
 
     def _after_round(self, name: str) -> Any:
-        before = self._before[name]
+        before, found = self._before[name], self._shaped.get(name)
         if not isinstance(before, Unwritten):
-            return before
-        found = self._shaped.get(name)
+            return found if isinstance(found, GraphTensor) else before
         return unbound_after(name, self.statement, self.span, self._numbers) if found is None else found
 
     def _changed(self, name: str, before: Kind, after: Kind) -> TcdslError:

@@ -28,7 +28,7 @@ from tcdsl.frontend.symbols.known_integers import known
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import cast
 from tcdsl.ir.expressions import Read
-from tcdsl.rows.inference import all_or_nothing, keeping
+from tcdsl.rows.inference import Origin, all_or_nothing, close, keeping
 from tcdsl.runtime.calling.arguments import hashable
 from tcdsl.runtime.calling.results import as_tensor
 from tcdsl.runtime.calling.structure import flatten
@@ -37,6 +37,7 @@ from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.tensors.functions.layers import Layer, describe
 from tcdsl.tensors.functions.parameters import Parameters
 from tcdsl.tensors.functions.tensor_operators import Mixed, OfRounds, ShapesOfRounds, UnknownShapesError
+from tcdsl.tensors.functions.waiting_calls import Promised, waiting
 from tcdsl.tensors.graph_linking.code import Assignments, Code
 from tcdsl.tensors.graph_staging.fragments import exported, without_unread_inputs
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, recording_session
@@ -147,9 +148,14 @@ def scope_of_inner_call(function: DecoratedFunction, configuration: Mapping[str,
 
 
 def _tensors(
-    function: DecoratedFunction, given: Sequence[Any], configuration: Mapping[str, Any], scope: Parameters
+    function: DecoratedFunction,
+    given: Sequence[Any],
+    configuration: Mapping[str, Any],
+    scope: Parameters,
+    chosen: LoopChoices | None = None,
 ) -> Any:
-    loops, whole = LoopChoices(), False
+    # With loops that are ``chosen`` already it is staged as a whole.
+    loops, whole = chosen or LoopChoices(), chosen is not None
     first: TcdslError | None = None
     while True:
         loops.begin()
@@ -191,9 +197,23 @@ def _whole(
         return _called(function, given, configuration, scope, OfRounds(), loops)
     except UnknownShapesError:
         pass
+    shapes = ShapesOfRounds()
     with scope.call(), keeping(), all_or_nothing():
-        _called(function, given, configuration, scope, ShapesOfRounds(), loops)
-        return _called(function, given, configuration, scope, OfRounds(), loops)
+        promised = _called(function, given, configuration, scope, shapes, loops)
+        operands = [each for each in (*given, *shapes.met) if isinstance(each, Tensor)]
+        unknown = [each for each in operands if not each.rows.is_known]
+        shapes_of_results = [each for each in promised.shapes if each is not None]
+        if not unknown or len(shapes_of_results) < len(promised.shapes):
+            close([each.rows for each in unknown], Origin(user_location(), operands=tuple(e.label for e in unknown)))
+            loops.begin()
+            return _called(function, given, configuration, scope, OfRounds(), loops)
+    return waiting(
+        function.__name__,
+        promised.structure,
+        shapes_of_results,
+        list({id(each): each for each in operands}.values()),
+        lambda: _tensors(function, given, configuration, scope, loops),
+    )
 
 
 def _called(
@@ -226,10 +246,7 @@ def _called(
                 ]
             result = function.template.run(function.receiver, *values, **configuration)
             if isinstance(algebra, ShapesOfRounds):
-                for each in (*tensors, *flatten(result, lambda value: isinstance(value, Tensor))[0]):
-                    algebra.meets(each)
-                algebra.close()
-                return None
+                return Promised(recording, result)
         if result is None:
             raise returns_nothing(function).error()
         return _results(function, recording, result, tensors)

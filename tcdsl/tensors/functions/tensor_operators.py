@@ -2,7 +2,8 @@
 
 An op whose loops run is staged as a whole, for which shapes have to be known. Where they are not, it runs once more
 before that, for what it says about shapes alone: a parameter, and what is computed from it, is a tensor of the graph
-there, and what a name holds before a round and after it has one shape. Then shapes are closed.
+there, and what a name holds before a round and after it has one shape. Later uses may say more, until shapes are asked
+(`tcdsl.tensors.functions.waiting_calls`).
 """
 
 from __future__ import annotations
@@ -19,13 +20,12 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
-from tcdsl.rows.inference import Origin, Shape, close, equate, scalar
+from tcdsl.rows.inference import Origin, Shape, equate, scalar
 from tcdsl.span import Span
 from tcdsl.tensors.graph_staging.fragments import exported
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, known_shape
 from tcdsl.tensors.graphs.graph_operators import GRAPH, as_operand
 from tcdsl.tensors.graphs.initialization import Given
-from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.tensor import Tensor
 
 __all__ = ["Mixed", "OfRounds", "ShapesOfRounds", "UnknownShapesError"]
@@ -91,6 +91,8 @@ class ShapesOfRounds(Mixed):
 
     def _algebra(self, operands: Sequence[object]) -> tuple[Any, list[object]]:
         given = list(map(_declared, operands))
+        for each in given:
+            self.meets(each)
         if not any(map(_is_unknown, given)):
             return super()._algebra(given)
         return GRAPH.algebra, [self._like(each) for each in given]
@@ -107,8 +109,8 @@ class ShapesOfRounds(Mixed):
                 return operand
 
     def meets(self, tensor: object) -> None:
-        """The shape of ``tensor`` is to be known in the end."""
-        if isinstance(tensor, Tensor):
+        """A leaf, or a result, takes part."""
+        if isinstance(tensor, Tensor) and tensor.is_leaf:
             self._met[id(tensor)] = tensor
 
     def same(self, before: Any, after: Any, label: str, span: Span | None) -> bool:
@@ -128,10 +130,10 @@ class ShapesOfRounds(Mixed):
         made = self.recording.session.builder.fixed_input("condition", "bool", ())
         return SymbolicTensor(self.recording.session.builder, made.name, "bool", (), "condition")
 
-    def close(self) -> None:
-        """Take the shapes that have been met as known from here on."""
-        unknown = list(filter(_is_unknown, self._met.values()))
-        close([each.rows for each in unknown], Origin(user_location(), operands=tuple(e.label for e in unknown)))
+    @property
+    def met(self) -> list[Tensor]:
+        """The tensors that have taken part, which are to be known where the op is staged."""
+        return list(self._met.values())
 
 
 def _is_unknown(operand: object) -> bool:

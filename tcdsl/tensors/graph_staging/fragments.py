@@ -54,8 +54,11 @@ def settled(tensor: Tensor) -> Recorded:
             continue
         if node.recorded is None:
             assert node.operation is not None
-            sizes = node.sizes if node.rows.is_known else None
-            _, node.recorded = staged(node.operation, node.arguments, node.location, sizes)
+            if node.operation.call is not None:
+                node.operation.call()
+            else:
+                sizes = node.sizes if node.rows.is_known else None
+                _, node.recorded = staged(node.operation, node.arguments, node.location, sizes)
         pending.pop()
     return tensor.recorded
 

@@ -26,6 +26,7 @@ from tcdsl.span import Span
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.initialization import Given
 from tcdsl.tensors.graphs.location import fault, user_location
+from tcdsl.tensors.graphs.node_operations import ENGINE
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory, shown_memory
 
@@ -43,6 +44,8 @@ def ancestors(tensors: Sequence[Tensor], known: Callable[[Tensor], bool] = lambd
         if expanded:
             done[id(tensor)] = tensor
         else:
+            if tensor.recorded is None and tensor.operation is not None and tensor.operation.call is not None:
+                ENGINE.settled(tensor)  # what a call reads is known when it has been made
             pending.append((tensor, True))
             pending.extend((each, False) for each in reversed(tensor.operands))
     return list(done.values())

@@ -50,7 +50,7 @@ class Operation:
 
     ``constrain`` relates the shapes of the operands to that of the result, which it returns. An operation without it
     needs operands of known shape; its result's shape is found by staging it. What an op's statements compute is
-    recorded already, and has no ``stage``.
+    recorded already, and has no ``stage``; where the op waits for shapes, ``call`` has it recorded for all its results.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Operation:
     constrain: Callable[[Sequence[Shape], Origin], Shape] | None = None
     #: As ``stage``, for a result of these sizes: where the operands do not say how large it is, inference does.
     stage_sized: Callable[[Session, Sequence[Any], Sequence[int]], Any] | None = None
+    call: Callable[[], None] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Shapes are known where it is pickled, so that what it says about them has been said.

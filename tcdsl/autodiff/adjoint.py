@@ -21,12 +21,13 @@ from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import SizeValue
-from tcdsl.ir.program import Assertion, DerivativeRule, Program, Tensor, tensors_read
+from tcdsl.ir.program import Assertion, DerivativeRule, Program, Tensor
 from tcdsl.ir.stages import stages
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.rewrite.inlining import append_program
+from tcdsl.rewrite.linearization import dependents
 from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
 
@@ -216,7 +217,7 @@ def _check_constants(work: Derivative, rule: DerivativeRule) -> None:
 
 
 def _check_linear(work: Derivative, rule: DerivativeRule, transposed: Program, seeds: Sequence[str]) -> None:
-    if any(tensors_read(statement) & set(seeds) for statement in transposed.statements):
+    if dependents(transposed, seeds).intersection(transposed.outputs):
         kind = "tangents" if rule.mode == "pushforward" else "cotangents"
         raise DifferentiationError.at(
             f"the {rule.mode} of {_labels(work, rule.outputs)} is not linear in its {kind}, so it has no transpose",

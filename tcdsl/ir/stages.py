@@ -14,7 +14,16 @@ from dataclasses import dataclass, replace
 
 from tcdsl.ir.program import Keep, Program, Repeat, Statement, tensors_read, with_statements
 
-__all__ = ["Stage", "around_loops", "in_order", "needed_by", "stage_programs", "stages", "tensors_needed"]
+__all__ = [
+    "Stage",
+    "around_loops",
+    "in_order",
+    "loops_in_order",
+    "needed_by",
+    "stage_programs",
+    "stages",
+    "tensors_needed",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +155,26 @@ def in_order(program: Program) -> Program:
     if not program.repeats:
         return program
     return replace(program, statements=tuple(statement for stage in stages(program) for statement in stage.statements))
+
+
+def loops_in_order(program: Program) -> tuple[Repeat, ...]:
+    """The loops of ``program``, each behind those whose results it is made of, and else as they stand."""
+    known = {tensor.name for tensor in program.inputs}
+    statements, repeats = list(program.statements), list(program.repeats)
+    found: list[Repeat] = []
+    while repeats:
+        later: list[Statement] = []
+        for statement in statements:
+            if tensors_read(statement) <= known:
+                known.add(statement.target.tensor)
+            else:
+                later.append(statement)
+        statements = later
+        ready = next((repeat for repeat in repeats if needed_by(repeat) <= known), repeats[0])
+        repeats.remove(ready)
+        found.append(ready)
+        known.update(ready.results)
+    return tuple(found)
 
 
 def tensors_needed(program: Program, names: Iterable[str]) -> set[str]:

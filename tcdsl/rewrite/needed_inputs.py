@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tcdsl.ir.expressions import SizeValue, size_names
 from tcdsl.ir.program import AxisExtent, Program, Size, sizes_used
+from tcdsl.ir.sizes.known_sizes import equal_sizes
 
 __all__ = ["with_needed_inputs"]
 
@@ -21,6 +22,9 @@ def with_needed_inputs(program: Program, read: Sequence[str]) -> Program:
         for axis, extent in reversed(list(enumerate(tensor.shape)))
         if isinstance(extent, SizeValue)
     }
+    # An extent that assertions make equal to one that is there asks for no other input.
+    equal = equal_sizes(program.sizes, program.assertions)
+    there = {equal.get(name, name): axis for name, axis in where.items()}
     definitions = {size.name: size for size in program.sizes}
     needed: dict[str, Size] = {}
     counts = (size_names(end) for repeat in program.repeats for end in repeat.ends)
@@ -31,8 +35,8 @@ def with_needed_inputs(program: Program, read: Sequence[str]) -> Program:
         if name in needed:
             continue
         match size.source:
-            case AxisExtent() if name in where:
-                size = Size(name, where[name])
+            case AxisExtent() if name in where or equal.get(name, name) in there:
+                size = Size(name, where.get(name) or there[equal.get(name, name)])
             case AxisExtent(tensor=tensor):
                 kept[tensor] = inputs[tensor]
                 pending.extend(name for extent in inputs[tensor].shape for name in size_names(extent))

@@ -24,7 +24,7 @@ from tcdsl.ir.program import (
     Tensor,
     tensors_read,
 )
-from tcdsl.ir.stages import stages
+from tcdsl.ir.stages import loops_in_order, stages
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import read_cell
@@ -157,20 +157,20 @@ class Derivative:
     ) -> Program:
         """The derivative: it takes ``seeds`` too, and returns ``found``, behind the outputs that are kept."""
         program = self.program
-        return simplify(
-            Program(
-                name=f"{program.name}_{suffix}",
-                inputs=(*program.inputs, *seeds),
-                sizes=tuple(self.sizes),
-                tensors=(*program.tensors, *self.made),
-                statements=(*program.statements, *with_factored_values(self.statements)),
-                outputs=(*kept_outputs(program, keep_outputs), *found),
-                updates=program.updates if keep_outputs is True else (),
-                assertions=tuple(self.assertions),
-                rules=tuple(self.rules),
-                repeats=tuple(self.repeats),
-            )
+        derivative = Program(
+            name=f"{program.name}_{suffix}",
+            inputs=(*program.inputs, *seeds),
+            sizes=tuple(self.sizes),
+            tensors=(*program.tensors, *self.made),
+            statements=(*program.statements, *with_factored_values(self.statements)),
+            outputs=(*kept_outputs(program, keep_outputs), *found),
+            updates=program.updates if keep_outputs is True else (),
+            assertions=tuple(self.assertions),
+            rules=tuple(self.rules),
+            repeats=tuple(self.repeats),
         )
+        # A loop that computes tangents too stands where the program has it, and loops of rules behind all those.
+        return simplify(replace(derivative, repeats=loops_in_order(derivative)))
 
     def as_body(self, updates: Sequence[tuple[str, str]], outputs: tuple[str, ...] = ()) -> Program:
         """What has been written, as the body of a loop."""

@@ -25,7 +25,8 @@ def arguments(seed: int) -> tuple[Any, ...]:
     return x, y, np.array(s), np.array(r), int(generator.integers(0, 5))
 
 
-def fails_early(function: Any, given: tuple[Any, ...]) -> bool:
+def refused_by_python(function: Any, given: tuple[Any, ...]) -> bool:
+    # A check that Python decides is made with the program, also in rounds and arms that a call never comes to.
     try:
         function.program(*given)
     except (AssertionError, ValueError) as error:
@@ -37,13 +38,14 @@ def follows_python(seed: int, compiled: bool) -> None:
     source = random_function(seed)
     function, given = loaded(source), arguments(seed)
     x, y, s, r, n = given
+    if refused_by_python(function, given):
+        return
     try:
         wanted = function.function(x, y, np.float64(s), np.float64(r), n)
-    except (AssertionError, ValueError) as error:
-        # A check that Python decides is made when the program is, before those that data decides.
-        kinds = (AssertionError, ValueError) if fails_early(function, given) else type(error)
+    except (AssertionError, ValueError):
+        # What sizes decide is checked before what data decides.
         for run in (function.interpret, function) if compiled else (function.interpret,):
-            with pytest.raises(kinds, match="refused"):
+            with pytest.raises((AssertionError, ValueError), match="refused"):
                 run(*given)
         return
     program = function.program(*given)

@@ -227,3 +227,19 @@ def test_the_length_of_a_tensor_is_a_size() -> None:
 
     assert mean_of(np.array([1.0, 5.0]), np.zeros((3, 2))) == (6.0, 2)
     assert rounds_in(by_shape, GENERATOR.random(7)) == rounds_in(summed, GENERATOR.random(7))
+
+
+def test_numbers_that_are_known_change_what_rounds_carry() -> None:
+    @op
+    def counted(x, n):
+        k = 0
+        for _ in range(x.shape[0]):
+            k = (n + k) % 5
+            x = x * 0.5 + k
+        return x, k
+
+    x = np.ones(3)
+    found, tangent = tc.jvp(lambda x: counted(x, 3)[0], (x,), (x,))
+    np.testing.assert_array_equal(found, counted(x, 3)[0])
+    np.testing.assert_array_equal(found, 0.125 * x + (0.25 * 3 + 0.5 * 1 + 4))
+    np.testing.assert_array_equal(tangent, 0.125 * x)

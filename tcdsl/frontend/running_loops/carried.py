@@ -101,7 +101,8 @@ def kind_of(session: Session, value: Any) -> Kind | None:
         case SymbolicSize():
             return Kind("int64", "int")
         case bool() | int() | float():
-            return Kind(_WEAK[type(value).__name__], type(value).__name__)
+            weak = next(kind.__name__ for kind in (bool, int, float) if isinstance(value, kind))
+            return Kind(_WEAK[weak], weak)
     return None
 
 

@@ -68,7 +68,7 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
     adjoint = round_derivative(body, reached_inputs(body, active, totals), transpose_all, repeat.checkpointed)
     backward: BackwardBody | BinomialBackwardBody | OpenBackwardBody
     if at_most_one(repeat) or (count_of_sizes(repeat) and not repeat.checkpoints):
-        backward = BackwardBody(work, repeat, adjoint)
+        backward = BackwardBody(work, repeat, adjoint, every=ends is None and condition is None)
     elif count_of_sizes(repeat):
         backward = BinomialBackwardBody(work, repeat, adjoint)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcdsl.autodiff.loop_derivatives.compact_updates import writes_few_cells
+from tcdsl.autodiff.loop_derivatives.fewer_tapes import reads_no_more, with_next_state, with_own_values
 from tcdsl.autodiff.loop_derivatives.gathered_reads import with_gathered_reads
 from tcdsl.autodiff.loop_derivatives.held_cells import cells_needed, still_held, versions
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import (
@@ -34,13 +35,13 @@ __all__ = ["BackwardBody"]
 class BackwardBody:
     """The ``body`` of the loop backwards, the tensors ``given`` to its inputs by name, seeds apart, and the ``loop``.
 
-    ``work`` is the program around; it gets the tensors that tapes are at first.
+    ``work`` is the program around; it gets the tensors that tapes are at first. ``every`` says that all rounds run.
     """
 
     #: What the loop backwards carries beside derivatives.
     more: tuple[str, ...] = ()
 
-    def __init__(self, work: Derivative, repeat: Repeat, adjoint: RoundDerivative) -> None:
+    def __init__(self, work: Derivative, repeat: Repeat, adjoint: RoundDerivative, every: bool) -> None:
         self._work = work
         self._repeat = repeat
         self._values, self._linear = adjoint.values, adjoint.linear
@@ -69,8 +70,10 @@ class BackwardBody:
         for tensor in self._linear.inputs:
             if tensor.name not in others and self._is_to_be_kept(tensor.name):
                 self._gather(tensor)
+        if not at_most_one(repeat):
+            self._share_tapes(every)
         for tensor in self._linear.inputs:
-            if tensor.name not in others:
+            if tensor.name not in others and tensor.name not in self.given:
                 self._provide(tensor)
         self.count = repeat.count
         self.loop = self._forward_loop()
@@ -90,6 +93,27 @@ class BackwardBody:
                 self._tape(tensor)
             else:
                 self.given[name] = self._results[held]
+
+    def _share_tapes(self, every: bool) -> None:
+        unchanged = self._outer.keys() - self._updates.keys()
+        kept = {each.name for each in self._linear.inputs if self._is_to_be_kept(each.name)}
+        needed = (*self._made.values(), *self._repeat.body.outputs)
+        self._values, linear = with_own_values(self._values, self._linear, needed, unchanged, kept)
+        if linear is not self._linear:
+            self._linear = self._with_extents(replace(linear, sizes=self._sizes()))
+        for name, new in self._updates.items() if every else ():
+            inputs = {each.name: each for each in self._linear.inputs}
+            before, after = inputs.get(name), inputs.get(self._made[new])
+            if before is None or after is None or after.name in self._outer or before.shape != after.shape:
+                continue
+            if not all(map(self._is_to_be_kept, (name, after.name))) or any(taped_tensor(self._linear, before).places):
+                continue
+            if reads_no_more(self._linear, self._linear, after.name, name):
+                assert self._number is not None
+                last = replace(before, name=self._names.fresh(f"{name}_last"))
+                tape = self._tape(before)
+                self._linear = with_next_state(self._linear, after, tape, last, SizeValue(self._number), self._names)
+                self.given[last.name] = self._results[name]
 
     def _is_to_be_kept(self, name: str) -> bool:
         if not _is_read(self._linear, name):
@@ -151,7 +175,7 @@ class BackwardBody:
         inner = Tensor(self._names.fresh(f"{tensor.name}_kept"), tensor.dtype, shape)
         return self._carry(inner, tensor.name, shape)
 
-    def _tape(self, tensor: Tensor) -> None:
+    def _tape(self, tensor: Tensor) -> Tensor:
         assert self._number is not None
         number, rounds = SizeValue(self._number), SizeValue(self._rounds)
         taped = taped_tensor(self._linear, tensor)
@@ -170,6 +194,7 @@ class BackwardBody:
             sizes = (Size(self._rounds, AxisExtent(tape.name, 0)), *sizes)
         self._linear = self._with_extents(replace(linear, inputs=(tape, *linear.inputs), sizes=sizes))
         self.given[tape.name] = self._carry(tape, new, shape)
+        return tape
 
     def _sizes(self) -> tuple[Size, ...]:
         # What computes values once more may have loops inside, with sizes of their own.

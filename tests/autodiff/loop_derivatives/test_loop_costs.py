@@ -196,3 +196,69 @@ def test_rounds_that_are_computed_again_are_counted_apart() -> None:
 def test_counting_a_loop_looks_at_no_values() -> None:
     arrays = [np.broadcast_to(0.0, shape) for shape in ((1000,), (1000, 1000), (3, 1000))]
     assert count_operations(LOOPS["recurrent"].program, arrays).calls
+
+
+@op
+def bellman_ford(d: real[V], u, v, w: real[E], n):
+    for _ in tc.loop(n):
+        d[v[e]] <<= d[u[e]] + w[e]
+    return sum(d[i] * d[i])
+
+
+@op
+def smallest_of_pairs(x: real[T, N], s: real[N]):
+    for t in range(T):
+        s[i] = min(s[i] * 0.9 + x[t, i], tanh(s[i]) + 0.5)
+    return sum(s[i] * s[i])
+
+
+@op
+def left_early(x: real[T, N], s: real[N], limit):
+    for t in range(T):
+        if sum(s[i]) > limit:
+            break
+        s[i] = tanh(s[i] + x[t, i])
+    return sum(s[i] * s[i])
+
+
+@op
+def on_one_side(x: real[T, N], s: real[N]):
+    for t in range(T):
+        s[i] = tanh(s[i - 1] * x[t, i]) + s[i] * s[i], i > 0
+    return sum(s[i] * s[i])
+
+
+def states_kept(function: Any, given: tuple[Any, ...], state: int) -> float:
+    """How many states more a gradient allocates if there is a round more."""
+    slope = tc.grad(function)
+    temporaries = []
+    for rounds in (40, 60):
+        text = str(slope.explain("loops", *(each(rounds) if callable(each) else each for each in given)))
+        temporaries.append(int(text.rstrip().rpartition("of temporaries")[0].rsplit(maxsplit=1)[-1]))
+    return float(np.diff(temporaries)[0]) / 20 / (8 * state)
+
+
+def test_a_state_that_rounds_hand_on_is_kept_once() -> None:
+    generator = np.random.default_rng(3)
+    d, w = generator.random(30) * 9, generator.random(200)
+    u, v = generator.integers(0, 30, (2, 200))
+    assert states_kept(bellman_ford, (d, u, v, w, lambda rounds: rounds), 30) <= 1
+    x = [lambda rounds: np.full((rounds, 30), 0.1), d]
+    assert states_kept(smallest_of_pairs, tuple(x), 30) <= 2  # and which of the two it was
+    assert states_kept(on_one_side, tuple(x), 30) <= 2  # and the tangent of tanh
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_gradients_of_what_is_kept_once(n: int) -> None:
+    generator = np.random.default_rng(7)
+    d, w = generator.random(6) * 9, generator.random(12)
+    u, v = generator.integers(0, 6, (2, 12))
+    x = generator.random((n, 6))
+    for function, given in (
+        (bellman_ford, (d, u, v, w, n)),
+        (smallest_of_pairs, (x, d)),
+        (left_early, (x, d, np.array(40.0))),
+        (left_early, (x, d / 9, np.array(4.0))),
+        (on_one_side, (x, d / 20)),
+    ):
+        tc.check_grads(function, given, order=2)

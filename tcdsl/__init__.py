@@ -28,6 +28,7 @@ from tcdsl.errors import (
     DslSyntaxError,
     DtypeError,
     NanError,
+    OutOfMemoryError,
     ShapeError,
     TcdslError,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "DtypeError",
     "Layer",
     "NanError",
+    "OutOfMemoryError",
     "Routine",
     "ShapeError",
     "StaticIndex",

@@ -35,6 +35,7 @@ __all__ = [
     "DslSyntaxError",
     "DtypeError",
     "NanError",
+    "OutOfMemoryError",
     "RaisedError",
     "ShapeError",
     "TcdslError",
@@ -86,6 +87,10 @@ class DifferentiationError(TcdslError, TypeError):
 
 class NanError(TcdslError, FloatingPointError):
     """A result holds NaN, and ``check="nan"`` is set."""
+
+
+class OutOfMemoryError(TcdslError, MemoryError):
+    """What a call computes needs more memory than there is."""
 
 
 class DataIndexError(TcdslError, IndexError):

@@ -9,8 +9,9 @@ Source: Griewank and Walther, "Algorithm 799: Revolve" (ACM TOMS 26, 2000), equa
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import backwards, extents_around, in_body, number_of
 from tcdsl.autodiff.loop_derivatives.round_derivatives import RoundDerivative
@@ -18,7 +19,7 @@ from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.ir.build import apply, cast, constant, in_range, index, integer, plain_read
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Expr, Read, SizeValue, size_names
+from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, SizeValue, size_names
 from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import (
     Access,
@@ -135,8 +136,9 @@ class BinomialBackwardBody:
         changing = depending_on(body, number)
         self._sizes = tuple(size for size in body.sizes if size.name not in changing)
         self._assertions = tuple(each for each in body.assertions if not _mentions(each, changing))
-        self._places: Expr = integer(repeat.checkpoints)
-        self._places_around: Expr = self._places
+        # No more than there are rounds, of which the first has its place on the stack anyway.
+        most = apply("max", repeat.count, integer(1))
+        self._make_room(apply("min", integer(repeat.checkpoints), most))
         #: What the bodies are given to know the number of rounds.
         self._told: tuple[Tensor, ...] = ()
         known = in_body(repeat.count, extents_around(body, {name: work.extents(each) for name, each in outer.items()}))
@@ -151,29 +153,42 @@ class BinomialBackwardBody:
             work.append(empty_statement(self.given[carrier.name], "bool", work.cell_variables(2)))
         self._all = known
 
+    def _make_room(self, places: Expr) -> None:
+        """Have so many ``places``, an expression of sizes around the loop, which the bodies find on the stack."""
+        self._places: Expr = places
+        self._places_around: Expr = places
+        if not isinstance(places, Constant):
+            self._places_around = self._work.opaque_size(places)
+            self._places = SizeValue(self._names.fresh("places"))
+            self._sizes = (*self._sizes, Size(self._places.name, AxisExtent(self._rounds.name, 0)))
+
     def _own(self, hint: str, dtype: str, like: Tensor) -> Tensor:
         return Tensor(self._names.fresh(hint), dtype, (self._places, *like.shape))
 
     def _first_state(self, outer: dict[str, str]) -> tuple[str, ...]:
         """Put the state before the first round on the stack; what stack, rounds and top are after the loop."""
         work = self._work
-        results: list[str] = []
-        for tensor in self._carried:
-            stack, first = self._stacks[tensor.name], work.tensor(outer[tensor.name])
-            shape = (self._places_around, *first.shape)
-            name = self.given[stack.name] = work.declare(stack.name, stack.dtype, shape)
-            cells = work.cell_variables(len(first.shape))
-            value = read_cell(first, cells, compute_dtype(first.dtype))
-            target = Access(name, (integer(0), *map(index, cells)))
-            points = box(cells, first.shape)
-            points = points.intersect(condition_set(in_range(integer(0), self._places_around), points))
-            work.append(Statement(target, "assign", Unset(), value, Domain.from_set(points)))
-            results.append(work.declare(stack.name, stack.dtype, shape))
-        for tensor, shape in ((self._rounds, (self._places_around,)), (self._top, ())):
-            name = self.given[tensor.name] = work.declare(tensor.name, "int64", shape)
-            work.append(over_box(name, work.cell_variables(len(shape)), shape, integer(0)))
-            results.append(work.declare(tensor.name, "int64", shape))
-        return tuple(results)
+        around = [work.tensor(outer[tensor.name]) for tensor in self._carried]
+        results = [
+            self._begun(self._stacks[tensor.name], first.shape, partial(_cell, first))
+            for tensor, first in zip(self._carried, around, strict=True)
+        ]
+        results.append(self._begun(self._rounds, (), lambda _: integer(0)))
+        top = self.given[self._top.name] = work.declare(self._top.name, "int64", ())
+        work.append(over_box(top, (), (), integer(0)))
+        return (*results, work.declare(self._top.name, "int64", ()))
+
+    def _begun(self, stack: Tensor, shape: tuple[Expr, ...], value: Callable[[Sequence[str]], Expr]) -> str:
+        """Put a first ``value`` of this ``shape`` on ``stack``; the name of what the stack is after the loop."""
+        work, whole = self._work, (self._places_around, *shape)
+        name = self.given[stack.name] = work.declare(stack.name, stack.dtype, whole)
+        cells = work.cell_variables(len(shape))
+        points = box(cells, shape)
+        points = points.intersect(condition_set(in_range(integer(0), self._places_around), points))
+        target = Access(name, (integer(0), *map(index, cells)))
+        # The other places hold nothing yet: memory that no round gets to is never taken from the system.
+        work.append(Statement(target, "assign", Unset(), value(cells), Domain.from_set(points)))
+        return work.declare(stack.name, stack.dtype, whole)
 
     def _backward(self, adjoint: RoundDerivative) -> Program:
         body = self._repeat.body
@@ -299,6 +314,10 @@ class BinomialBackwardBody:
         condition = plain_read(due.name, (), "bool")
         host.append(Statement(target, "assign", Keep(stack.name), read, points, condition, "clamp", unique=True))
         return name
+
+
+def _cell(tensor: Tensor, cells: Sequence[str]) -> Expr:
+    return read_cell(tensor, cells, compute_dtype(tensor.dtype))
 
 
 def _mentions(assertion: Assertion, sizes: frozenset[str]) -> bool:

@@ -13,8 +13,8 @@ from tcdsl.autodiff.loop_derivatives.binomial_checkpoints import BinomialBackwar
 from tcdsl.autodiff.loop_derivatives.round_derivatives import RoundDerivative
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.ir.build import apply, integer, plain_read, product_of
-from tcdsl.ir.expressions import Constant, Expr, SizeValue
-from tcdsl.ir.program import Assertion, AxisExtent, Repeat, Size, Tensor
+from tcdsl.ir.expressions import Expr
+from tcdsl.ir.program import Assertion, Repeat, Size, Tensor
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.rewrite.inlining import append_program
 
@@ -24,6 +24,8 @@ __all__ = ["OpenBackwardBody"]
 _MOST_PLACES = 1024
 _MOST_NUMBERS = 2**25
 _FEWEST_PLACES = 32
+# Where a loop asks for more: with these a million rounds are computed once more, and 500 thousand million twice.
+_MOST_ASKED = 2**20
 
 
 class OpenBackwardBody(BinomialBackwardBody):
@@ -42,11 +44,7 @@ class OpenBackwardBody(BinomialBackwardBody):
         self.given[total.name] = rounds
         self._all = plain_read(total.name, (), "int64")
         self._sizes, self._assertions = body.sizes, body.assertions
-        self._places = self._number_of_places(outer)
-        self._places_around = self._places
-        if not isinstance(self._places, Constant):
-            self._places = SizeValue(self._names.fresh("places"))
-            self._sizes = (*body.sizes, Size(self._places.name, AxisExtent(self._rounds.name, 0)))
+        self._make_room(self._number_of_places(outer))
 
     def _counting(self, rounds: str) -> Repeat:
         repeat, body = self._repeat, self._repeat.body
@@ -68,13 +66,12 @@ class OpenBackwardBody(BinomialBackwardBody):
     def _number_of_places(self, outer: dict[str, str]) -> Expr:
         # An extent around the loop.
         if self._repeat.checkpoints:
-            return integer(self._repeat.checkpoints)
+            return integer(min(self._repeat.checkpoints, _MOST_ASKED))
         numbers: Expr = integer(0)
         for tensor in self._carried:
             numbers = apply("add", numbers, product_of(self._work.extents(outer[tensor.name])))
         fitting = apply("floor_div", integer(_MOST_NUMBERS), apply("max", numbers, integer(1)))
-        places = apply("max", apply("min", fitting, integer(_MOST_PLACES)), integer(_FEWEST_PLACES))
-        return places if isinstance(places, Constant) else self._work.opaque_size(places)
+        return apply("max", apply("min", fitting, integer(_MOST_PLACES)), integer(_FEWEST_PLACES))
 
     def _header(self) -> tuple[tuple[Size, ...], tuple[Assertion, ...]]:
         return self._sizes, self._assertions

@@ -50,8 +50,8 @@ def loop(*bounds: Any, checkpoint_every: int | None = None, checkpoints: int | N
     Takes ``range``'s arguments: integers, sizes, and numbers of the call. Outside of decorated functions it is
     ``range``. Gradients keep what they need of every round, or with ``checkpoint_every=100`` the state of every 100th
     round and what they need of 100 rounds at a time, for one more evaluation of each round. With ``checkpoints=8`` they
-    keep 8 states and what they need of one round, however many there are, and compute rounds again as often as that
-    takes: ``(8 + t)! / (8! t!)`` rounds ``t`` times each, 12,870 of them 8 times.
+    keep 8 states, or as many as there are rounds, and what they need of one round, and compute rounds again as often as
+    that takes: ``(8 + t)! / (8! t!)`` rounds ``t`` times each, 12,870 of them 8 times.
     """
     if current_session() is None:
         return range(*bounds)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.config import Settings, config, settings
-from tcdsl.errors import ShapeError
+from tcdsl.errors import Diagnostic, OutOfMemoryError, ShapeError
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size, largest_of
 from tcdsl.locks import COMPILING
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 __all__ = ["BoundProgram", "Executable", "interpreted"]
 
 _REMEMBERED_SHAPES = 2048
+_LESS_MEMORY = (
+    "compute fewer rows in a call; gradients of loops keep fewer states with `tc.loop(n, checkpoints=8)`, "
+    "or `tc.config(tape_memory=2**30)`"
+)
 
 
 class Executable:
@@ -147,7 +151,8 @@ class Executable:
         """Run on inputs of the program's types and ranks; inputs in ``program.updates`` are written in place.
 
         ``check`` raises if written memory is not as it must be. It is called unless compiled code has found the arrays
-        to be row-major, writable and apart. A failed run changes no argument. Raises `ShapeError`, `DataIndexError`.
+        to be row-major, writable and apart. A failed run changes no argument. Raises `ShapeError`, `DataIndexError`,
+        `OutOfMemoryError`.
         """
         current = settings()
         if sizes is None:
@@ -160,7 +165,11 @@ class Executable:
             check = None
         search = NanSearch(self.program, arrays) if "nan" in current.check else None
         watch = Stopwatch() if current.debug else None
-        results = compiled.run(arrays, sizes, outputs, current.threads or None, check)
+        try:
+            results = compiled.run(arrays, sizes, outputs, current.threads or None, check)
+        except MemoryError as error:
+            fact = f"there is too little memory for `{self.program.name}` at these sizes"
+            raise Diagnostic(OutOfMemoryError, fact, None, (str(error),), _LESS_MEMORY).error() from None
         if watch is not None:
             show_run(self.program.name, arrays, watch)
         if search is not None:

@@ -30,7 +30,7 @@ OF_NUMPY = _words(
 )
 STAGING = _words(
     """
-    ConfigurationError DataIndexError DifferentiationError DslSyntaxError DtypeError NanError ShapeError
-    TcdslError cd einsum grad hessian hvp jacobian jvp linearize op output value_and_grad vjp
+    ConfigurationError DataIndexError DifferentiationError DslSyntaxError DtypeError NanError OutOfMemoryError
+    ShapeError TcdslError cd einsum grad hessian hvp jacobian jvp linearize op output value_and_grad vjp
     """
 )

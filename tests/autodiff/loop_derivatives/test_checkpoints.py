@@ -11,7 +11,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.autodiff.loop_derivatives.binomial_checkpoints import next_state
-from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.errors import DslSyntaxError, DtypeError, OutOfMemoryError
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size
@@ -74,7 +74,7 @@ def long(u, n):
 
 
 def bytes_of(program: Program, states: int, n: int) -> int:
-    sizes = SizePlan(program).bind([(states,), (), (n, 0)])
+    sizes = SizePlan(program).bind([(states,), (), (n, 0)][: len(program.inputs)])
     return sum(
         numpy_dtype(buffer.dtype).itemsize * int(np.prod([max(evaluate_size(e, sizes), 0) for e in buffer.shape]))
         for buffer in lower(program).buffers
@@ -237,3 +237,43 @@ def test_no_order_of_the_rounds_is_less_work() -> None:
 
     for places in range(1, 6):
         assert [found(length, places) for length in range(1, 50)] == [least(length, places) for length in range(1, 50)]
+
+
+def test_no_more_states_have_room_than_there_are_rounds() -> None:
+    @op
+    def f(u, n):
+        for _ in tc.loop(u.shape[0] + 1, checkpoints=10**12):
+            u = sin(u)
+        for _ in tc.loop(n, checkpoints=10**12):
+            u = sin(u)
+        return u
+
+    @op
+    def g(u, n):
+        for _ in range(u.shape[0] + 1 + n):
+            u = sin(u)
+        return u
+
+    derived, states = tc.grad(lambda u: f(u, 3).sum()), np.ones(2)
+    np.testing.assert_allclose(derived(states), tc.grad(lambda u: g(u, 3).sum())(states), rtol=1e-13)
+
+
+def test_room_for_states_is_taken_by_those_that_are_kept() -> None:
+    @op
+    def f(u):
+        for _ in tc.loop(u.shape[0], checkpoints=10**12):
+            u = sin(u)
+        return u.sum()
+
+    assert bytes_of(tc.grad(f).program(np.zeros(50)), 50, 50) < 8 * 50 * (50 + 20)
+
+
+def test_too_little_memory_is_an_error_that_says_how_much_is_missing() -> None:
+    @op
+    def repeated(x: real[N], n: int64):
+        y: real[n]
+        y[i] = x[0]
+        return y
+
+    with pytest.raises(OutOfMemoryError, match=r"too little memory for `repeated`.*\n.*728. TiB(.|\n)*fewer rows"):
+        repeated(U, 10**14)

@@ -20,6 +20,7 @@ import functools
 import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -37,6 +38,8 @@ __all__ = ["hide_library_frames", "user_facing", "warn_user", "warnings_given", 
 _BETWEEN = (contextlib.__file__, functools.__file__)
 # What the library calls: where such code raises, it was called wrongly, and that is for the library's authors to see.
 _CALLED_BY_THE_LIBRARY = frozenset(sys.stdlib_module_names) | {"islpy", "llvmlite", "numba", "numpy", "rich"}
+# A user's function that waits so often for itself calls itself without an end: staging it ends sooner.
+_MANY_TIMES = 50
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -80,13 +83,17 @@ def with_large_stack(action: Callable[[], Result], error: RecursionError) -> Res
     place = _place(error, caller.f_back)
     try:
         return on_large_stack(action)
-    except RecursionError:
-        fault = Diagnostic(
-            DslSyntaxError,
-            "the program is nested too deeply",
-            place,
-            hint="write it as several tensor statements, whose values are stored: `t[i] = ...`",
-        ).error()
+    except RecursionError as again:
+        fact = "the program is nested too deeply"
+        hint = "write it as several tensor statements, whose values are stored: `t[i] = ...`"
+        endless = _calling_itself(again)
+        if endless:
+            fact = f"`{endless}` calls itself without an end while it is staged"
+            hint = (
+                "both arms of a branch on data are staged: write a `while`, or say how deep it goes by a keyword-only"
+            )
+            hint += " argument, `depth=3`"
+        fault = Diagnostic(DslSyntaxError, fact, place, hint=hint).error()
     except Exception as raised:
         hide_library_frames(raised)
         raise
@@ -105,6 +112,13 @@ def _place(error: BaseException, caller: FrameType | None) -> Span | None:
         return None
     frame, instruction = users[-1]
     return Span.executed(frame, instruction)
+
+
+def _calling_itself(error: BaseException) -> str:
+    # The name of the user's function that waits for itself many times.
+    waiting = Counter(entry.tb_frame.f_code for entry in _frames(error.__traceback__) if _is_users(entry.tb_frame))
+    code, times = max(waiting.items(), key=lambda item: item[1], default=(None, 0))
+    return code.co_name if code is not None and times >= _MANY_TIMES else ""
 
 
 def _is_users(frame: FrameType) -> bool:

@@ -65,7 +65,7 @@ def _refuse(value: Any, wanted: str, hint: str) -> NoReturn:
         fact = f"`{name}` counts the rounds of a loop that runs, so Python cannot use it {wanted}"
         hint = "the body is staged once, for all rounds: give the number of rounds as a keyword-only argument, "
         hint += "and the loop is unrolled"
-    elif plain:
+    if plain:
         hint = f"`{plain}` is a plain function: decorate it with `@op`, so that its loops and branches can run"
     raise session.fault(DslSyntaxError, fact, hint, (f"value: {value!r}",))
 

@@ -339,3 +339,70 @@ def round_as_an_integer_of_python() -> Any:
         return x
 
     return f(X)
+
+
+@fault
+def round_that_stores_by_a_mask() -> Any:
+    @op
+    def f(x: real[N], n: int64):
+        y = 2 * x
+        for _ in range(n):
+            y[(y > 0.5) & (x > 0)] = 0.1
+        return y
+
+    return f(X, np.int64(2))
+
+
+@fault
+def round_that_seeks_the_largest_of_a_whole_vector() -> Any:
+    @op
+    def f(x: real[N], n: int64):
+        s = 0.0
+        for _ in range(n):
+            s = s + x[argmax(x)]
+        return s
+
+    return f(X, np.int64(2))
+
+
+@fault
+def round_that_calls_a_plain_function_with_a_loop() -> Any:
+    @op
+    def f(x: real[N], n: int64):
+        def inner(k):
+            r = 0.0
+            for u in range(k):
+                r = r + x[u]
+            return r
+
+        s = 0.0
+        for t in range(n):
+            s = s + inner(t)
+        return s
+
+    return f(X, np.int64(2))
+
+
+@fault
+def round_that_slices_up_to_data() -> Any:
+    @op
+    def f(x: real[N], p: int64[N]):
+        s = 0.0
+        for t in range(N):
+            k = p[t]
+            s = s + sum(x[:k])
+        return s
+
+    return f(X, np.arange(6))
+
+
+@fault
+def round_that_stores_into_a_list_of_a_list() -> Any:
+    @op
+    def f(x: real[N], n: int64):
+        s = [[x[0], x[1]], [x[2], x[3]]]
+        for _ in range(n):
+            s[0][1] = s[1][0] + s[0][1]
+        return s[0][1]
+
+    return f(X, np.int64(2))

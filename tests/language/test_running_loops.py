@@ -382,3 +382,30 @@ def test_a_generator_has_a_name_of_its_own_after_a_loop_of_that_letter() -> None
         "c = output(1)\nc[0] = sum(y[s] for s in range(N))\nreturn c"
     )
     np.testing.assert_allclose(f(X, 1), [2 * X.sum()])
+
+
+def test_a_range_of_numpy_counts_rounds_as_pythons() -> None:
+    @op
+    def f(x: real[N], n: int64):
+        s = 0.0
+        for t in np.arange(1, N, 2):
+            s = 2 * s + x[t]
+        for t in np.arange(n):
+            s = 3 * s + t
+        return s
+
+    x = np.arange(1.0, 7.0)
+    np.testing.assert_allclose(f(x, np.int64(3)), 27 * (4 * 2.0 + 2 * 4.0 + 6.0) + 5)
+    np.testing.assert_allclose(f.interpret(x, np.int64(3)), 27 * (4 * 2.0 + 2 * 4.0 + 6.0) + 5)
+
+
+@pytest.mark.long
+def test_functions_that_call_themselves_without_an_end_are_told_to_loop() -> None:
+    @op
+    def doubled(x):
+        if x > 10:
+            return x
+        return doubled(2 * x)
+
+    with pytest.raises(tc.DslSyntaxError, match=r"`doubled` calls itself without an end(.|\n)*write a `while`"):
+        doubled(np.array(1.0))

@@ -240,6 +240,10 @@ def _size_expr(session: Session, value: object, bound: bool = False) -> Expr:
         case SymbolicNumber():
             size = None if value.weak_kind == "float" else session.integers.size(value.expr, bound)
             return integer(int(value)) if size is None else size
+        case SymbolicArray() if bound and value.rank == 0:
+            fact = "a slice whose end is data has no extent while the function is staged"
+            hint = "name its cells in a statement: `sum(x[i] for i in range(k))`, `y[i] = x[i] if i < k else 0.0`"
+            raise session.fault(DslSyntaxError, fact, hint, (f"end: {value!r}",))
         case _ if hasattr(value, "__index__"):
             return integer(value.__index__())
     raise session.fault(

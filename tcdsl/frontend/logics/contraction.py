@@ -13,7 +13,7 @@ from tcdsl.frontend.logics.logic_staging import PRODUCT, stage_logic
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, store_value, sum_dtype
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, IndexValue
@@ -86,6 +86,17 @@ def _reduced_axes(session: Session, axis: Any, rank: int) -> set[int]:
     return found
 
 
+def _in_index_notation(session: Session, accumulate: str, array: SymbolicArray, axis: Any) -> str:
+    # With a name for what has none. Over all axes it would be a position in the flattened array.
+    name = array.label if isinstance(array, SymbolicTensor) else "x"
+    reduced = set() if axis is None else _reduced_axes(session, axis, array.rank)
+    over = reduced if len(reduced) == 1 else {array.rank - 1}
+    indices = ["k" if each in over else "ijlmnopqrst"[each - (each > min(over))] for each in range(array.rank)]
+    kept = ", ".join(each for each in indices if each != "k")
+    call = f"{accumulate}({name}[{', '.join(indices)}])"
+    return f"write it in index notation: `{f'O[{kept}] = {call}' if kept else call}`"
+
+
 def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdims: bool = False) -> Any:
     """``sum(x)``, ``np.max(x, axis=0)``: a reduction over all axes or the given ones, as NumPy's functions of the name.
 
@@ -94,9 +105,7 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
     session = session_of("a reduction")
     if accumulate in ("argmax", "argmin"):
         raise session.fault(
-            DslSyntaxError,
-            f"`{accumulate}` of a whole array",
-            f"write it in index notation: `O[i] = {accumulate}(x[i, k])`",
+            DslSyntaxError, f"`{accumulate}` of a whole array", _in_index_notation(session, accumulate, array, axis)
         )
     element, extents = element_of(array, session)
     rank = len(extents)

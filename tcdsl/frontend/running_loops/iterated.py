@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.names.array_calls import call_function
@@ -26,12 +28,19 @@ from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, Symbol
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Constant, Expr, size_names
 
-__all__ = ["ITERATED", "bounds_of", "counts", "python_rounds", "rounds_over", "runs_in_program"]
+__all__ = ["bounds_of", "counts", "looked_at", "python_rounds", "rounds_over", "runs_in_program"]
 
-ITERATED = (range, loop, zip, enumerate, reversed, list, tuple)
-"""The functions that a loop looks at before they are called: ``range`` of a size is no call of Python's."""
-
+# ``range`` of a size is no call of Python's.
+_LOOKED_AT = (range, loop, zip, enumerate, reversed, list, tuple)
+_SYMBOLIC = (SymbolicArray, SymbolicNumber, SymbolicSize)
 _OF_ONE = (reversed, list, tuple)
+
+
+def looked_at(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Iterated | None:
+    """``function(*arguments)`` that a loop goes over, if the loop looks at it before it is called."""
+    if function is np.arange and not options and any(isinstance(each, _SYMBOLIC) for each in arguments):
+        function = range
+    return Iterated(function, arguments, options) if any(function is each for each in _LOOKED_AT) else None
 
 
 def counts(iterable: Any) -> bool:

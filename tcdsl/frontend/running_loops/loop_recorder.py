@@ -42,9 +42,9 @@ from tcdsl.frontend.running_loops.conditions import (
     truth,
 )
 from tcdsl.frontend.running_loops.iterated import (
-    ITERATED,
     bounds_of,
     counts,
+    looked_at,
     python_rounds,
     rounds_over,
     runs_in_program,
@@ -77,9 +77,8 @@ class LoopRecorder:
 
     def iterated(self, function: Any, /, *arguments: Any, **options: Any) -> Any:
         """``function(*arguments)`` in ``for``: not called yet if it is ``range``, ``zip`` or the like."""
-        if any(function is each for each in ITERATED):
-            return Iterated(function, arguments, options)
-        return call_function(function, arguments, options)
+        found = looked_at(function, arguments, options)
+        return call_function(function, arguments, options) if found is None else found
 
     def rounds(self, statement: LoopStatement, iterable: Any) -> Iterator[Any]:
         """``for t in iterable``: one round for staging if the loop runs, else what Python iterates over."""

@@ -19,11 +19,15 @@ _HINT = (
 )
 
 
+_ENTRIES = "a loop carries the entries of `{0}` itself: store a whole entry, as in `{0}[0] = [{0}[0][0], h]`"
+
+
 def refuse_change(session: Session, text: str, root: str, frame: FrameType) -> None:
     """A fault if ``text``, which begins with the name ``root``, changes what a round has not made itself."""
     if _is_own(session, root, frame) or _is_memory(frame.f_locals.get(root)):
         return
-    _refuse(session, f"`{text}` lets a value leave")
+    nested = isinstance(frame.f_locals.get(root), list | dict) and text.count("[") > 1
+    _refuse(session, f"`{text}` lets a value leave", _ENTRIES.format(root) if nested else _HINT)
 
 
 def _is_memory(value: Any) -> bool:
@@ -45,10 +49,10 @@ def _stored_globals(code: CodeType) -> tuple[str, ...]:
     return tuple(each.argval for each in dis.get_instructions(code) if each.opname == "STORE_GLOBAL")
 
 
-def _refuse(session: Session, fact: str) -> None:
+def _refuse(session: Session, fact: str, hint: str = _HINT) -> None:
     _leave_to_python(session)
     where = "an arm of a branch" if session.running[-1].statement.arms else "a round of a loop"
-    raise session.fault(DslSyntaxError, f"{fact} {where} that runs", _HINT)
+    raise session.fault(DslSyntaxError, f"{fact} {where} that runs", hint)
 
 
 def refuse_printing(session: Session) -> None:

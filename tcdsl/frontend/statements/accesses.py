@@ -22,7 +22,7 @@ from tcdsl.frontend.staging.run_time_integers import terms
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.graph_tensors import PendingState
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, recognize
-from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, int64_constant, store_value
 from tcdsl.ir.build import apply
 from tcdsl.ir.dtypes import INTEGER
@@ -165,6 +165,10 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
             " of tensor statements",
         )
         return None
+    if _is_mask(evaluation, node):
+        hint = "write the condition in the value, with an index for each axis: `y[i] = a if y[i] > 0.5 else y[i]`"
+        evaluation.fault(DslSyntaxError, f"`{ast.unparse(node)}` is a mask, which is no index here", node, hint)
+        return None
     evaluation.terms |= dict.fromkeys(map(id, terms(node, evaluation.index_variables)), False)
     given = evaluation.evaluate(node, Position.INDEX)
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
@@ -189,6 +193,26 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
         # Made of index variables, but not affine (`i * j`, `i // N`): the type keeps it from being taken for affine.
         return Cast(expr, INTEGER, evaluation.span(node))
     return expr
+
+
+def _is_mask(evaluation: Evaluator, node: ast.expr) -> bool:
+    """Whether ``node`` is a truth value for each cell of whole arrays: ``y > 0.5``, or a name of such an array."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert | ast.Not):
+        return _is_mask(evaluation, node.operand)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor):
+        return _is_mask(evaluation, node.left) or _is_mask(evaluation, node.right)
+    if isinstance(node, ast.Compare):
+        names = [each for each in (node.left, *node.comparators) if isinstance(each, ast.Name)]
+        return any(_whole(evaluation, each) is not None for each in names)
+    array = _whole(evaluation, node) if isinstance(node, ast.Name) else None
+    return array is not None and array.dtype == "bool"
+
+
+def _whole(evaluation: Evaluator, node: ast.Name) -> SymbolicArray | None:
+    if node.id in evaluation.index_variables:
+        return None
+    given = evaluation.evaluate(node)
+    return given if isinstance(given, SymbolicArray) and given.rank > 0 else None
 
 
 def _fixed(evaluation: Evaluator, number: int, node: ast.expr, extent: Expr | None) -> Expr | None:

@@ -201,6 +201,49 @@ def test_loops_of_scalars_are_nests_and_can_be_interrupted(monkeypatch: pytest.M
             assert reached(x, 1.0, most)[1] == expected[1]
 
 
+@op
+def stopped(n, limit):
+    """The sum of the numbers before ``limit``, and how many pairs of numbers below 1,500 differ by 3 at least."""
+    total = 0
+    for t in range(n):
+        if t == limit:
+            break
+        total = total + t
+    pairs = 0
+    for a in tc.loop(1500):
+        for b in range(a):
+            if a - b < 3:
+                break
+            pairs = pairs + 1
+    return total, pairs
+
+
+@pytest.mark.parametrize("limit", [0, 5, 2**20 - 1, 2**20, 2**20 + 1, 3 * 2**20 + 7])
+def test_rounds_go_on_behind_each_look_for_interrupts(limit: int) -> None:
+    pairs = 1497 * 1498 // 2
+    for n in (limit, limit + 1, 2 * limit + 3):
+        assert tuple(map(int, stopped(n, limit))) == (limit * (limit - 1) // 2, pairs)
+    assert "for t in rounds(frame, range(" in stopped.explain("python", 3, 1)
+
+
+@op
+def restless(n):
+    """Rounds in which a loop ends at once."""
+    found = 0
+    while found < n:
+        for k in range(n):
+            if k >= 1:
+                break
+            found = found + k
+    return found
+
+
+def test_loops_that_end_at_once_do_not_keep_interrupts_waiting() -> None:
+    threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
+    with pytest.raises(KeyboardInterrupt):
+        restless(10)
+
+
 def test_loops_whose_bounds_depend_on_the_round_run_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(20, 1 << 17)), rng.normal(size=1 << 17)]

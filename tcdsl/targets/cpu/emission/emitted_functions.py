@@ -9,7 +9,7 @@ from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, is_integer
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product, whole_power
-from tcdsl.targets.cpu.intrinsics.frame_memory import fail, frame_buffer, frame_size, interrupted
+from tcdsl.targets.cpu.intrinsics.frame_memory import fail, frame_buffer, frame_size
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY, power_of_half
@@ -92,5 +92,4 @@ FUNCTIONS: Mapping[str, EmittedFunction] = {
     "checked_local_buffer": _checked_local,
     "view": _view,
     "fail": _fail,
-    "interrupted": lambda builder, frame: interrupted(builder, frame.value),
 }

@@ -16,6 +16,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, EmittedFunction, scalar
 from tcdsl.targets.cpu.emission.expression_emission import ExpressionEmission
 from tcdsl.targets.cpu.emission.nest_notes import VectorForm
+from tcdsl.targets.cpu.emission.rounds import Rounds
 from tcdsl.targets.cpu.emission.settled_names import settled_names
 from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, vector_loop
 from tcdsl.targets.cpu.emission.vector_steps import VectorSum, counted, once, plan_of, whole_blocks
@@ -55,8 +56,10 @@ class FunctionEmission(ExpressionEmission):
         #: Whether LLVM has to improve loops.
         self.has_plain_loops = False
         self._form = form
-        #: Where the loops around end.
-        self._ends: list[ir.BasicBlock] = []
+        #: What leaves each of the loops around.
+        self._ends: list[Callable[[], None]] = []
+        #: The rounds of its loops that look for interrupts, if there are any.
+        self._rounds: Rounds | None = None
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Write ``statements`` and the function's end."""
@@ -99,7 +102,7 @@ class FunctionEmission(ExpressionEmission):
             case ast.Expr(value=ast.Call()):
                 self._value(node.value)
             case ast.Break():
-                self._builder.branch(self._ends[-1])
+                self._ends[-1]()
             case ast.Return(value=None):
                 self._builder.ret_void()
             case ast.Return(value=ast.expr() as value):
@@ -143,27 +146,65 @@ class FunctionEmission(ExpressionEmission):
         if _is_call_of("lanes", rounds):
             self._at_once(node.target.id, rounds.args, node.body)
             return
-        seldom = _is_call_of("seldom", rounds)
-        if seldom:
-            (rounds,) = rounds.args
+        interrupted, seldom = _is_call_of("rounds", rounds), _is_call_of("seldom", rounds)
+        frame = self._scalar(rounds.args[0]) if interrupted else None
+        if interrupted or seldom:
+            rounds = rounds.args[-1]
             assert isinstance(rounds, ast.Call)
         bounds = [self._value(argument) for argument in rounds.args]
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         assert isinstance(step, int)
         first, last = scalar(self._builder, start), scalar(self._builder, stop)
-        if self._lanes is None and not any(isinstance(each, ast.For) for each in _within(node.body)):
-            steps = None
-            if self._form is not None:
-                masks = self._form.masks
-                steps = vector_loop(node, bounds, self._settled, self._kind_of, self._sum_type, masks=masks)
-            if steps is not None:
-                self._in_vectors(node, steps, first, last, seldom=seldom)
-                return
-            self.has_plain_loops = True
-        self._rounds(node, first, last, step, seldom=seldom)
+        steps = self._vectors(node, bounds)
+        if frame is None:
+            self._steps_of(node, steps, first, last, step, seldom=seldom)
+            return
+        assert step == 1
+        self._rounds = found = self._rounds or Rounds(self._builder)
 
-    def _rounds(self, node: ast.For, first: Scalar, last: Scalar, step: int, *, seldom: bool) -> None:
-        # One after the other.
+        def some(begin: Scalar, end: Scalar, after: ir.BasicBlock) -> None:
+            self._steps_of(node, steps, begin, end, 1, left=lambda at: found.leave(begin.value, at, after))
+
+        found.loop(frame.value, first, last, some)
+
+    def _vectors(self, node: ast.For, bounds: Sequence[Any]) -> VectorLoop | None:
+        # What is known of a loop whose steps may be lanes.
+        if self._lanes is not None or any(isinstance(each, ast.For) for each in _within(node.body)):
+            return None
+        found = None
+        if self._form is not None:
+            masks = self._form.masks
+            found = vector_loop(node, bounds, self._settled, self._kind_of, self._sum_type, masks=masks)
+        self.has_plain_loops = self.has_plain_loops or found is None
+        return found
+
+    def _steps_of(
+        self,
+        node: ast.For,
+        vectors: VectorLoop | None,
+        first: Scalar,
+        last: Scalar,
+        step: int,
+        *,
+        seldom: bool = False,
+        left: Callable[[ir.Operand], None] | None = None,
+    ) -> None:
+        # ``left`` writes what happens where a break leaves the loop in a round.
+        if vectors is not None:
+            self._in_vectors(node, vectors, first, last, seldom=seldom)
+        else:
+            self._one_by_one(node, first, last, step, seldom=seldom, left=left)
+
+    def _one_by_one(
+        self,
+        node: ast.For,
+        first: Scalar,
+        last: Scalar,
+        step: int,
+        *,
+        seldom: bool,
+        left: Callable[[ir.Operand], None] | None,
+    ) -> None:
         assert isinstance(node.target, ast.Name)
         builder = self._builder
         order = "<" if step > 0 else ">"
@@ -186,7 +227,7 @@ class FunctionEmission(ExpressionEmission):
             builder.cbranch(builder.compare_signed(order, counter, last.value), body, after)
             builder.go_on(body)
         self._assign(node.target.id, first.like(counter))
-        self._ends.append(after)
+        self._ends.append((lambda: builder.branch(after)) if left is None else (lambda: left(counter)))
         self._block(node.body)
         self._ends.pop()
         if not builder.block.is_terminated:

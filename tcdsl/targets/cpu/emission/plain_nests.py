@@ -54,6 +54,8 @@ def _is_plain(statements: Sequence[ast.stmt]) -> bool:
             match node:
                 case ast.If() | ast.BoolOp() | ast.Return() | ast.Break() | ast.While():
                     return False
+                case ast.Call(func=ast.Name(id="rounds")):
+                    return False
                 case ast.IfExp(test=test) if any(isinstance(part, ast.Subscript) for part in walk(test)):
                     return False
                 case ast.Subscript(value=ast.Name(id=buffer), slice=index):

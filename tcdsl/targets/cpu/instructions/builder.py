@@ -225,11 +225,12 @@ class Builder:
         self.block.lines.append(f"{value.text} = {text}")
         return value
 
-    def place(self, kind: Type, alignment: int = 0) -> Operand:
-        """Memory of the function for a ``kind``."""
+    def place(self, kind: Type, alignment: int = 0, first: Operand | None = None) -> Operand:
+        """Memory of the function for a ``kind``, which holds the constant ``first`` to begin with."""
         value = Operand(POINTER, self.function.number())
         aligned = f", align {alignment}" if alignment else ""
-        self.function.places.append(f"{value.text} = alloca {kind.text}{aligned}")
+        begun = "" if first is None else f"\nstore {kind.text} {first.text}, ptr {value.text}"
+        self.function.places.append(f"{value.text} = alloca {kind.text}{aligned}{begun}")
         return value
 
     def load(self, kind: Type, pointer: Operand, note: str = "") -> Operand:
@@ -276,6 +277,14 @@ class Builder:
         return self._here(value.type, f"atomicrmw add ptr {pointer.text}, {value.type.text} {value.text} monotonic")
 
     # -- calls and branches
+
+    def call_apart(self, function: Operand, arguments: Sequence[Operand], kind: FunctionType) -> Operand:
+        """The result of the function of that ``kind`` at an address, which touches no memory that the code here can
+        reach, or none that it has to know of.
+        """
+        listed = ", ".join(f"{each.type.text} {each.text}" for each in arguments)
+        text = f"call {kind.result.text} {function.text}({listed}) nounwind memory(inaccessiblemem: readwrite)"
+        return self._here(kind.result, text)
 
     def call(self, function: Operand, arguments: Sequence[Operand], kind: FunctionType | None = None) -> Operand:
         """The result of ``function``, an address being of a function of the ``kind``; something if it gives none."""

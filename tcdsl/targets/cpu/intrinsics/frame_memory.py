@@ -147,9 +147,12 @@ def frame_buffer(
 
 
 def interrupted(builder: ir.Builder, frame: ir.Operand) -> Scalar:
-    """Whether the call is to end, by the driver's function."""
-    function = builder.load(ir.POINTER, _word(builder, frame, INTERRUPT_WORD))
-    answer = builder.call(function, [frame], ir.FunctionType(WORD, [WORD]))
+    """Whether the call is to end, by the driver's function.
+
+    What it has Python do may change arrays, of which the call at hand then has either what was there or what is.
+    """
+    function = builder.load_lasting(ir.POINTER, _word(builder, frame, INTERRUPT_WORD))
+    answer = builder.call_apart(function, [frame], ir.FunctionType(WORD, [WORD]))
     return Scalar(builder, builder.compare_signed("!=", answer, ir.ConstantOperand(WORD, 0)), "bool")
 
 

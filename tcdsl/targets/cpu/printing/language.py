@@ -34,12 +34,12 @@ __all__ = [
     "checked_buffer",
     "checked_local_buffer",
     "fail",
-    "interrupted",
     "lanes",
     "local_buffer",
     "nest",
     "power",
     "procedure",
+    "rounds",
     "seldom",
     "size",
     "view",
@@ -59,6 +59,11 @@ procedure = nest
 def seldom(rounds: range) -> range:
     """The rounds of a loop that takes little of a nest's time: short code for it is better than fast code."""
     return rounds
+
+
+def rounds(frame: int, steps: range) -> range:
+    """The rounds of a loop that looks for interrupts now and then: Python handles signals by itself."""
+    return steps
 
 
 def _words(address: int, count: int) -> Any:
@@ -125,11 +130,6 @@ def _word(frame: int, position: int) -> int:
 def _placed(frame: int, place: int) -> int:
     # The word that the nest's place names.
     return _word(_word(frame, PLACES_WORD), place)
-
-
-def interrupted(frame: int) -> bool:
-    """Whether the call is to end: Python handles signals by itself."""
-    return False
 
 
 def lanes(start: int, count: int, stop: int | None = None) -> range:

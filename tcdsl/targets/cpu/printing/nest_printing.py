@@ -37,9 +37,6 @@ __all__ = ["LARGEST_LOCAL_BYTES", "CheckSite", "NestWriter", "parallel_loop"]
 LARGEST_LOCAL_BYTES = 1 << 18
 """So much fits on the stacks of all threads."""
 
-_ROUNDS = 1 << 20
-"""After so many rounds of loops, some milliseconds, a nest looks for interrupts."""
-
 _AUGMENTED: dict[str, type[ast.operator]] = {
     "add": ast.Add,
     "subtract": ast.Sub,
@@ -100,7 +97,6 @@ class NestWriter:
         self.locals = local_names
         self.values = ExpressionWriter(names)
         self.loops: list[Loop] = []
-        self.left = ""
         self.split: Loop | None = None
 
     def function(self, nest: Nest, identifier: str, decorator: ast.expr) -> PrintedNest:
@@ -110,8 +106,6 @@ class NestWriter:
         titles = (nest.title or nest.name).splitlines()
         title = ast.Expr(ast.Constant("\n    ".join(titles if len(titles) == 1 else [*titles, ""])))
         declarations, places = self._declarations()
-        if self.left:
-            declarations.append(assignment(self.left, ast.Constant(_ROUNDS)))
         lines = [title, *declarations, *body]
         function = function_definition(identifier, ("begin", "end", "frame"), lines, decorator)
         return PrintedNest(function, tuple(places))
@@ -211,10 +205,12 @@ class NestWriter:
         body = self.block(loop.body)
         self.loops.pop()
         if loop.rounds:
-            body = [*self._ends(loop), *body, *self._stops()]
+            body = [*self._ends(loop), *body]
         target = ast.Name(self.names("variable", loop.variable), ast.Store())
         over = self._lanes(loop) if loop.kind == "vector" else call("range", *bounds, *step)
-        if loop.seldom:
+        if loop.rounds:
+            over = call(self.values.function("rounds"), name("frame"), over)
+        elif loop.seldom:
             over = call(self.values.function("seldom"), over)
         self.values.block.append(ast.For(target, over, body, [], lineno=0))
 
@@ -230,16 +226,6 @@ class NestWriter:
         if loop.condition is None:
             return []
         return [ast.If(ast.UnaryOp(ast.Not(), self.values.expression(loop.condition)), [ast.Break()], [])]
-
-    def _stops(self) -> list[ast.stmt]:
-        # Every million rounds: is there an interrupt?
-        self.left = self.left or self.names.fresh("left")
-        left, rounds = name(self.left), ast.Constant(_ROUNDS)
-        stop = call(self.values.function("interrupted"), name("frame"))
-        again = assignment(self.left, rounds)
-        test = ast.Compare(left, [ast.Eq()], [ast.Constant(0)])
-        asked = ast.If(test, [ast.If(stop, [ast.Return(None)], []), again], [])
-        return [ast.AugAssign(ast.Name(self.left, ast.Store()), ast.Sub(), ast.Constant(1)), asked]
 
     def _iteration(self, loop: Loop, count: ast.expr) -> ast.expr:
         start = self.values.expression(loop.start)

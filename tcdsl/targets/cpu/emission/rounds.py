@@ -1,0 +1,84 @@
+"""Rounds of loops that look for interrupts: as many at a time as are left until the next look.
+
+::
+
+    while begin < last:
+        end = min(last, begin + left)
+        for t in range(begin, end):
+            ...
+        left -= end - begin
+        if left <= 0:
+            if interrupted(frame):
+                return
+            left = 2**20
+        begin = end
+
+So a round costs no more than that of another loop, and LLVM sees loops that it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcdsl.targets.cpu.instructions import ir
+from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS
+from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, interrupted
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
+
+__all__ = ["Rounds"]
+
+_MANY = 1 << 20
+"""After so many rounds of all its loops, some milliseconds, a function looks for interrupts."""
+
+
+class Rounds:
+    """The rounds of all such loops of a function; ``left`` of them may run before the next look."""
+
+    def __init__(self, builder: ir.Builder) -> None:
+        self._builder = builder
+        self._left = builder.place(WORD, first=ir.ConstantOperand(WORD, _MANY))
+
+    def loop(
+        self,
+        frame: ir.Operand,
+        first: Scalar,
+        last: Scalar,
+        some: Callable[[Scalar, Scalar, ir.BasicBlock], None],
+    ) -> None:
+        """Rounds from ``first`` to ``last``: ``some(begin, end, after)`` writes those that come before the next look.
+
+        What leaves the loop before its end does so by `leave`.
+        """
+        builder = self._builder
+        start, head, after = (builder.append_block() for _ in range(3))
+        builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)
+        builder.enter(start)
+        builder.branch(head)
+        builder.enter(head, loop=True)
+        begin = builder.phi(WORD)
+        begin.add_incoming(first.value, start)
+        begin.least = first.least
+        left = first.like(builder.load(WORD, self._left))
+        count = FORMULAS["minimum"](first.like(builder.sub(last.value, begin, steady=True)), left)
+        end = builder.add(begin, count.value, steady=True)
+        some(first.like(begin), first.like(end), after)
+        self._take(begin, end)
+        none_left = builder.compare_signed("<=", builder.load(WORD, self._left), ir.ConstantOperand(WORD, 0))
+        with builder.seldom(none_left):
+            with builder.seldom(interrupted(builder, frame).value):
+                builder.ret_void()
+            builder.store(ir.ConstantOperand(WORD, _MANY), self._left)
+        begin.add_incoming(end, builder.block)
+        builder.cbranch(builder.compare_signed("<", end, last.value), head, after)
+        builder.leave(start)
+        builder.leave(after)
+
+    def leave(self, begin: ir.Operand, at: ir.Operand, after: ir.BasicBlock) -> None:
+        """Go on in ``after``, out of round ``at`` of those from ``begin`` on."""
+        self._take(begin, at)
+        self._builder.branch(after)
+
+    def _take(self, begin: ir.Operand, end: ir.Operand) -> None:
+        builder = self._builder
+        count = builder.sub(end, begin, steady=True)
+        builder.store(builder.sub(builder.load(WORD, self._left), count, steady=True), self._left)

@@ -396,6 +396,31 @@ def test_ordinary_indices_are_computed_in_64_bits() -> None:
     assert "int128" in source_of(f, x, small.astype(np.int64), small)
 
 
+def test_checked_indices_near_data_are_computed_in_64_bits() -> None:
+    @op
+    def f(x, b, c):
+        y[i] = x[b[i] - 1] + x[3 - c[i]]
+        return y
+
+    @op
+    def doubled(x, b):
+        y[i] = x[2 * b[i]] + x[b[i] - 2**63] + x[-b[i] - 2**63]
+        return y
+
+    x, ones = np.arange(4.0), np.ones(1, np.int64)
+    lines = [line for line in source_of(f, x, ones, ones).splitlines() if "int128" in line]
+    assert all("fail(" in line or "import" in line for line in lines)
+    assert_gives(f, x, ones, 2 * ones, wanted=[0.0 + 1.0])
+    for b, c in itertools.product(ends("int64"), repeat=2):
+        if not (1 <= b <= 4 and 0 <= c <= 3):
+            wrong = 3 - c if 1 <= b <= 4 else b - 1
+            assert f"index {wrong} is out of range" in refusal(tc.DataIndexError, f, x, b * ones, c * ones)
+    # 2**64 is congruent to 0: what can be as far as that is computed as it is.
+    for b in (LOW, HIGH, LOW // 2, 2**62):
+        assert f"index {2 * b} is out of range" in refusal(tc.DataIndexError, doubled, x, b * ones)
+    assert f"index {-(2**63)} is out of range" in refusal(tc.DataIndexError, doubled, x, 0 * ones)
+
+
 def test_bare_data_is_compared_as_it_is() -> None:
     @op
     def f(x, b):

@@ -263,3 +263,34 @@ def test_what_a_tape_keeps_is_copied_where_it_is_made() -> None:
     )
     # Another row is made by another step.
     assert with_shared_loops([made, across]) == [made, across]
+
+
+def test_a_test_and_its_opposite_are_one_branch() -> None:
+    @op
+    def halved(n):
+        steps = 0
+        while n > 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            steps = steps + 1
+        return steps
+
+    @op
+    def turned(n):
+        while n > 0:
+            odd = n % 2 == 1
+            if odd:
+                odd = n > 5
+                n = n - 3
+            if not odd:
+                n = n - 4
+        return n
+
+    text = halved.explain("loops", 27)
+    assert text.count("if ") == text.count("else:") == 1
+    assert halved(27) == 111
+    # The first arm changes what decides the second.
+    text = turned.explain("loops", 27)
+    assert "else:" not in text
+    assert text.count("if ") == 2
+    for n in range(20):
+        assert turned(n) == turned.interpret(n)

@@ -9,16 +9,19 @@ with b of int64 as ``2 * int128(b[i])``. This is the only place that decides it.
 Three kinds of expressions are exact: those of type ``integer``; what index variables and sizes make, where an axis is
 indexed with it or two of them are compared; and bounds of loops. Everything else is a value, and wraps around as
 NumPy's do. An index that is known to be in range may be computed modulo 2**64 where only sums and products lead to it.
+So may one that is checked, if no number that is out of range is congruent to one in range: ``j - 1`` for a j of int64.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from tcdsl.errors import Diagnostic, ShapeError
-from tcdsl.ir.build import cast
+from tcdsl.ir.build import cast, in_range
 from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.expressions import (
     Apply,
@@ -38,7 +41,7 @@ from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.lowering.loopir.intervals import Interval, interval_of, interval_of_dtype
 from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Loop, Nest, Node, Procedure
-from tcdsl.lowering.loopir.traversal import rewritten, sizes_of, walk_nodes, with_expressions
+from tcdsl.lowering.loopir.traversal import blocks, rewritten, sizes_of, walk_nodes, with_expressions
 
 __all__ = ["LARGEST_SIZE", "procedure_with_index_widths", "with_index_widths"]
 
@@ -121,6 +124,8 @@ class _Widths:
     variables: dict[str, Interval] = field(default_factory=dict)
     locals: dict[str, Interval] = field(default_factory=dict)
     indices: set[str] = field(default_factory=set)
+    # Positions that are checked, what they are, and what of that is exact.
+    checked: dict[str, Expr] = field(default_factory=dict)
     # Names that were used before all was known of them: scalars that a loop carries on, and what is defined again.
     early: set[str] = field(default_factory=set)
     # What was found for the parts of expressions: of those of sizes alone, and of others, until more is known of names.
@@ -143,10 +148,12 @@ class _Widths:
     def widths_of(self, nest: Nest, parts: Sequence[Expr]) -> list[int]:
         """The bits that exact expressions of ``nest`` need."""
         self._find_locals(nest.body)
+        self._find_checked(nest.body)
         return [self.needed(part) for part in parts]
 
     def body(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         self._find_locals(nodes)
+        self._find_checked(nodes)
         return rewritten(nodes, lambda node: (self.node(node),))
 
     # What scalars and loop variables can be.
@@ -202,6 +209,31 @@ class _Widths:
         held = Interval(start.low, max(start.low, stop.high - 1)).within(_INT64)
         self._hold(self.variables, loop.variable, held.union(self.variables.get(loop.variable, held)))
 
+    def _find_checked(self, nodes: Sequence[Node]) -> None:
+        # The positions that may be computed modulo 2**64. Behind the checks they are in range.
+        self.checked = {}
+        defined = Counter(node.name for node in walk_nodes(nodes) if isinstance(node, Define))
+        for block in blocks(nodes):
+            for node, following in pairwise(block):
+                match node, following:
+                    case Define(name=name, value=value), Check(condition=condition, extent=extent) if (
+                        value.dtype == INTEGER
+                        and defined[name] == 1
+                        and condition == in_range(Local(name, INTEGER), extent)
+                        and self._is_told_apart(value, self.interval(extent))
+                    ):
+                        self.checked[name] = value
+        for name in self.checked:
+            self.locals[name] = Interval(0, _INT64.high)
+        self.measured.clear()
+
+    def _is_told_apart(self, expr: Expr, extent: Interval) -> bool:
+        # Whether no value out of range is congruent to one in range.
+        held = self.interval(expr)
+        if held.bits <= _NARROW or held.high >= 2**64 or held.low < extent.high - 2**64:
+            return False
+        return all(part.primitive in _RING for part in walk(expr) if isinstance(part, Apply) and part.dtype == INTEGER)
+
     def interval(self, expr: Expr) -> Interval:
         """What ``expr`` can be, as a value of its type."""
         if expr.dtype == INTEGER and not isinstance(expr, Local):
@@ -232,12 +264,15 @@ class _Widths:
 
     def node(self, node: Node) -> Node:
         match node:
+            case Define(name=name) if name in self.checked:
+                return Define(name, Cast(self.built(self.checked[name], "uint64"), "int64"))
             case Define(name=name, value=value) if value.dtype == INTEGER:
                 return Define(name, self.typed(value, self.width(self.locals[name].bits)))
             case Define() if node.index:
                 return replace(node, value=self.bound(node.value))
             case Check():
-                found = self.typed(node.value) if node.value.dtype == INTEGER else self.value(node.value)
+                exact = self.checked.get(node.value.name, node.value) if isinstance(node.value, Local) else node.value
+                found = self.typed(exact) if exact.dtype == INTEGER else self.value(exact)
                 if found.dtype.startswith("int") and int(found.dtype.removeprefix("int")) > _WIDEST:
                     fact = f"the index of axis {node.axis} of `{node.tensor}` may have more than {_WIDEST} bits"
                     raise Diagnostic(ShapeError, fact, node.span, hint="multiply fewer numbers").error()
@@ -330,7 +365,7 @@ class _Widths:
         """An exact expression computed in ``dtype``."""
         match expr:
             case Constant(value=value):
-                return Constant(int(value), dtype, expr.span)
+                return Constant(int(value) % 2**64 if dtype == "uint64" else int(value), dtype, expr.span)
             case Cast(operand=operand) if expr.dtype == INTEGER:
                 return self.built(operand, dtype) if self._is_index(operand) else cast(self.value(operand), dtype)
             case Apply(primitive="where", arguments=(condition, *branches)) if _is_index_arithmetic(expr):

@@ -7,7 +7,7 @@ A rule for nodes sees what stands inside of a node rewritten already, and may gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ from tcdsl.lowering.loopir.loops import (
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = [
+    "blocks",
     "buffers_read",
     "buffers_written",
     "changed_names",
@@ -131,6 +132,20 @@ def walk_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
             case Branch(body=body, otherwise=otherwise):
                 yield from walk_nodes(body)
                 yield from walk_nodes(otherwise)
+            case _:
+                pass
+
+
+def blocks(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:
+    """``nodes``, and the bodies of all loops and branches in them."""
+    yield nodes
+    for node in nodes:
+        match node:
+            case Loop(body=body):
+                yield from blocks(body)
+            case Branch(body=body, otherwise=otherwise):
+                yield from blocks(body)
+                yield from blocks(otherwise)
             case _:
                 pass
 

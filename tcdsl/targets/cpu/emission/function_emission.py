@@ -56,8 +56,6 @@ class FunctionEmission(ExpressionEmission):
         #: Whether LLVM has to improve loops.
         self.has_plain_loops = False
         self._form = form
-        #: What leaves each of the loops around.
-        self._ends: list[Callable[[], None]] = []
         #: The rounds of its loops that look for interrupts, if there are any.
         self._rounds: Rounds | None = None
 
@@ -101,8 +99,6 @@ class FunctionEmission(ExpressionEmission):
                 self._branch(node)
             case ast.Expr(value=ast.Call()):
                 self._value(node.value)
-            case ast.Break():
-                self._ends[-1]()
             case ast.Return(value=None):
                 self._builder.ret_void()
             case ast.Return(value=ast.expr() as value):
@@ -157,15 +153,18 @@ class FunctionEmission(ExpressionEmission):
         first, last = scalar(self._builder, start), scalar(self._builder, stop)
         steps = self._vectors(node, bounds)
         if frame is None:
-            self._steps_of(node, steps, first, last, step, seldom=seldom)
+            self._steps_of(node, node.body, steps, first, last, step, "<" if step > 0 else ">", seldom=seldom)
             return
         assert step == 1
         self._rounds = found = self._rounds or Rounds(self._builder)
-
-        def some(begin: Scalar, end: Scalar, after: ir.BasicBlock) -> None:
-            self._steps_of(node, steps, begin, end, 1, left=lambda at: found.leave(begin.value, at, after))
-
-        found.loop(frame.value, first, last, some)
+        condition, body = _condition(node)
+        found.loop(
+            frame.value,
+            first,
+            last,
+            None if condition is None else lambda: self._scalar(condition).value,
+            lambda begin, end, going_on: self._steps_of(node, body, steps, begin, end, 1, "!=", going_on=going_on),
+        )
 
     def _vectors(self, node: ast.For, bounds: Sequence[Any]) -> VectorLoop | None:
         # What is known of a loop whose steps may be lanes.
@@ -181,40 +180,26 @@ class FunctionEmission(ExpressionEmission):
     def _steps_of(
         self,
         node: ast.For,
+        body: Sequence[ast.stmt],
         vectors: VectorLoop | None,
         first: Scalar,
         last: Scalar,
         step: int,
+        order: str,
         *,
         seldom: bool = False,
-        left: Callable[[ir.Operand], None] | None = None,
+        going_on: Callable[[ir.Operand], None] | None = None,
     ) -> None:
-        # ``left`` writes what happens where a break leaves the loop in a round.
+        # ``order`` is that of the next step and the last one; where it is "!=", LLVM sees the number of steps at once.
+        # ``going_on`` writes at the end of a step what leaves the loop before the next one.
         if vectors is not None:
             self._in_vectors(node, vectors, first, last, seldom=seldom)
-        else:
-            self._one_by_one(node, first, last, step, seldom=seldom, left=left)
-
-    def _one_by_one(
-        self,
-        node: ast.For,
-        first: Scalar,
-        last: Scalar,
-        step: int,
-        *,
-        seldom: bool,
-        left: Callable[[ir.Operand], None] | None,
-    ) -> None:
+            return
         assert isinstance(node.target, ast.Name)
         builder = self._builder
-        order = "<" if step > 0 else ">"
-        # The test stands behind the body, where LLVM would put it; it does so by itself where a body has other ends.
-        ahead = _has_break(node.body)
+        # The test stands behind the body, where LLVM would put it.
         start, head, after = (builder.append_block() for _ in range(3))
-        if ahead:
-            builder.branch(start)
-        else:
-            builder.cbranch(builder.compare_signed(order, first.value, last.value), start, after)
+        builder.cbranch(builder.compare_signed(order, first.value, last.value), start, after)
         builder.enter(start)
         builder.branch(head)
         builder.enter(head, loop=True)
@@ -222,22 +207,15 @@ class FunctionEmission(ExpressionEmission):
         counter.add_incoming(first.value, start)
         if step > 0:
             counter.least = first.least
-        if ahead:
-            body = builder.append_block()
-            builder.cbranch(builder.compare_signed(order, counter, last.value), body, after)
-            builder.go_on(body)
         self._assign(node.target.id, first.like(counter))
-        self._ends.append((lambda: builder.branch(after)) if left is None else (lambda: left(counter)))
-        self._block(node.body)
-        self._ends.pop()
+        self._block(body)
         if not builder.block.is_terminated:
             following = builder.add(counter, ir.ConstantOperand(WORD, step), steady=True)
+            if going_on is not None:
+                going_on(following)
             counter.add_incoming(following, builder.block)
-            if ahead:
-                builder.branch(head)
-            else:
-                note = f", !llvm.loop {builder.module.own_note(*map(builder.module.note, _SHORT))}" if seldom else ""
-                builder.cbranch(builder.compare_signed(order, following, last.value), head, after, note)
+            note = f", !llvm.loop {builder.module.own_note(*map(builder.module.note, _SHORT))}" if seldom else ""
+            builder.cbranch(builder.compare_signed(order, following, last.value), head, after, note)
         builder.leave(start)
         builder.leave(after)
 
@@ -334,7 +312,9 @@ class FunctionEmission(ExpressionEmission):
             return
         before, taken, after = builder.block, builder.append_block(), builder.append_block()
         other = builder.append_block() if node.orelse else after
-        builder.cbranch(test.value, taken, other)
+        # What ends the call is unlikely.
+        weights = (1, 99) if isinstance(node.body[-1], ast.Return) else None
+        builder.cbranch(test.value, taken, other, weights=weights)
         for block, statements in ((taken, node.body), (other, node.orelse)):
             if block is not after:
                 builder.enter(block)
@@ -357,11 +337,9 @@ def _within(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _within(each.orelse)
 
 
-def _has_break(statements: Sequence[ast.stmt]) -> bool:
-    # Of the loop with this body, or of one in it.
-    for each in statements:
-        if isinstance(each, ast.Break):
-            return True
-        if isinstance(each, ast.For | ast.While | ast.If) and (_has_break(each.body) or _has_break(each.orelse)):
-            return True
-    return False
+def _condition(node: ast.For) -> tuple[ast.expr | None, Sequence[ast.stmt]]:
+    # What must hold for a round to run, and what it does.
+    match node.body:
+        case [ast.If(test=ast.UnaryOp(op=ast.Not(), operand=condition), body=[ast.Break()]), *rest]:
+            return condition, rest
+    return None, node.body

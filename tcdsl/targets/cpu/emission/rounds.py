@@ -43,25 +43,43 @@ class Rounds:
         frame: ir.Operand,
         first: Scalar,
         last: Scalar,
-        some: Callable[[Scalar, Scalar, ir.BasicBlock], None],
+        condition: Callable[[], ir.Operand] | None,
+        some: Callable[[Scalar, Scalar, Callable[[ir.Operand], None] | None], None],
     ) -> None:
-        """Rounds from ``first`` to ``last``: ``some(begin, end, after)`` writes those that come before the next look.
+        """Rounds from ``first`` to ``last``, each of which runs only if the ``condition``, where there is one, holds.
 
-        What leaves the loop before its end does so by `leave`.
+        ``some(begin, end, going_on)`` writes those that come before the next look; ``going_on(following)``, if it is
+        given, is to be called behind a round, with the number of the next one.
         """
         builder = self._builder
         start, head, after = (builder.append_block() for _ in range(3))
         builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)
         builder.enter(start)
+        if condition is not None:
+            begun = builder.append_block()
+            builder.cbranch(condition(), begun, after)
+            builder.go_on(begun)
+        before = builder.block
         builder.branch(head)
         builder.enter(head, loop=True)
         begin = builder.phi(WORD)
-        begin.add_incoming(first.value, start)
+        begin.add_incoming(first.value, before)
         begin.least = first.least
         left = first.like(builder.load(WORD, self._left))
         count = FORMULAS["minimum"](first.like(builder.sub(last.value, begin, steady=True)), left)
-        end = builder.add(begin, count.value, steady=True)
-        some(first.like(begin), first.like(end), after)
+        end = builder.add(begin, builder.opaque(count.value), steady=True)
+
+        def going_on(following: ir.Operand) -> None:
+            # Behind a round the condition is that of the next one: so LLVM sees which branches of the round decide it.
+            assert condition is not None
+            more, out = builder.append_block(), builder.append_block()
+            builder.cbranch(condition(), more, out)
+            builder.enter(out)
+            self._take(begin, following)
+            builder.branch(after)
+            builder.leave(more)
+
+        some(first.like(begin), first.like(end), None if condition is None else going_on)
         self._take(begin, end)
         none_left = builder.compare_signed("<=", builder.load(WORD, self._left), ir.ConstantOperand(WORD, 0))
         with builder.seldom(none_left):
@@ -73,12 +91,8 @@ class Rounds:
         builder.leave(start)
         builder.leave(after)
 
-    def leave(self, begin: ir.Operand, at: ir.Operand, after: ir.BasicBlock) -> None:
-        """Go on in ``after``, out of round ``at`` of those from ``begin`` on."""
-        self._take(begin, at)
-        self._builder.branch(after)
-
     def _take(self, begin: ir.Operand, end: ir.Operand) -> None:
+        # These rounds have run.
         builder = self._builder
         count = builder.sub(end, begin, steady=True)
         builder.store(builder.sub(builder.load(WORD, self._left), count, steady=True), self._left)

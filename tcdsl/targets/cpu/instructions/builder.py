@@ -181,6 +181,10 @@ class Builder:
         text = f"select {condition.type.text} {condition.text}, {yes.type.text} {yes.text}, {no.type.text} {no.text}"
         return self._computed(yes.type, text, max(condition.depth, yes.depth, no.depth))
 
+    def opaque(self, a: Operand) -> Operand:
+        """The same number, of which LLVM knows no other formula."""
+        return self._computed(a.type, f"freeze {a.type.text} {a.text}", a.depth)
+
     def cast(self, operation: str, a: Operand, kind: Type) -> Operand:
         """``cast("sext", a, IntType(64))``; nothing where the type is that already."""
         if a.type.text == kind.text:

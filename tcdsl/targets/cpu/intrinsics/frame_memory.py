@@ -167,13 +167,13 @@ def fail(builder: ir.Builder, frame: ir.Operand, check: int, value: Scalar, exte
 
 
 def _store_value(builder: ir.Builder, frame: ir.Operand, value: ir.Operand) -> None:
-    # An integer of any width, in as many words as there are for it.
-    whole = ir.IntType(64 * VALUE_WORDS)
+    # An integer of any width, in as many words as there are for it: beyond its own there is its sign.
     assert isinstance(value.type, ir.IntType)
-    if value.type.width < whole.width:
-        value = builder.cast("sext", value, whole)
+    kind, own = value.type, value.type.width // WORD.width
+    sign = builder.cast("trunc", builder.whole("ashr", value, ir.ConstantOperand(kind, kind.width - 1)), WORD)
     for k in range(VALUE_WORDS):
-        part = builder.cast("trunc", builder.whole("ashr", value, ir.ConstantOperand(whole, 64 * k)), WORD)
+        shifted = builder.whole("ashr", value, ir.ConstantOperand(kind, WORD.width * k)) if 0 < k < own else value
+        part = builder.cast("trunc", shifted, WORD) if k < own else sign
         builder.store(part, _word(builder, frame, VALUE_WORD + k))
 
 

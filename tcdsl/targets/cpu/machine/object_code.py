@@ -72,7 +72,7 @@ _KNOWN_VERSIONS = range(20, 23)
 class _Emission:
     # How the threads that are making machine code make it, and how many there are.
     changed = threading.Condition()
-    quick = False
+    quick: bool | None = None
     threads = 0
 
 
@@ -80,8 +80,9 @@ class _Emission:
 def emission(*, quick: bool) -> Iterator[None]:
     """Machine code is made inside: ``quick`` without strength reduction of loops, which takes half of the time.
 
-    x86 addresses memory by a base and a counter at no cost, so that what comes out is as fast. LLVM has one such option
-    for all threads: those that want it otherwise wait.
+    x86 addresses memory by a base and a counter at no cost, so that what comes out is as fast. Choices stay choices: as
+    branches, which LLVM makes of some in innermost loops, those that data decide take two to three times as long. LLVM
+    has such options once for all threads: those that want them otherwise wait.
     """
     with _Emission.changed:
         _Emission.changed.wait_for(lambda: not _Emission.threads or _Emission.quick == quick)
@@ -100,6 +101,7 @@ def emission(*, quick: bool) -> Iterator[None]:
 def _set_emission(*, quick: bool) -> None:
     if llvm.get_process_triple().startswith("x86_64") and llvm.llvm_version_info[0] in _KNOWN_VERSIONS:
         llvm.set_option("tcdsl", "-disable-lsr" if quick else "-disable-lsr=false")
+        llvm.set_option("tcdsl", "-x86-cmov-converter=false")
 
 
 @cache

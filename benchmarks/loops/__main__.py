@@ -52,6 +52,10 @@ def _waves(n: int, steps: int) -> tuple[Any, ...]:
     return np.full((n, n), 0.2), np.zeros((n, n)), _GENERATOR.random((n, n)), steps
 
 
+def _texts(length: int) -> tuple[np.ndarray, ...]:
+    return tuple(_GENERATOR.integers(0, 4, (2, length)))
+
+
 def _state() -> tuple[np.float64, ...]:
     return np.float64(1), np.float64(1), np.float64(1)
 
@@ -70,6 +74,9 @@ CASES: dict[str, tuple[Callable[[int], tuple[Any, ...]], bool]] = {
     "viterbi": (lambda s: _markov(32, 16, 10_000 // s**2), False),
     "conjugate_gradient": (lambda s: (_matrix(1000 // s), _GENERATOR.random(1000 // s), 1e-16), False),
     "kalman_gradient": (lambda s: _walk(10_000 // s**2), False),
+    "insertion_sort": (lambda s: (_GENERATOR.random(5000 // s),), False),
+    "edit_distance": (lambda s: _texts(1000 // s), False),
+    "gauss_seidel": (lambda s: (*_GENERATOR.random((2, 300 // s, 300 // s)), 10), False),
     "mandelbrot": (lambda s: (*_grid(512 // s), 100), False),
 }
 

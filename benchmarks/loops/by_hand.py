@@ -10,8 +10,11 @@ from numba import njit, prange
 __all__ = [
     "cholesky",
     "conjugate_gradient",
+    "edit_distance",
     "floyd_warshall",
     "forward_algorithm",
+    "gauss_seidel",
+    "insertion_sort",
     "lorenz",
     "mandelbrot",
     "viterbi",
@@ -146,3 +149,41 @@ def conjugate_gradient(A, b, tolerance):
         p = r + new / square * p
         square = new
     return x
+
+
+@njit(cache=True)
+def insertion_sort(x):
+    """The numbers of ``x`` in order."""
+    x = x.copy()
+    for t in range(1, len(x)):
+        held = x[t]
+        k = t
+        while k > 0 and x[k - 1] > held:
+            x[k] = x[k - 1]
+            k -= 1
+        x[k] = held
+    return x
+
+
+@njit(cache=True)
+def edit_distance(x, y):
+    """How many changes make ``y`` of ``x``."""
+    d = np.zeros((len(x) + 1, len(y) + 1), np.int64)
+    d[:, 0] = np.arange(len(x) + 1)
+    d[0] = np.arange(len(y) + 1)
+    for a in range(len(x)):
+        for b in range(len(y)):
+            d[a + 1, b + 1] = min(d[a, b] + (x[a] != y[b]), d[a, b + 1] + 1, d[a + 1, b] + 1)
+    return d[-1, -1]
+
+
+@njit(cache=True)
+def gauss_seidel(u, f, sweeps):
+    """``u`` after so many sweeps, each cell from those beside it as they are by then."""
+    u = u.copy()
+    height, width = u.shape
+    for _ in range(sweeps):
+        for a in range(1, height - 1):
+            for b in range(1, width - 1):
+                u[a, b] = 0.25 * (u[a - 1, b] + u[a + 1, b] + u[a, b - 1] + u[a, b + 1] - f[a, b])
+    return u

@@ -10,8 +10,11 @@ from tcdsl import cd, op
 __all__ = [
     "cholesky",
     "conjugate_gradient",
+    "edit_distance",
     "floyd_warshall",
     "forward_algorithm",
+    "gauss_seidel",
+    "insertion_sort",
     "kalman_gradient",
     "lorenz",
     "lorenz_gradient",
@@ -190,3 +193,35 @@ def kalman(noises, seen: real[T], F: real[S, S], P: real[S, S]):
 def kalman_gradient(noises, seen, F, P):
     """The derivative of the likelihood by the two noises."""
     return tc.grad(kalman)(noises, seen, F, P)
+
+
+@op
+def insertion_sort(x: real[N]):
+    for t in range(1, N):
+        held = x[t]
+        k = t
+        while k > 0 and x[k - 1] > held:
+            x[k] = x[k - 1]
+            k = k - 1
+        x[k] = held
+    return x
+
+
+@op
+def edit_distance(x: int64[N], y: int64[M]):
+    d: int64[N + 1, M + 1]
+    d[i, 0] = i
+    d[0, j] = j
+    for a in range(N):
+        for b in range(M):
+            d[a + 1, b + 1] = min(d[a, b] + (x[a] != y[b]), d[a, b + 1] + 1, d[a + 1, b] + 1)
+    return d[N, M]
+
+
+@op
+def gauss_seidel(u: real[N, M], f: real[N, M], sweeps):
+    for _s in range(sweeps):
+        for a in range(1, N - 1):
+            for b in range(1, M - 1):
+                u[a, b] = 0.25 * (u[a - 1, b] + u[a + 1, b] + u[a, b - 1] + u[a, b + 1] - f[a, b])
+    return u

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tcdsl import loop, op
+from tcdsl import cd, loop, op
 from tcdsl.autodiff import adjoint
-from tcdsl.ir.build import index, integer, plain_read
-from tcdsl.ir.expressions import Expr, SizeValue
+from tcdsl.ir.build import apply, index, integer, plain_read
+from tcdsl.ir.expressions import Expr, Local, SizeValue
 from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.lowering.linking.opposite_branches import with_opposite_branches_joined
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
 from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
 from tcdsl.lowering.loop_passes.liveness import lifetimes
 from tcdsl.lowering.loopir.loop_printer import format_kernel
-from tcdsl.lowering.loopir.loops import Loop, Nest, Store
+from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Nest, Store
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import explain_passes
@@ -274,23 +277,91 @@ def test_a_test_and_its_opposite_are_one_branch() -> None:
             steps = steps + 1
         return steps
 
-    @op
-    def turned(n):
-        while n > 0:
-            odd = n % 2 == 1
-            if odd:
-                odd = n > 5
-                n = n - 3
-            if not odd:
-                n = n - 4
-        return n
-
     text = halved.explain("loops", 27)
     assert text.count("if ") == text.count("else:") == 1
     assert halved(27) == 111
-    # The first arm changes what decides the second.
-    text = turned.explain("loops", 27)
-    assert "else:" not in text
-    assert text.count("if ") == 2
-    for n in range(20):
-        assert turned(n) == turned.interpret(n)
+
+
+def test_a_test_of_what_the_branch_before_has_changed_is_another_one() -> None:
+    cold, mild = Local("cold", "bool"), Local("mild", "bool")
+    rise, fall = Store("x", (), integer(1)), Store("x", (), integer(2))
+    first, second = Branch(cold, (rise,)), Branch(apply("not_", cold), (fall,))
+    assert with_opposite_branches_joined([first, second]) == (Branch(cold, (rise,), (fall,)),)
+    assert with_opposite_branches_joined([second, first]) == (Branch(second.condition, (fall,), (rise,)),)
+    changing = Branch(cold, (rise, Define("cold", mild)))
+    for pair in ([changing, second], [first, Branch(mild, (fall,))], [first, rise, second]):
+        assert with_opposite_branches_joined(pair) == tuple(pair)
+    inside = Loop("i", integer(0), integer(3), 1, (first, second))
+    assert with_opposite_branches_joined([inside]) == (replace(inside, body=(Branch(cold, (rise,), (fall,)),)),)
+
+
+def test_a_minimum_waits_last_for_what_the_round_before_has_stored() -> None:
+    @op
+    def warped(x: real[N], y: real[M]):
+        d: real[N + 1, M + 1]
+        d[i, j] = inf
+        d[0, 0] = 0.0
+        for a in range(N):
+            for b in range(M):
+                d[a + 1, b + 1] = abs(x[a] - y[b]) + min(d[a + 1, b], d[a, b], d[a, b + 1])
+        return d
+
+    @op
+    def backwards(x: real[N]):
+        y: real[N]
+        y[i] = x[i]
+        for t in range(N - 2, 0, -1):
+            y[t] = max(y[t + 1], x[t], y[t - 1])
+        return y
+
+    @op
+    def steps(x: real[N], least):
+        for t in range(1, N):
+            least = min(least, x[t], x[t - 1])
+        return least
+
+    x, y = np.array([1.0, 5.0, 2.0, np.nan, 4.0]), np.array([1.5, 2.5, 4.0])
+    assert "+ min(min(d_3[a, b], d_3[a, b + 1]), d_3[a + 1, b])" in warped.explain("loops", x, y)
+    assert "= max(max(x[N - t_round - 2], y_3[N - t_round - 3]), y_3[N - t_round - 1])" in backwards.explain("loops", x)
+    assert "= min(min(x[t_round + 1], x[t_round]), least_3_2)" in steps.explain("loops", x, 3.0)
+    for f, given in ((warped, (x, y)), (warped, (x[:3], y)), (backwards, (x,)), (steps, (x, 3.0)), (steps, (y, 2.0))):
+        np.testing.assert_array_equal(f(*given), f.interpret(*given))
+
+
+def test_what_stands_behind_a_loop_goes_on_in_its_memory() -> None:
+    @cd
+    def parted(a: real[N]):
+        last = a[N - 1].copy()
+        s = 0
+        for t in range(N - 1):
+            if a[t] < last:
+                a[s], a[t] = a[t], a[s]
+                s = s + 1
+        a[s], a[N - 1] = a[N - 1], a[s]
+
+    @op
+    def summed(x: real[N]):
+        y: real[N]
+        y[0] = x[0]
+        for t in range(1, N):
+            y[t] = y[t - 1] + x[t]
+        z = y
+        y[0] = 7.0
+        return y, z[N - 1], z
+
+    @op
+    def ended(x: real[N]):
+        y: real[N]
+        for t in range(N):
+            y[t] = 2 * x[t]
+        y[N - 1] = 7.0
+        return y
+
+    a = np.array([5.0, 1.0, 9.0, 2.0, 7.0, 3.0])
+    assert parted.explain("loops", a).count("float64[N]") == 2  # the argument, and what the call changes of it
+    parted(a)
+    np.testing.assert_array_equal(a, [1.0, 2.0, 3.0, 5.0, 7.0, 9.0])
+    for found, want in zip(summed(a), summed.interpret(a), strict=True):
+        np.testing.assert_array_equal(found, want)
+    assert ended.explain("loops", a).count("float64[N]") == 2  # what is given and what is returned
+    np.testing.assert_array_equal(ended(a), [2.0, 4.0, 6.0, 10.0, 14.0, 7.0])

@@ -147,10 +147,10 @@ class _Linker:
         return [(into, source) for into, source in pairs if into != source]
 
     def _lowered(self, program: Program, wanted: Iterable[str], scope: _Scope, later: set[str]) -> None:
-        pairs = reused(program, wanted, later, scope.is_free) if scope.inside else list(program.updates)
+        pairs, private = self._reused(program, wanted, scope, later)
         taken = {new for _, new in pairs}
         outputs = [name for name in wanted if name not in taken]
-        kernel = self.lower_part(replace(program, outputs=tuple(outputs), updates=tuple(pairs)), scope.inside)
+        kernel = self.lower_part(replace(program, outputs=tuple(outputs), updates=tuple(pairs)), private)
         held: dict[str, str] = {}
         for buffer in kernel.buffers:
             if buffer.kind in ("input", "update"):
@@ -166,6 +166,15 @@ class _Linker:
         scope.memory.update(zip(outputs, (held[name] for name in kernel.outputs), strict=True))
         copied = dict(kernel.updates)
         scope.memory.update({new: held[copied.get(into, into)] for into, new in pairs})
+
+    def _reused(
+        self, program: Program, wanted: Iterable[str], scope: _Scope, later: set[str]
+    ) -> tuple[list[tuple[str, str]], bool]:
+        # The updates of a stage, and whether they are all of the kernel's own memory.
+        pairs = reused(program, wanted, later | set(scope.program.outputs), scope.is_free)
+        if scope.inside or (pairs and {new for _, new in program.updates} <= {new for _, new in pairs}):
+            return pairs, True
+        return list(program.updates), False
 
     def _place(self, nest: Nest, buffers: Mapping[str, str], sizes: Mapping[Expr, Expr]) -> None:
         names = dict(buffers)

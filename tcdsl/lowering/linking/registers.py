@@ -14,6 +14,7 @@ from tcdsl.ir.build import cast, plain_read
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, Read, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.lowering.linking.late_operands import with_late_operands_last
 from tcdsl.lowering.linking.opposite_branches import with_opposite_branches_joined
 from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Nest, Node, Rounds, Store, Update, all_rounds
 from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, rewritten, walk_nodes, with_expressions
@@ -43,7 +44,7 @@ def with_scalars_in_registers(
             scalars = {name for name in inside if not buffers[name].shape}
             private = {name for name in scalars if everywhere[name] == 1}
             nest = _in_registers(nest, {name: buffers[name].dtype for name in sorted(scalars)}, private, names)
-            nest = replace(nest, body=with_opposite_branches_joined(nest.body))
+            nest = replace(nest, body=with_late_operands_last(with_opposite_branches_joined(nest.body)))
         held.update({*buffers_read(nest.body), *buffers_written(nest.body), nest.bounds or ""})
         out.append(nest)
     return out, {name: buffer for name, buffer in buffers.items() if name in held}

@@ -16,7 +16,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, EmittedFunction, scalar
 from tcdsl.targets.cpu.emission.expression_emission import ExpressionEmission
 from tcdsl.targets.cpu.emission.nest_notes import VectorForm
-from tcdsl.targets.cpu.emission.rounds import Rounds
+from tcdsl.targets.cpu.emission.rounds import InterruptibleRounds
 from tcdsl.targets.cpu.emission.settled_names import settled_names
 from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, vector_loop
 from tcdsl.targets.cpu.emission.vector_steps import VectorSum, counted, once, plan_of, whole_blocks
@@ -57,7 +57,7 @@ class FunctionEmission(ExpressionEmission):
         self.has_plain_loops = False
         self._form = form
         #: The rounds of its loops that look for interrupts, if there are any.
-        self._rounds: Rounds | None = None
+        self._rounds: InterruptibleRounds | None = None
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Write ``statements`` and the function's end."""
@@ -156,7 +156,7 @@ class FunctionEmission(ExpressionEmission):
             self._steps_of(node, node.body, steps, first, last, step, "<" if step > 0 else ">", seldom=seldom)
             return
         assert step == 1
-        self._rounds = found = self._rounds or Rounds(self._builder)
+        self._rounds = found = self._rounds or InterruptibleRounds(self._builder)
         condition, body = _condition(node)
         found.loop(
             frame.value,

@@ -25,13 +25,13 @@ from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, interrupted
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 
-__all__ = ["Rounds"]
+__all__ = ["InterruptibleRounds"]
 
 _MANY = 1 << 20
 """After so many rounds of all its loops, some milliseconds, a function looks for interrupts."""
 
 
-class Rounds:
+class InterruptibleRounds:
     """The rounds of all such loops of a function; ``left`` of them may run before the next look."""
 
     def __init__(self, builder: ir.Builder) -> None:

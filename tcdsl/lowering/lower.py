@@ -15,6 +15,7 @@ from tcdsl.lowering.linking.invariant_sums import with_invariant_sums
 from tcdsl.lowering.linking.invariant_values import with_invariant_values
 from tcdsl.lowering.linking.linker import linked
 from tcdsl.lowering.loop_passes.index_widths import with_index_widths
+from tcdsl.lowering.loop_passes.known_checks import without_known_checks
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.pass_names import Enabled, chosen_passes
@@ -51,7 +52,8 @@ def lower(
     part = partial(_part, enabled, watch)
     kernel = linked(program, part, join="joining" in enabled)
     rounds = tuple((each.number, each.most) for each in kernel.all_rounds)
-    nests, limit = with_index_widths(kernel.nests, program, largest, rounds)
+    checked = [replace(nest, body=without_known_checks(nest.body)) for nest in kernel.nests]
+    nests, limit = with_index_widths(checked, program, largest, rounds)
     return replace(kernel, nests=tuple(nests), limit=limit)
 
 

@@ -9,15 +9,17 @@ import pytest
 
 from tcdsl import cd, loop, op
 from tcdsl.autodiff import adjoint
-from tcdsl.ir.build import apply, index, integer, plain_read
+from tcdsl.errors import DataIndexError
+from tcdsl.ir.build import apply, in_range, index, integer, plain_read
 from tcdsl.ir.expressions import Expr, Local, SizeValue
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.lowering.linking.opposite_branches import with_opposite_branches_joined
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
 from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
+from tcdsl.lowering.loop_passes.known_checks import without_known_checks
 from tcdsl.lowering.loop_passes.liveness import lifetimes
 from tcdsl.lowering.loopir.loop_printer import format_kernel
-from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Nest, Store
+from tcdsl.lowering.loopir.loops import Branch, Check, Define, Loop, Nest, Store
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import explain_passes
@@ -365,3 +367,44 @@ def test_what_stands_behind_a_loop_goes_on_in_its_memory() -> None:
         np.testing.assert_array_equal(found, want)
     assert ended.explain("loops", a).count("float64[N]") == 2  # what is given and what is returned
     np.testing.assert_array_equal(ended(a), [2.0, 4.0, 6.0, 10.0, 14.0, 7.0])
+
+
+def test_indices_are_checked_once_until_they_change() -> None:
+    @op
+    def exchanged(x: real[N], p: int64[M], q):
+        first = 0
+        for t in range(M):
+            k = p[t]
+            if k != first:
+                x[k], x[first] = x[first], x[k]
+                first = first + q
+                x[first] = x[k]
+        return x
+
+    x, p = np.arange(6.0), np.array([1, 3])
+    text = exchanged.explain("loops", x, p, 2)
+    assert text.count("check") == 3  # `k`, `first`, and `first` when it is another one
+    np.testing.assert_array_equal(exchanged(x, p, 2), exchanged.interpret(x, p, 2))
+    for indices, q, wrong in (([1, 5], 9, 9), ([1, 6], 2, 6), ([-1], 2, -1), ([1, 2, 3], -1, -1)):
+        with pytest.raises(DataIndexError, match=f"index {wrong} is out of range"):
+            exchanged(x, np.array(indices), q)
+
+    k, n = Local("k", "int64"), SizeValue("n")
+    check = Check(in_range(k, n), "x", 0, k, n)
+    copied = (Define("p", k), replace(check, condition=in_range(Local("p", "int64"), n)))
+    again = Define("k", apply("add", k, integer(1)))
+    loop = Loop("i", integer(0), n, 1, (check, again))
+    branch = Branch(Local("b", "bool"), (check, again))
+    for nodes, wanted in (
+        ([check, *copied], [check, copied[0]]),
+        ([check, again, check], [check, again, check]),
+        ([*copied, again, check], [*copied, again, check]),
+        (
+            [check, Branch(Local("b", "bool"), (check, again)), check],
+            [check, Branch(Local("b", "bool"), (again,)), check],
+        ),
+        ([Branch(Local("b", "bool"), (check,)), check], [Branch(Local("b", "bool"), (check,)), check]),
+        ([check, loop], [check, loop]),
+        ([check, replace(loop, body=(check,))], [check, replace(loop, body=())]),
+    ):
+        assert without_known_checks(nodes) == tuple(wanted)

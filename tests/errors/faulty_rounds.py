@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import tcdsl as tc
 from tcdsl import op
 from tests.errors.registry import registry
 
@@ -406,3 +407,37 @@ def round_that_stores_into_a_list_of_a_list() -> Any:
         return s[0][1]
 
     return f(X, np.int64(2))
+
+
+@fault
+def loop_at_points_that_a_condition_chooses() -> Any:
+    @op
+    def root(a):
+        x = a
+        while x * x - a > 1e-9:
+            x = 0.5 * (x + a / x)
+        return x
+
+    @op
+    def f(x):
+        y[n] = root(x[n]) if x[n] > 0 else 0.0
+        return y
+
+    return f(X)
+
+
+@fault
+def loop_at_points_that_gives_a_tensor() -> Any:
+    @op
+    def powers(a):
+        found: real[3]
+        for k in tc.loop(3):
+            found[k] = a**k
+        return found
+
+    @op
+    def f(x):
+        y[n] = powers(x[n])
+        return y
+
+    return f(X)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
+from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.bodies import labels_of
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import Session, session_of
@@ -52,6 +53,8 @@ def decided(session: Session, condition: Any) -> Any:
             raise RunsOnTensors
         if session.shapes is not None:
             return session.shapes.truth()
+    if isinstance(condition, PointValue):
+        session.needs_one_point()
     known = isinstance(condition, SymbolicSize) or (isinstance(condition, SymbolicNumber) and not condition.parameters)
     return condition.expr.value if known and isinstance(condition.expr, Constant) else condition
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.names.array_calls import call_function
+from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.conditions import is_data
 from tcdsl.frontend.running_loops.round_counts import (
     Iterated,
@@ -61,7 +62,7 @@ def bounds_of(iterable: Any) -> list[Any]:
 
 def runs_in_program(session: Session, loop: object, iterable: Iterated) -> bool:
     """Whether a ``loop`` over integers runs."""
-    given = any(isinstance(each, KnownInteger) for each in bounds_of(iterable))
+    given = any(isinstance(each, KnownInteger) for each in bounds_of(iterable)) and not session.context.at_points
     empty = iterable.counts and not range(*iterable.arguments)
     return session.loops.runs(loop, given, empty)
 
@@ -108,6 +109,8 @@ def rounds_over(
 
 
 def _counted(session: Session, iterable: Iterated, runs: Callable[[], bool]) -> RoundCount | None:
+    if any(isinstance(each, PointValue) for each in iterable.arguments):
+        session.needs_one_point()
     if any(isinstance(each, Unwritten | GraphTensor) or _is_open(session, each) for each in iterable.arguments):
         if session.may_be_whole:
             raise RunsOnTensors

@@ -106,6 +106,7 @@ class RunningLoop:
         unseen: Collection[str] = (),
         entry: EntryState | None = None,
     ) -> None:
+        session.needs_one_point()
         self.statement = statement
         self.frame = frame
         self.finished = False

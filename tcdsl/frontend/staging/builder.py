@@ -10,7 +10,7 @@ from typing import TypeGuard
 from tcdsl.errors import ShapeError, without_values
 from tcdsl.frontend.staging.open_extents import circular_extent, larger_extent, needed_extents
 from tcdsl.frontend.symbols.divided_sizes import DividedSizes
-from tcdsl.frontend.symbols.opaque_sizes import learn_quotients, mentioned, opaque_facts, with_open_extents
+from tcdsl.frontend.symbols.opaque_sizes import learn_quotients, mentioned, opaque_facts, with_declared_extents
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import DIFFERENTIATED, RetiredNames
@@ -307,7 +307,7 @@ class ProgramBuilder:
             self._require(assertion)
         # Statements are known by what they write; labels are for comments in the source.
         *parts, made = resolved.tensors
-        made = with_open_extents(made, sketch.extents, self._open)
+        made = with_declared_extents(made, sketch.extents, self._open, existing=bool(sketch.previous))
         self.append([replace(statement, label="") for statement in resolved.statements], (*parts, made))
         last = resolved.statements[-1]
         self.written.recorded(last, sketch.conditions, sketch.resets, sketch.weak)

@@ -25,6 +25,7 @@ from tcdsl.frontend.surroundings.array_uses import ArrayUses
 from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.frontend.symbols.graph_tensors import GraphRecording, GraphShapes, GraphTensor, KeptTensors
 from tcdsl.frontend.symbols.operators import Algebra
+from tcdsl.frontend.symbols.point_calls import AtEachPoint, PointCalls
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr
@@ -98,7 +99,8 @@ class StagingContext:
     being traced: in its own rule an operation is what its statements say. ``slots`` says what the slot names of a
     function with projections stand for. ``graph`` is how tensors of graphs get into the program; without one they are
     arrays like any other. ``states`` are the tensors that code on tensors of graphs keeps from run to run.
-    ``outer_location`` is the place of what is staged outside of decorated functions.
+    ``outer_location`` is the place of what is staged outside of decorated functions. ``point_calls`` are the calls in
+    the statement that is being evaluated, ``at_points`` says that one is being made on scalars at a point.
     """
 
     oob: str = "check"
@@ -107,6 +109,8 @@ class StagingContext:
     graph: GraphRecording | None = None
     states: KeptTensors | None = None
     outer_location: Callable[[], Span | None] = _nowhere
+    point_calls: PointCalls | None = None
+    at_points: bool = False
 
     def traces(self, rules: object) -> bool:
         """Whether ``rules`` are being traced."""
@@ -206,6 +210,11 @@ class Session:
             yield
         finally:
             self.context = outer
+
+    def needs_one_point(self) -> None:
+        """What comes now is for one point: a function that a statement calls is called for each of them."""
+        if self.context.at_points:
+            raise AtEachPoint
 
     # -- what ordinary Python asks ---------------------------------------------------------------------------
 

@@ -52,6 +52,8 @@ class Evaluator:
         self.unwritten: str | None = None
         self._scopes: list[dict[str, object]] = []
         self.undefined: set[str] = set()
+        #: Whether a condition decides if what is evaluated is asked for.
+        self.guarded = False
 
     # -- faults ----------------------------------------------------------------------------------------------
 
@@ -89,7 +91,18 @@ class Evaluator:
 
     def within(self, environment: FunctionScope, node: ast.expr) -> Evaluator:
         """The same for an expression of a function that the statement calls, which has names of its own."""
-        return type(self)(environment, index_names((), node, (), environment))
+        made = type(self)(environment, index_names((), node, (), environment))
+        made.guarded = self.guarded or bool(self.depth)
+        return made
+
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        """Within this, what is evaluated is asked for where a condition holds."""
+        outer, self.guarded = self.guarded, True
+        try:
+            yield
+        finally:
+            self.guarded = outer
 
     # -- scopes of generators --------------------------------------------------------------------------------
 

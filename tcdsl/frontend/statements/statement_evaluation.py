@@ -21,9 +21,10 @@ from tcdsl.frontend.names.name_resolution import (
     IndexName,
     Position,
     index_meaning,
+    index_names,
     value_meaning,
 )
-from tcdsl.frontend.points.point_scalars import as_points
+from tcdsl.frontend.points.point_scalars import PointValue, as_points
 from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.target_states import UNBOUND
@@ -32,6 +33,7 @@ from tcdsl.frontend.statements.accesses import filled_read
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.statements.point_functions import at_points
 from tcdsl.frontend.statements.reductions import reduction
+from tcdsl.frontend.symbols.point_calls import AtEachPoint, PointCall
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, REDUCTIONS, recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function
 from tcdsl.frontend.symbols.values import Value
@@ -260,8 +262,32 @@ def _users(
     def wrapped(given: object) -> object:
         return as_points(given, evaluation.definitions, span)
 
-    called = at_points(function, evaluation)
-    # What a user's function raises of itself goes to the user as it is.
-    return evaluation.attempt(
-        lambda: called(*map(wrapped, positional), **{key: wrapped(given) for key, given in keywords.items()}), node
-    )
+    called, session = at_points(function, evaluation), evaluation.environment.session
+    given, named = [wrapped(each) for each in positional], {key: wrapped(each) for key, each in keywords.items()}
+    calls = session.context.point_calls
+    place = None if calls is None else calls.meet()
+    if calls is not None and place in calls.results:
+        return calls.results[place]
+    here = place is not None and any(isinstance(each, PointValue) for each in (*given, *named.values()))
+
+    def run() -> object:
+        with session.within(at_points=here):
+            return called(*given, **named)
+
+    try:
+        # What a user's function raises of itself goes to the user as it is.
+        return evaluation.attempt(run, node)
+    except AtEachPoint as found:
+        if found.call is None and place is not None:
+            if evaluation.depth or evaluation.guarded:
+                return _refused(evaluation, node)
+            found.call = PointCall(place, function, given, named, span)
+        raise
+
+
+def _refused(evaluation: Evaluator, node: ast.Call) -> object:
+    # What is not evaluated at all points has no loop over them.
+    text, names = ast.unparse(node), ", ".join(index_names((), node, (), evaluation.environment))
+    fact = f"`{text}` has loops or branches that run, and is called where a condition or a generator says so"
+    hint = f"call it in a statement of its own: `found[{names}] = {text}, condition`, and then read `found[{names}]`"
+    return evaluation.fault(DslSyntaxError, fact, node, hint)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError
@@ -107,7 +108,8 @@ def logical(evaluation: Evaluator, node: ast.BoolOp, position: Position) -> obje
     found: Value | None = None
     faulty = False
     for part in node.values:
-        given = evaluation.evaluate(part, position)
+        with evaluation.guarding() if found is not None else nullcontext():
+            given = evaluation.evaluate(part, position)
         if not evaluation.is_symbolic(given):
             if bool(given) != conjunction:
                 result: object = given if found is None else Value.of(not conjunction)
@@ -182,5 +184,6 @@ def conditional(evaluation: Evaluator, node: ast.IfExp, position: Position) -> o
     if not evaluation.is_symbolic(test):
         return evaluation.evaluate(node.body if test else node.orelse, position)
     condition = evaluation.scalar(test, node.test)
-    body, other = evaluation.value(node.body, position), evaluation.value(node.orelse, position)
+    with evaluation.guarding():
+        body, other = evaluation.value(node.body, position), evaluation.value(node.orelse, position)
     return evaluation.apply("where", [condition, body, other], node)

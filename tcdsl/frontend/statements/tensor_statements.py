@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,24 +20,25 @@ from typing import Any
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_arguments, index_names, is_range
-from tcdsl.frontend.points.definitions import Definition, outside_names
+from tcdsl.frontend.points.definitions import outside_names
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, scalar_of, standing_alone
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
 from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
-from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes, require_divisors
+from tcdsl.frontend.statements.point_loops import with_point_calls
+from tcdsl.frontend.statements.recorded_values import bound_sketch, record_bare, scopes_of
+from tcdsl.frontend.statements.reduction_scopes import Open, ReductionScopes, require_divisors
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statements.statement_evaluation import Evaluation
 from tcdsl.frontend.statements.statement_syntax import Assignment, read_statement
 from tcdsl.frontend.stores.partial_resets import restarted
-from tcdsl.frontend.stores.stores import TargetStore, record_sketch, sketch_of, store
+from tcdsl.frontend.stores.stores import record_sketch, store
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, COMBINING, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.expressions import Boundary, Expr
 from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch
-from tcdsl.span import Span
 
 __all__ = ["evaluate_local", "evaluate_statement", "is_local_definition", "reads_points", "sketch_statement"]
 
@@ -47,7 +48,20 @@ def evaluate_statement(node: ast.stmt, state: TargetState, environment: Function
 
     ``state`` says what the target's name holds. Raises the statement's faults, all together.
     """
-    return record_sketch(sketch_statement(node, state, environment), state, environment.session.builder)
+    form = read_statement(node, environment)
+
+    def conditions() -> list[PointValue]:
+        evaluation = Evaluation(environment, index_names(form.indices, form.value, form.conditions, environment))
+        found = [evaluation.condition(condition) for condition in form.conditions]
+        return [PointValue(each, evaluation.definitions) for each in found if each is not None]
+
+    sketch: Sketch = with_point_calls(
+        environment,
+        lambda: sketch_statement(node, state, environment),
+        index_names(form.indices, ast.Constant(0), (), environment),
+        conditions,
+    )
+    return record_sketch(sketch, state, environment.session.builder)
 
 
 def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionScope) -> Sketch:
@@ -69,7 +83,7 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
         )
     evaluation.finish()
     assert stored is not None
-    binding = _binding(evaluation.definitions, environment)
+    binding = scopes_of(evaluation.definitions, environment)
     opened = Open(
         stored.accumulate,
         tuple(index for index in indices if index is not None),
@@ -87,21 +101,8 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
         # Conditions of the generator belong to the reduction. `assign(..., "=:+", ...)` starts all cells anew.
         restarts = restarted(bound.indices, bound.conditions[len(loops.conditions) :])
     target = Access(builder.fresh_name(state.label), bound.indices, environment.span(form.target))
-    sketch = _sketch(state, stored, target, bound, oob, span)
+    sketch = bound_sketch(state, stored, target, bound, oob, span)
     return replace(sketch, unique=unique, resets=reset, restarts=restarts)
-
-
-def _binding(definitions: Mapping[str, Definition], environment: FunctionScope) -> ReductionScopes:
-    builder = environment.session.builder
-    extents = (lambda tensor: builder.tensor(tensor).shape) if environment.oob == "skip" else None
-    return ReductionScopes(definitions, builder.size_names(), extents)
-
-
-def _sketch(
-    state: TargetState, stored: TargetStore, target: Access, bound: BoundStatement, oob: str, span: Span | None
-) -> Sketch:
-    parts = {"ranges": bound.ranges, "conditions": bound.conditions, "filters": bound.filters}
-    return sketch_of(state, stored, target, bound.value, bound.variables, oob=oob, span=span, **parts)
 
 
 def _target_indices(evaluation: Evaluation, form: Assignment, state: TargetState) -> list[Expr | None]:
@@ -303,6 +304,10 @@ def evaluate_local(node: ast.Assign, environment: FunctionScope) -> Any:
     """What ``z = value`` defines, for the function to bind to ``z``: a `PointValue` or `BareReduction`, or a tuple or
     list with such parts. Raises its faults, all together.
     """
+    return with_point_calls(environment, lambda: _local(node, environment))
+
+
+def _local(node: ast.Assign, environment: FunctionScope) -> Any:
     (target,) = node.targets
     assert isinstance(target, ast.Name)
     evaluation = Evaluation(environment, index_names((), node.value, (), environment))
@@ -315,7 +320,7 @@ def evaluate_local(node: ast.Assign, environment: FunctionScope) -> Any:
         if outside_names(value.expr, evaluation.definitions):
             return PointValue.define(target.id, value, evaluation.definitions, span)
         point = PointValue.define(target.id, standing_alone(value), evaluation.definitions, span)
-        return BareReduction(environment.session.builder, target.id, point, partial(_record_bare, environment))
+        return BareReduction(environment.session.builder, target.id, point, partial(record_bare, environment))
 
     def part(given: Any) -> Any:
         # Of a tuple or list: what is no scalar at a point is what it is.
@@ -325,14 +330,3 @@ def evaluate_local(node: ast.Assign, environment: FunctionScope) -> Any:
 
     found = evaluation.evaluate(node.value)
     return part(found) if type(found) in (tuple, list) else defined(found)
-
-
-def _record_bare(environment: FunctionScope, point: PointValue, label: str) -> SymbolicTensor:
-    state = Fresh(label)
-    stored = store(state, "assign", False, point.value, point.span)
-    binding = _binding(point.definitions, environment)
-    bound = binding.bind(Open(stored.accumulate, (), stored.value, ()))
-    raise_diagnostics(binding.faults)
-    builder = environment.session.builder
-    target = Access(builder.fresh_name(label), (), point.span)
-    return builder.record(_sketch(state, stored, target, bound, environment.oob, point.span), label)

@@ -12,7 +12,7 @@ from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_facts import SizeFacts
 
-__all__ = ["learn_quotients", "mentioned", "named_sizes", "opaque_facts", "with_open_extents"]
+__all__ = ["learn_quotients", "mentioned", "named_sizes", "opaque_facts", "with_declared_extents"]
 
 
 def named_sizes(expr: Expr, opaque_size: Callable[[Expr], Expr]) -> Expr:
@@ -77,8 +77,15 @@ def mentioned(expr: Expr, sizes: Mapping[str, Size]) -> frozenset[str]:
     return found
 
 
-def with_open_extents(tensor: Tensor, declared: Sequence[Expr | None], opened: Collection[str]) -> Tensor:
-    """``tensor`` with the extents that are ``declared`` where those are open: what they are so far says nothing."""
-    pairs = zip(declared, tensor.shape, strict=True)
-    shape = (own if isinstance(own, SizeValue) and own.name in opened else known for own, known in pairs)
-    return replace(tensor, shape=tuple(shape))
+def with_declared_extents(
+    tensor: Tensor, declared: Sequence[Expr | None], opened: Collection[str], existing: bool
+) -> Tensor:
+    """``tensor`` with the extents that are ``declared`` where it is ``existing``, whatever is known of them here, and
+    where those are open: what they are so far says nothing.
+    """
+
+    def extent(own: Expr | None, known: Expr) -> Expr:
+        stays = existing or (isinstance(own, SizeValue) and own.name in opened)
+        return own if own is not None and stays else known
+
+    return replace(tensor, shape=tuple(map(extent, declared, tensor.shape)))

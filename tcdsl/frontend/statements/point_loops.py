@@ -1,0 +1,208 @@
+"""Decorated functions with loops and branches that run, called in a statement: a loop over the points of the statement.
+
+::
+
+    out[n] = 2 * root(x[n])            for n in range(N):
+                                           found[n] = root(x[n])
+                                       out[n] = 2 * found[n]
+
+Where the value of a statement comes to a loop or a branch that only the call decides, evaluation stops
+(`tcdsl.frontend.symbols.point_calls`). The points are those of a statement that reads what the call is given, under the
+conditions of the statement on its index variables. Then the call stands for what the loop has found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.names.function_scope import FunctionScope
+from tcdsl.frontend.points.definitions import index_names, outside_names
+from tcdsl.frontend.points.point_scalars import PointValue, combine_points, scalar_of
+from tcdsl.frontend.running_loops.bodies import labels_of
+from tcdsl.frontend.running_loops.loop_recorder import LoopRecorder
+from tcdsl.frontend.running_loops.loop_statement import LoopStatement
+from tcdsl.frontend.running_loops.round_counts import Iterated, loop
+from tcdsl.frontend.staging.subprograms import Part
+from tcdsl.frontend.staging.target_states import Declared, Existing, Fresh
+from tcdsl.frontend.statements.recorded_values import record_bare, record_value
+from tcdsl.frontend.symbols.opaque_sizes import named_sizes
+from tcdsl.frontend.symbols.point_calls import AtEachPoint, PointCall, PointCalls
+from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
+from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.values import Value, stored_dtype
+from tcdsl.ir.build import apply, constant
+from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, walk
+
+__all__ = ["with_point_calls"]
+
+_RECORDER = LoopRecorder()
+
+
+def with_point_calls(
+    environment: FunctionScope,
+    evaluate: Callable[[], Any],
+    targets: Sequence[str] = (),
+    conditions: Callable[[], Sequence[PointValue]] = tuple,
+) -> Any:
+    """``evaluate()``, again after each call in it that a loop over points has to make.
+
+    ``targets`` are the index variables of the statement's target.
+    """
+    session, calls = environment.session, PointCalls()
+    while True:
+        calls.met = 0
+        try:
+            with session.within(point_calls=calls, at_points=False):
+                return evaluate()
+        except AtEachPoint as found:
+            call = found.call
+            if call is None:
+                raise
+        with session.within(point_calls=None, at_points=False):
+            calls.results[call.place] = _PointLoop(environment, call, targets, conditions()).results()
+
+
+class _PointLoop:
+    # The loop over the points of one call.
+
+    def __init__(
+        self, environment: FunctionScope, call: PointCall, targets: Sequence[str], conditions: Sequence[PointValue]
+    ) -> None:
+        self._environment = environment
+        self._session = environment.session
+        self._call = call
+        self._label = getattr(call.function, "__name__", "found")
+        self._points = [each for each in _leaves((call.positional, call.keywords)) if isinstance(each, PointValue)]
+        mentioned = [name for each in self._points for name in index_names(each.value.expr, each.definitions)]
+        outside = {name for each in self._points for name in outside_names(each.value.expr, each.definitions)}
+        #: The index variables that the call is given. Those of reductions alone are theirs.
+        self._names = tuple(dict.fromkeys(name for name in mentioned if name in outside or name in targets))
+        self._conditions = [each for each in conditions if set(each.index_names()) <= set(self._names)]
+        self._levels = [LoopStatement((name,), ("found",)) for name in self._names]
+        self._arms = LoopStatement((), ("found",), arms=True)
+
+    def results(self) -> Any:
+        """What the call gives at each point."""
+        if not self._names:
+            given = self._call_at({})
+            return self._rebuilt(given, [PointValue(each, {}, self._call.span) for each in self._scalars(given)])
+        axes = [IndexValue(name) for name in self._names]
+        covered = record_value(self._environment, Fresh("points"), axes, self._anything(), self._conditions)
+        given, dtypes = self._trial(covered)
+        found = tuple(
+            record_value(
+                self._environment,
+                Declared(covered.extents, dtype, self._label),
+                axes,
+                PointValue(Value(constant(0, compute_dtype(dtype)), None, dtype), {}, self._call.span),
+            )
+            for dtype in dtypes
+        )
+        found = self._rounds(covered, (), found)
+        cells = [PointValue(each.cell(axes, self._call.span), {}, self._call.span) for each in found]
+        return self._rebuilt(given, cells)
+
+    def _anything(self) -> PointValue:
+        # True wherever what the call is given is in range.
+        found: Any = True
+        for each in self._points:
+            both = combine_points("or_", (combine_points("eq", (each, each)), combine_points("ne", (each, each))))
+            found = both if found is True else combine_points("and_", (found, both))
+        assert isinstance(found, PointValue)
+        return found
+
+    def _trial(self, covered: SymbolicTensor) -> tuple[Any, list[str]]:
+        # What the call gives, and of which types.
+        builder = self._session.builder
+        learned, part = builder.learned(), Part(builder)
+        try:
+            with part.recording(), builder.divided.in_a_round():
+                numbers = {name: builder.counter(name, name).shape[0] for name in self._names}
+                for number, extent in zip(numbers.values(), covered.extents, strict=True):
+                    builder.require(apply("lt", number, extent), "")
+                given = self._call_at(numbers)
+                return given, [stored_dtype(each) for each in self._scalars(given)]
+        finally:
+            builder.forget_since(learned)
+            builder.retire(labels_of(part.recorded), OF_A_ROUND)
+
+    def _rounds(self, covered: SymbolicTensor, numbers: tuple[Expr, ...], found: Any) -> Any:
+        level = len(numbers)
+        if level == len(self._names):
+            return self._stored(covered, numbers, found)
+        statement = self._levels[level]
+        for number in _RECORDER.rounds(statement, Iterated(loop, (covered.shape[level],), {})):
+            if _RECORDER.runs(statement):
+                (found,) = _RECORDER.carried(statement)
+            found = self._rounds(covered, (*numbers, number.expr), found)
+        if _RECORDER.has_run(statement):
+            _, found = _RECORDER.after(statement)
+        return found
+
+    def _stored(self, covered: SymbolicTensor, numbers: Sequence[Expr], found: Any) -> Any:
+        if not self._conditions:
+            return self._one_round(numbers, found)
+        asked = PointValue(covered.cell(numbers), {}, self._call.span)
+        statement = self._arms
+        for arm in _RECORDER.arms(statement, partial(record_bare, self._environment, asked, "covered")):
+            if _RECORDER.runs(statement):
+                (found,) = _RECORDER.carried(statement)
+            if arm:
+                found = self._one_round(numbers, found)
+        if _RECORDER.has_run(statement):
+            (found,) = _RECORDER.after(statement)
+        return found
+
+    def _one_round(self, numbers: Sequence[Expr], found: tuple[SymbolicTensor, ...]) -> tuple[SymbolicTensor, ...]:
+        values = self._scalars(self._call_at(dict(zip(self._names, numbers, strict=True))))
+        return tuple(
+            record_value(self._environment, Existing(each.held()), numbers, PointValue(value, {}, self._call.span))
+            for each, value in zip(found, values, strict=True)
+        )
+
+    def _call_at(self, numbers: Mapping[str, Expr]) -> Any:
+        def given(each: Any) -> Any:
+            if type(each) in (tuple, list):
+                return type(each)(map(given, each))
+            return self._scalar_at(each.within(numbers)) if isinstance(each, PointValue) else each
+
+        keywords = {name: given(each) for name, each in self._call.keywords.items()}
+        return self._call.function(*map(given, self._call.positional), **keywords)
+
+    def _scalar_at(self, point: PointValue) -> Any:
+        # A number of index variables alone is as weak as a size.
+        value, builder = point.value, self._session.builder
+        if value.weak == "int" and not any(isinstance(part, Read | Local) for part in walk(value.expr)):
+            if isinstance(value.expr, Constant):
+                return value.expr.value
+            return SymbolicSize(builder, named_sizes(value.expr, builder.opaque_size))
+        return record_bare(self._environment, point, "given")
+
+    def _scalars(self, given: Any) -> list[Value]:
+        found = [scalar_of(each) for each in _leaves(given)]
+        scalars = [each for each in found if each is not None]
+        if len(scalars) < len(found):
+            raise DslSyntaxError.at(
+                f"`{self._label}` gives a tensor, where a statement needs a number at each point",
+                self._call.span,
+                f"let it return numbers, or call it in a loop: `found = {self._label}(...)`, and `y[n, k] = found[k]`",
+            )
+        return scalars
+
+    def _rebuilt(self, given: Any, cells: list[PointValue]) -> Any:
+        if type(given) in (tuple, list):
+            count = iter(cells)
+            return type(given)(next(count) for _ in given)
+        return cells[0]
+
+
+def _leaves(given: Any) -> list[Any]:
+    if isinstance(given, Mapping):
+        given = tuple(given.values())
+    if isinstance(given, tuple | list):
+        return [leaf for each in given for leaf in _leaves(each)]
+    return [given]

@@ -1,0 +1,158 @@
+"""Ops with loops and branches that run, called in statements on numbers at a point: as they are for each point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+from tcdsl.errors import DslSyntaxError
+from tests.language.running_programs import check, program
+
+X = np.array([2.3, 3.1, 5.2, 7.4, 11.6])
+
+
+@op
+def root(a):
+    x = a
+    while abs(x * x - a) > 1e-10:
+        x = 0.5 * (x + a / x)
+    return x
+
+
+@op
+def ordered(a, b):
+    if a > b:
+        return b, a
+    return a, b
+
+
+@op
+def escape(x, y, limit):
+    u, v, n = 0.0, 0.0, 0
+    while u * u + v * v < 4 and n < limit:
+        u, v = u * u - v * v + x, 2 * u * v + y
+        n += 1
+    return n
+
+
+@op
+def repeated(a, k):
+    s = 0.0
+    for t in range(k):
+        s = s + a / (t + 1)
+    return s
+
+
+@op
+def power(a, n):
+    y = 1.0
+    for _ in range(n):
+        y = y * a
+    return y
+
+
+def scaled(a):
+    return 2 * root(a)
+
+
+FUNCTIONS = {"root": root, "ordered": ordered, "repeated": repeated, "power": power, "scaled": scaled}
+
+RISING = np.outer(X, np.arange(1.0, 4.0))
+HARMONIC = np.array([0, 1, 1.5, 11 / 6, 25 / 12])
+
+PROGRAMS = [
+    ("out[n] = root(x[n])\nreturn out", np.sqrt(X)),
+    ("out[n] = x[n] + 2 * root(x[n]) / root(root(x[n]))\nreturn out", X + 2 * X**0.25),
+    ("y = root(x[n])\nout[n] = y * y + y\nreturn out", X + np.sqrt(X)),
+    ("out[n] = scaled(x[n]) - scaled(x[n] + 1)\nreturn out", 2 * np.sqrt(X) - 2 * np.sqrt(X + 1)),
+    ("out[n] = root(x[n] + x[n + 1])\nreturn out", np.sqrt(X[1:] + X[:-1])),
+    ("out: real[7]\nout[n + 1] = root(x[n])\nreturn out", np.concatenate(([0], np.sqrt(X), [0]))),
+    ("out[n] = root(x[n] - 4), x[n] > 4\nreturn out", np.sqrt(np.maximum(X - 4, 0))),
+    ("out[n] = root(x[n]), n > 1\nreturn out", np.where(np.arange(5) > 1, np.sqrt(X), 0)),
+    ("s[()] += root(x[n])\nreturn s", np.sqrt(X).sum()),
+    ("return sum(root(x[n]))", np.sqrt(X).sum()),
+    ("low[n], high[n] = ordered(x[n], 4.0)\nreturn low, high", (np.minimum(X, 4), np.maximum(X, 4))),
+    ("a, b = ordered(x[n], x[4 - n])\nd[n] = b - a\nreturn d", abs(X - X[::-1])),
+    ("out[n] = repeated(x[n], n)\nreturn out", X * HARMONIC),
+    ("z[i, k] = x[i] * (k + 1), k < 3\nout[i] = root(sum(z[i, k]))\nreturn out", np.sqrt(RISING.sum(1))),
+    ("z[i, k] = x[i] * (k + 1), k < 3\nout[k, i] = root(z[i, k])\nreturn out", np.sqrt(RISING.T)),
+    ("out: real[N]\nfor n in range(N):\n    out[n] = root(x[n]) + n\nreturn out", np.sqrt(X) + np.arange(5)),
+    ("out[()] = root(x[2])\nreturn out", np.sqrt(5.2)),
+]
+
+
+def made(body: str, parameters: str = "x: 'real[N]'", decorator: str = "op") -> Any:
+    function = program(body, parameters, decorator)
+    function.template._function.__globals__.update(FUNCTIONS)
+    return function
+
+
+@pytest.mark.parametrize(("body", "wanted"), PROGRAMS)
+def test_a_statement_calls_them_at_each_point(body: str, wanted: Any) -> None:
+    check(made(body), (X,), wanted)
+
+
+@pytest.mark.parametrize("length", [0, 1])
+def test_without_points_and_with_one(length: int) -> None:
+    check(made(PROGRAMS[0][0]), (X[:length],), np.sqrt(X[:length]))
+
+
+@pytest.mark.parametrize("body", [body for body, _ in PROGRAMS])
+def test_their_gradients(body: str) -> None:
+    function = made(body)
+
+    def total(x: Any) -> Any:
+        found = function(x)
+        found = found if isinstance(found, tuple) else (found,)
+        return sum((k + 1) * (each * each).sum() for k, each in enumerate(found))
+
+    tc.check_grads(total, (X,))
+
+
+def test_points_of_the_plane_and_threads() -> None:
+    @op
+    def mandelbrot(re, im, limit):
+        out[i, j] = escape(re[j], im[i], limit)
+        return out
+
+    re, im = np.linspace(-2, 1, 31), np.linspace(-1, 1, 21)
+    wanted = np.zeros((21, 31))
+    for i, y in enumerate(im):
+        for j, x in enumerate(re):
+            z = 0j
+            while abs(z) ** 2 < 4 and wanted[i, j] < 50:
+                z, wanted[i, j] = z * z + complex(x, y), wanted[i, j] + 1
+    np.testing.assert_array_equal(mandelbrot(re, im, 50), wanted)
+    assert mandelbrot(re, im, 50).dtype == np.int64
+    assert "parallel" in str(mandelbrot.explain("loops", re, im, 50))
+
+
+def test_tensors_and_memory() -> None:
+    @cd
+    def in_place(x):
+        x[n] = root(x[n])
+
+    x = X.copy()
+    in_place(x)
+    np.testing.assert_allclose(x, np.sqrt(X))
+    np.testing.assert_allclose(np.asarray(made(PROGRAMS[0][0])(tc.tensor(X))), np.sqrt(X))
+
+
+def test_loops_that_python_knows_stay_in_the_statement() -> None:
+    function = made("out[n] = power(x[n], 3)\nreturn out")
+    check(function, (X,), X**3)
+    assert "repeat" not in str(function.explain("ir", X))
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["out[n] = root(x[n]) if x[n] > 4 else 0.0\nreturn out", "out[n] = sum(root(x[k]) for k in range(n))\nreturn out"],
+)
+def test_where_not_all_points_are_asked_for_an_error_says_what_to_write(body: str) -> None:
+    said = r"(?s)`root\(x\[.\]\)` has loops or branches that run.*`found\[.\] = root"
+    with pytest.raises(DslSyntaxError, match=said):
+        made(body)(X)

@@ -243,3 +243,24 @@ def test_numbers_that_are_known_change_what_rounds_carry() -> None:
     np.testing.assert_array_equal(found, counted(x, 3)[0])
     np.testing.assert_array_equal(found, 0.125 * x + (0.25 * 3 + 0.5 * 1 + 4))
     np.testing.assert_array_equal(tangent, 0.125 * x)
+
+
+def test_rounds_hand_numbers_on_that_are_known() -> None:
+    @op
+    def first_beyond(x, n, limit):
+        s, t = 0.0, n
+        while t:
+            s = s + x[t]
+            if s > limit:
+                return s, t
+            t -= 1
+        return s, t
+
+    @op
+    def outer(x):
+        return first_beyond(x, 3, 4.5)
+
+    x = np.arange(9.0)
+    assert outer(x) == first_beyond(x, 3, 4.5) == (5.0, 2)
+    assert tuple(map(np.asarray, first_beyond(tc.tensor(x), 3, 4.5))) == (5.0, 2)
+    assert tc.grad(lambda x: first_beyond(x, 3, 4.5)[0])(x).tolist() == [0, 0, 1, 1, 0, 0, 0, 0, 0]

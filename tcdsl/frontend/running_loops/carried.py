@@ -14,6 +14,7 @@ from tcdsl.frontend.source.rewritten_functions import RECORDER
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.frontend.symbols.known_integers import number_kind
 from tcdsl.frontend.symbols.recordings import Recording
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.ir.accumulators import neutral_element
@@ -101,8 +102,7 @@ def kind_of(session: Session, value: Any) -> Kind | None:
         case SymbolicSize():
             return Kind("int64", "int")
         case bool() | int() | float():
-            weak = next(kind.__name__ for kind in (bool, int, float) if isinstance(value, kind))
-            return Kind(_WEAK[weak], weak)
+            return Kind(_WEAK[number_kind(value)], number_kind(value))
     return None
 
 

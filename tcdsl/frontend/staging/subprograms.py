@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.symbols.known_integers import number_kind
 from tcdsl.frontend.symbols.recordings import Recording
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.ir.expressions import Read, SizeValue, size_names
 from tcdsl.ir.program import AxisExtent, Program, Size, Statement, Tensor, sizes_used, tensors_read
 from tcdsl.ir.stages import in_order, needed_by
@@ -45,7 +46,7 @@ def like(tensor: SymbolicTensor, given: Any) -> Any:
     """``tensor``, which stands for ``given``: a number stays a number, which takes the type of what it meets."""
     if isinstance(given, SymbolicArray | np.ndarray | np.generic):
         return tensor
-    weak = given.weak_kind if isinstance(given, SymbolicNumber) else type(given).__name__
+    weak = "int" if isinstance(given, SymbolicSize) else getattr(given, "weak_kind", None) or number_kind(given)
     return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.element_type), weak, frozenset())
 
 

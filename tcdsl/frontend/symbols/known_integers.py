@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["KnownInteger", "known"]
+__all__ = ["KnownInteger", "known", "number_kind"]
 
 
 def _counts(given: object) -> bool:
@@ -60,3 +60,8 @@ class KnownInteger(int):
 def known(given: Any) -> Any:
     """What a decorated function is given, among it integers whose loops run."""
     return KnownInteger(given) if _counts(given) else given
+
+
+def number_kind(number: float) -> str:
+    """The class of Python's own that a number belongs to: ``bool``, ``int`` or ``float``."""
+    return next(kind.__name__ for kind in (bool, int, float) if isinstance(number, kind))

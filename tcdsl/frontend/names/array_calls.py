@@ -38,6 +38,11 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     if name is not None and _takes_literals(function, name, arguments):
         session = session_of(name)
         arguments = [literal_of(session, each) if is_literal(each) else each for each in arguments]
+    if name in _OF_SCALARS and isinstance(function, BuiltinFunctionType) and len(arguments) == 1 and not keywords:
+        scalars = _scalars(arguments[0])
+        if scalars is not None:
+            primitive = _OF_SCALARS[name]
+            return reduce(lambda left, right: scalars[0].combine(primitive, left, right), scalars[1])
     algebra = algebra_of((*arguments, *keywords.values()))
     if name is None or algebra is None:
         return function(*arguments, **keywords)
@@ -50,6 +55,18 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     if name in PRIMITIVES:
         return _primitive(algebra, name, arguments)
     return function(*arguments, **keywords)
+
+
+_OF_SCALARS = {"max": "max", "min": "min", "any": "or_", "all": "and_"}
+
+
+def _scalars(given: Any) -> tuple[Algebra, Sequence[Any]] | None:
+    # A list of numbers, of which the call knows some: Python's `max` would ask which one is larger.
+    if not isinstance(given, list | tuple) or not given:
+        return None
+    algebra = algebra_of(given)
+    plain = all(isinstance(each, int | float) or getattr(each, "ndim", 0) == 0 for each in given)
+    return None if algebra is None or not plain else (algebra, given)
 
 
 def _length(array: Any) -> Any:

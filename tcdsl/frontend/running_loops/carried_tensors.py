@@ -118,7 +118,8 @@ def stand_in(builder: ProgramBuilder, carried: Carried) -> Any:
     made.declared = is_declared(before)
     if isinstance(before, SymbolicTensor):
         made.sized = before.sized
-        builder.written.stands_for(made.name, before.name)
+        if before.element_type == kind.dtype:
+            builder.written.stands_for(made.name, before.name)
     return number_of(carried, made)
 
 
@@ -155,6 +156,9 @@ def held_result(builder: ProgramBuilder, carried: Carried, tensor: Tensor) -> Sy
 def initial_tensor(session: Session, carried: Carried) -> SymbolicTensor:
     """What a name holds before the loop; what is only declared, or has no value yet, is filled."""
     before, kind = carried.before, carried.kind
+    if isinstance(before, SymbolicTensor) and before.element_type != kind.dtype:
+        retyped: SymbolicTensor = before.astype(kind.dtype).materialize(carried.label)
+        return retyped
     if isinstance(before, SymbolicTensor):
         return before.held() if before.memory else before
     _enlarge(session.builder, carried)

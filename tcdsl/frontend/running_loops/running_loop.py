@@ -75,6 +75,7 @@ from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recordings import Learned, Recording
 from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicTensor, View
+from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import BRANCH, Program, Repeat, Tensor
 from tcdsl.span import Span
 
@@ -340,8 +341,7 @@ class RunningLoop:
         given: Any = self._stand_ins.get(name, self)
         if after is given and (known is not None or self._declared.unread(recording, name, given)):
             return True
-        found = kind_of(self._session, after)
-        first = kind_of(self._session, before)
+        found, first = (kind_of(self._session, each) for each in (after, before))
         if isinstance(before, Unwritten):
             return self._first_settled(name, before, after, found)
         if isinstance(before, DeclaredTarget) and found is not None:
@@ -351,7 +351,9 @@ class RunningLoop:
         if len(found.extents) != len(first.extents):
             raise self._changed(name, first, found)
         if first.weak is None:
-            wanted = first
+            # Whole numbers of Python have no type of their own as cells either.
+            takes = is_floating(found.dtype) and self._builder.written.is_weak(getattr(before, "name", ""))
+            wanted = replace(first, dtype=found.dtype) if takes else first
         else:
             # Code gives it memory anew in each round, as it does behind the number.
             wanted = replace(joined(first if known is None else known.kind, found), memory=False)

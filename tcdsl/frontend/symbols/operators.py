@@ -180,6 +180,12 @@ class PrimitiveOperators:
     def __pos__(self) -> Any:
         return self
 
+    def __divmod__(self, other: object) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: object) -> Any:
+        return other // self, other % self
+
 
 class ArithmeticOperators(PrimitiveOperators):
     """Mixin: ``a + b``, ``-a``, ``a < b``, ``a[1:]``, ``np.exp(a)`` on symbolic sizes, numbers and arrays.

@@ -44,6 +44,13 @@ def in_its_type(target: object, action: Callable[[], Any]) -> Any:
 
 def _retyped(builder: Any, name: str, dtype: str) -> SymbolicTensor:
     previous = ""
+    if not builder.written.numbers(name):
+        # In rounds, which take it in the type that one of them gives it.
+        shown = builder.tensor(name)
+        held = SymbolicTensor(builder, name, shown.dtype, shown.shape, shown.label or name)
+        retyped: SymbolicTensor = held.astype(dtype).materialize(held.label)
+        builder.written.same(retyped.name, name)
+        return retyped
     for statement in builder.written.numbers(name):
         old = builder.tensor(statement.target.tensor)
         label = old.label or old.name

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl.runtime.calling import nan_search
+from tcdsl.runtime.calling import nan_origins
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +48,7 @@ def test_an_intermediate_tensor() -> None:
         " `logarithms` holds NaN at (1,)",
         "    logarithms[i] = log(x[i])",
         "    ^^^^^^^^^^^^^^^^^^^^^^^^^",
+        "    where `x[i]` is -1",
         "    `total` holds NaN at (), which is computed from it",
         f"{HINT}; or leave `nan` out of tc.config(check=...) to accept it",
     ]
@@ -91,7 +92,7 @@ def test_a_step_that_is_run_again_and_again() -> None:
 
 
 def test_what_is_never_stored_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nan_search, "_ALWAYS_STORED", 0)
+    monkeypatch.setattr(nan_origins, "_ALWAYS_STORED", 0)
 
     @tc.op
     def quotients(x):
@@ -120,3 +121,125 @@ def test_the_interpreter_says_the_same() -> None:
     roots = tc.grad(lambda x: (np.sqrt(x) * x).sum())
     assert "holds NaN at (1,)" in fault(roots.interpret, p)
     np.testing.assert_allclose(roots.interpret(q), [1.5, 1.5])
+
+
+@tc.op
+def sums_of_roots(x, y, n):
+    s = 0.0
+    for t in range(n):
+        for k in range(t):
+            if y[k] > 0:
+                h = sqrt(x[k] - t)
+                s = s + h
+    return 2 * s
+
+
+@tc.op
+def delayed(x, n):
+    a = x
+    b = x
+    for t in range(n):
+        c = b
+        b = a - 2 * sqrt(2 - t)
+        a = c
+    return a
+
+
+@tc.op
+def norms(x, n):
+    for t in range(n):
+        x[i] = log(sum(x[j] * x[i] for j in range(2)) - 2 * t)
+    return x
+
+
+def lines(message: str) -> list[str]:
+    return [line.strip() for line in message.split(":", 2)[2].splitlines()][:-1]
+
+
+@pytest.mark.parametrize("method", [lambda f: f, lambda f: f.interpret], ids=["compiled", "interpreted"])
+def test_a_statement_in_rounds_of_loops_and_in_arms(method: Callable[[object], object]) -> None:
+    x, y = np.array([7.0, 2.5, 9.0, 9.0]), np.array([1.0, 1.0, 0.0, 1.0])
+    assert lines(fault(method(sums_of_roots), x, y, 5)) == [
+        "`h` holds NaN at ()",
+        "h = sqrt(x[k] - t)",
+        "^^^^^^^^^^^^^^^^^^",
+        "at t = 3, k = 1",
+        "where `x[k]` is 2.5",
+        "`sums_of_roots` holds NaN at (), which is computed from it",
+    ]
+    # What a round has from the round before is traced back to where it begins.
+    assert lines(fault(method(delayed), np.ones(2), 9)) == [
+        "`b` holds NaN at (0,)",
+        "b = a - 2 * sqrt(2 - t)",
+        "^^^^^^^^^^^^^^^^^^^^^^^",
+        "at t = 3",
+        "where `a[i]` is -1",
+        "`a` holds NaN at (0,), which is computed from it",
+    ]
+    message = fault(method(norms), np.array([1.0, 2.0]), 4)
+    assert "x[i] = log(sum(x[j] * x[i] for j in range(2)) - 2 * t)" in message
+    assert "at t = 2\n" in message
+
+
+def test_what_a_loop_is_given_and_what_comes_after_it() -> None:
+    @tc.op
+    def before(x, n):
+        y = log(x)
+        s = 0.0
+        for t in range(n):
+            s = s + y[t]
+        return s
+
+    @tc.op
+    def after(x, n):
+        s = 0.0
+        for t in range(n):
+            s = s + x[t]
+        r = sqrt(s)
+        return 2 * r
+
+    x = np.array([1.0, -3.0, 1.0])
+    assert lines(fault(before, x, 3))[:4] == ["`y` holds NaN at (1,)", "y = log(x)", "^^^^^^^^^^", "where `x[i]` is -3"]
+    assert lines(fault(after, x, 3))[1:4] == ["r = sqrt(s)", "^^^^^^^^^^^", "where `s` is -1"]
+    nan = np.array([1.0, np.nan, 1.0])
+    assert lines(fault(after, nan, 3)) == [
+        "`s` holds NaN at ()",
+        "s = s + x[t]",
+        "^^^^^^^^^^^^",
+        "at t = 1",
+        "`x` holds NaN at (1,) already, where the statement reads it",
+        "`after` holds NaN at (), which is computed from it",
+    ]
+
+
+def test_the_term_of_a_sum() -> None:
+    @tc.op
+    def total(A):
+        y[i] += sqrt(A[i, j])
+        return y
+
+    A = np.ones((2, 3))
+    A[1, 2] = -1
+    assert lines(fault(total, A))[3:] == ["at j = 2", "where `A[i, j]` is -1"]
+
+
+def test_the_statement_of_code_and_of_derivatives_in_loops() -> None:
+    @tc.cd
+    def shrink(u, n):
+        for t in range(n):
+            u[i] = sqrt(u[i]) - 0.6 * t
+
+    u = np.array([0.5, 4.0])
+    assert lines(fault(shrink, u, 9))[3:5] == ["at t = 3", "where `u[i]` is -0.709188"]
+    np.testing.assert_array_equal(u, [0.5, 4.0])
+
+    @tc.op
+    def product(x, n):
+        s = 1.0
+        for t in range(n):
+            s = s * sqrt(x[t])
+        return s
+
+    found = fault(tc.grad(product), np.array([1.0, 0.0, 0.0, 4.0]), 4)
+    assert "s = s * sqrt(x[t])" in found
+    assert "at t = " in found

@@ -173,7 +173,7 @@ class Executable:
         if watch is not None:
             show_run(self.program.name, arrays, watch)
         if search is not None:
-            search.after(results, sizes, _run_unwatched)
+            search.after(results, _run_unwatched)
         return results
 
     def bind(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> BoundProgram:
@@ -191,7 +191,7 @@ class Executable:
         # Run it; `NanError` if it leaves NaN in any of its arrays.
         search = NanSearch(self.program, kernel.inputs)
         kernel()
-        search.after(kernel.outputs, self.sizes(kernel.inputs), _run_unwatched)
+        search.after(kernel.outputs, _run_unwatched)
 
     def _bound(
         self, current: Settings, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None
@@ -225,7 +225,7 @@ def interpreted(executable: Executable, arrays: Sequence[np.ndarray]) -> Interpr
     done = interpret(program, arrays)
     if "nan" in settings().check:
         search = NanSearch(program, arrays)
-        search.after(done.outputs, executable.sizes(arrays), lambda *given: interpret(*given).outputs, done.updates)
+        search.after(done.outputs, lambda *given: interpret(*given).outputs, done.updates)
     return done
 
 

@@ -5,23 +5,16 @@ For that the program runs once more, on what the arguments held before, with its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tcdsl.errors import NanError, TcdslError
-from tcdsl.ir.build import apply, integer
-from tcdsl.ir.dtypes import is_floating, numpy_dtype
-from tcdsl.ir.interpreter.index_faults import at_position
-from tcdsl.ir.program import BRANCH, Program, Repeat, Statement, tensors_read
-from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.ir.interpreter.index_faults import at_positions
+from tcdsl.ir.program import Program
+from tcdsl.runtime.calling.nan_origins import Run, holds_nan, operands_at, origin_of
 
 __all__ = ["NanSearch"]
-
-# Tensors that are larger, and larger than all that goes in and out, are not looked at: some are never stored.
-_ALWAYS_STORED = 1 << 28
-_MOST_ROUNDS = 1 << 40
 
 
 class NanSearch:
@@ -39,8 +32,7 @@ class NanSearch:
     def after(
         self,
         results: Sequence[np.ndarray],
-        sizes: Mapping[str, int],
-        run: Callable[[Program, Sequence[np.ndarray]], Sequence[np.ndarray]],
+        run: Run,
         updates: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         """Raise `NanError` if a result or a changed argument holds NaN. Arguments are then as they were.
@@ -52,101 +44,42 @@ class NanSearch:
         changed = [(name, made, given[name]) for name, made in program.updates]
         returned = [(name, name, array) for name, array in zip(program.outputs, results, strict=True)]
         for shown, made, array in (*returned, *changed):
-            if not _holds_nan(array):
+            if not holds_nan(array):
                 continue
-            fact = self._cell(shown, array)
+            array = array.copy()
             for memory, before in zip(self._arrays, self._before, strict=True):
                 if memory is not before:
                     memory[...] = before
-            raise self._fault(fact, shown, made, sizes, run)
+            raise self._fault(shown, made, array, run)
 
-    def _cell(self, name: str, array: np.ndarray) -> str:
-        position = tuple(int(k) for k in np.argwhere(np.isnan(array))[0])
-        return f"`{self._program.tensor(name).label or name}` holds NaN at {position}"
-
-    def _fault(
-        self,
-        fact: str,
-        shown: str,
-        made: str,
-        sizes: Mapping[str, int],
-        run: Callable[[Program, Sequence[np.ndarray]], Sequence[np.ndarray]],
-    ) -> TcdslError:
-        stored = self._stored(made, sizes)
-        values = {tensor.name: array for tensor, array in zip(self._program.inputs, self._before, strict=True)}
-        values.update(zip(stored, run(replace(self._program, outputs=stored, updates=()), self._before), strict=True))
-        statement, source = self._origin(made, values)
-        loop = next((each for each in self._program.repeats if made in each.results), None)
-        if loop is not None:
-            hint = "leave `nan` out of tc.config(check=...) to accept it"
-            note = "a round of this loop has made it, or was given it"
-            if loop.number == BRANCH:
-                note = "an arm of this branch has made it, or was given it"
-            else:
-                note = f"{note}: {at_position(loop.number, self._first_round(loop, made, run))}"
-            return NanError.at(fact, loop.span, hint, notes=(note,))
-        notes: list[str] = []
-        hint = "leave `nan` out of tc.config(check=...) to accept it"
-        if source is not None:
-            notes.append(f"{self._cell(source, values[source])} already, where the statement reads it")
+    def _fault(self, name: str, made: str, array: np.ndarray, run: Run) -> TcdslError:
+        fact = _cell(self._program, name, array)
+        found, source = origin_of(self._program, self._before, made, run)
+        accept = "leave `nan` out of tc.config(check=...) to accept it"
+        if found is None:
+            given = dict(zip((tensor.name for tensor in self._program.inputs), self._before, strict=True))
+            notes = [] if source is None else [f"{_cell(self._program, source, given[source])} already"]
+            return NanError.at(fact, hint=accept, notes=tuple(notes))
+        statement, target = found.statement, found.statement.target.tensor
+        first = _cell(found.program, target, found.values[target])
+        point, operands = operands_at(found)
+        notes = [*at_positions([*found.rounds, *point.items()])]
+        if found.source is not None:
+            held = _cell(found.program, found.source, found.values[found.source])
+            notes.append(f"{held} already, where the statement reads it")
+            hint = accept
         else:
-            hint = f"no operand holds NaN: look for 0 / 0, inf - inf or a function out of its domain; or {hint}"
-        if statement is None:
-            return NanError.at(fact, hint=hint, notes=tuple(notes))
-        target = statement.target.tensor
-        if target not in (shown, made):
+            notes.extend(operands)
+            hint = f"no operand holds NaN: look for 0 / 0, inf - inf or a function out of its domain; or {accept}"
+        if first != fact:
             notes.append(f"{fact}, which is computed from it")
-            fact = self._cell(target, values[target])
         if statement.span is None:
             from tcdsl.ir.text.printer import format_statement
 
             notes.append(f"made by {format_statement(statement)}")
-        return NanError.at(fact, statement.span, hint, notes=tuple(notes))
-
-    def _first_round(
-        self, loop: Repeat, made: str, run: Callable[[Program, Sequence[np.ndarray]], Sequence[np.ndarray]]
-    ) -> int:
-        # The round after which the result holds NaN, found by running fewer rounds: NaN stays NaN.
-        def is_bad(rounds: int) -> bool:
-            fewer = replace(loop, count=apply("min", loop.count, integer(rounds)))
-            repeats = tuple(fewer if each is loop else each for each in self._program.repeats)
-            program = replace(self._program, repeats=repeats, outputs=(made,), updates=())
-            return _holds_nan(run(program, self._before)[0])
-
-        most = 1
-        while not is_bad(most) and most < _MOST_ROUNDS:
-            most *= 2
-        least = most // 2
-        while most - least > 1:
-            middle = (least + most) // 2
-            least, most = (least, middle) if is_bad(middle) else (middle, most)
-        return most - 1
-
-    def _stored(self, made: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
-        # The tensors to look at: floating ones that are not larger than what is stored anyway.
-        most = max(_ALWAYS_STORED, *(array.nbytes for array in self._arrays), 0)
-        names = dict.fromkeys([made])
-        for tensor in self._program.tensors:
-            cells = [max(0, int(evaluate_size(extent, sizes))) for extent in tensor.shape]
-            if is_floating(tensor.dtype) and np.prod(cells, dtype=float) * numpy_dtype(tensor.dtype).itemsize <= most:
-                names[tensor.name] = None
-        return tuple(names)
-
-    def _origin(self, name: str, values: Mapping[str, np.ndarray]) -> tuple[Statement | None, str | None]:
-        # From the result back to where NaN begins: a statement, and the argument that it has it from, if it has.
-        made = {statement.target.tensor: statement for statement in self._program.statements}
-        order = {each: k for k, each in enumerate(made)}
-        statement = made.get(name)
-        while statement is not None:
-            read = [each for each in tensors_read(statement) if each in values and _holds_nan(values[each])]
-            if not read:
-                return statement, None
-            first = min(read, key=lambda each: order.get(each, -1))
-            if first not in made:
-                return statement, first
-            statement = made[first]
-        return None, name if name in values else None
+        return NanError.at(first, statement.span, hint, notes=tuple(notes))
 
 
-def _holds_nan(array: np.ndarray) -> bool:
-    return is_floating(str(array.dtype)) and bool(np.isnan(array).any())
+def _cell(program: Program, name: str, array: np.ndarray) -> str:
+    position = tuple(int(k) for k in np.argwhere(np.isnan(array))[0])
+    return f"`{program.tensor(name).label or name}` holds NaN at {position}"

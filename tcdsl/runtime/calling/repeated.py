@@ -250,7 +250,7 @@ class RepeatedCall:
         self.entry.hits += 1
         structure = self._structure
         if structure.kind == "leaf":
-            (array,) = results
+            array = results[0]  # behind it may stand whether checks have passed
             return (array if array.ndim else array[()],)
         if structure.kind == "constant":
             return (structure.value,)

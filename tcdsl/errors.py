@@ -131,7 +131,8 @@ RAISED = "raise "
 def raised_by_user(label: str, span: Span | None = None, notes: tuple[str, ...] = ()) -> Diagnostic:
     """The fault of a check of the user's, of which ``label`` says what it raises."""
     name, _, message = label.removeprefix(RAISED).partition(": ")
-    return Diagnostic(_raised_kind(name), message or "an assertion does not hold", span, notes)
+    kind = DataIndexError if name == DataIndexError.__name__ else _raised_kind(name)
+    return Diagnostic(kind, message or "an assertion does not hold", span, notes)
 
 
 @dataclass(frozen=True, slots=True)

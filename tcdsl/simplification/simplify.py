@@ -21,6 +21,7 @@ from tcdsl.ir.stages import around_loops, in_order, tensors_needed
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.simplification.expressions.tape import shared
+from tcdsl.simplification.kept_spans import kept_with_spans
 from tcdsl.simplification.redundant_tensors import (
     with_constants_propagated,
     with_values_reused,
@@ -77,7 +78,7 @@ def _without_stored_zeros(program: Program) -> Program:
     return with_thin_reads_composed(with_sparse_tensors_compacted(program))
 
 
-@lru_cache(maxsize=1024)
+@kept_with_spans(1024)
 def _simplified_body(body: Program) -> Program:
     return simplify(body)
 
@@ -132,7 +133,7 @@ def _gist(domain: Domain, context: isl.Set) -> Domain:
     return Domain.from_set(domain.set.gist_params(context))
 
 
-@lru_cache(maxsize=4096)
+@kept_with_spans(4096)
 def simplified_statement(statement: Statement) -> Statement:
     """One statement with shorter expressions, fewer variables and tighter bounds."""
     condition = None if statement.condition is None else shared(statement.condition)
@@ -161,7 +162,7 @@ def _with_sign_in_accumulator(statement: Statement) -> Statement:
     return statement
 
 
-@lru_cache(maxsize=4096)
+@kept_with_spans(4096)
 def _tightened(statement: Statement) -> Statement:
     return without_determined_variables(with_brackets_in_domain(statement))
 

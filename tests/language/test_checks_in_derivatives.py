@@ -190,3 +190,117 @@ def test_what_computes_nothing_else_checks_and_so_do_rules(function: Any, expect
     assert found is None if expected is None else np.array_equal(found, expected)
     with pytest.raises(RaisedError, match="below"):
         function(-ONES)
+
+
+@op
+def chosen(x: real[N], p: int64[M]):
+    return sum(x[p[i]])
+
+
+@op
+def beside_chosen(x: real[N], p: int64[M]):
+    return x.sum() + sum(FIXED[p[i]])
+
+
+@op
+def chosen_in_rounds(x: real[N], p: int64[M]):
+    s = 0.0
+    for t in range(M):
+        if p[t] > 0:
+            for k in range(2):
+                s = s + x[p[t]] * k
+    return s
+
+
+@op
+def beside_chosen_in_rounds(x: real[N], p: int64[M]):
+    s = x.sum()
+    for t in range(M):
+        k = p[t] - 1
+        s = s + (FIXED[k + 1] if k > 0 else 0.0)
+    return s
+
+
+@op
+def scattered(x: real[M], p: int64[M]):
+    q: real[4]
+    q[p[i]] += x[i]
+    return q.sum()
+
+
+@op
+def twice_chosen(x: real[N], p: int64[M]):
+    return chosen(x, NEAR) + beside_chosen(x, p)
+
+
+@op
+def slope_of_chosen(x: real[N], p: int64[M]):
+    return tc.grad(beside_chosen)(x, p).sum() + x.sum()
+
+
+FIXED = np.arange(4.0)
+NEAR, FAR = np.array([0, 3, 2, 1]), np.array([0, 3, 4, 1])
+CHOOSING = [
+    chosen,
+    beside_chosen,
+    chosen_in_rounds,
+    beside_chosen_in_rounds,
+    scattered,
+    twice_chosen,
+    slope_of_chosen,
+]
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("function", CHOOSING, ids=lambda each: each.__name__)
+def test_all_transforms_check_indices(function: Any, transform: str) -> None:
+    near, far = (TRANSFORMS[transform](lambda x, p=p: function(x, p)) for p in (NEAR, FAR))
+    for _ in range(2):
+        near(ONES)
+        with pytest.raises(tc.DataIndexError, match=r"out of range for axis 0 of `\w+`"):
+            far(ONES)
+
+
+def test_an_index_that_is_in_range_where_it_is_read_alone_is_no_fault() -> None:
+    slope = tc.grad(beside_chosen_in_rounds)
+    np.testing.assert_array_equal(slope(ONES, np.array([-7, 1, 3, 0])), ONES)  # such an index is not read
+    message = str(refused(slope, ONES, np.array([0, 9])))
+    assert "index 9 is out of range for axis 0 of `FIXED`, which has extent 4" in message
+    assert "at t = 1" in message
+
+
+def refused(function: Any, *arguments: Any) -> Exception:
+    with pytest.raises(tc.DataIndexError) as caught:
+        function(*arguments)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("function", "checks"), [(chosen, 0), (chosen_in_rounds, 0), (scattered, 0), (beside_chosen, 1), (twice_chosen, 1)]
+)
+def test_indices_are_checked_apart_where_nothing_else_checks_them(function: Any, checks: int) -> None:
+    derivative: Any = tc.grad(function)
+    call = derivative.signature.call((ONES, NEAR), {})
+    assert _checks(derivative.staging.entry(call)[0].executable.program) == checks
+
+
+def test_messages_name_the_lines_of_their_own_function() -> None:
+    @op
+    def one(x, p):
+        y[i] = x[p[i]]  # one
+        return y
+
+    @op
+    def other(x, p):
+        y[i] = x[p[i]]  # other
+        return y
+
+    def pulled_back(f):
+        return op(_pulled_through)(ONES, FAR, f=f)
+
+    for function in (one, other):
+        assert f"# {function.__name__}" in str(refused(pulled_back, function))
+
+
+def _pulled_through(x, p, *, f):
+    return tc.grad(lambda z: (f(z, p) ** 2).sum())(x)

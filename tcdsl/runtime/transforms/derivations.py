@@ -126,7 +126,7 @@ class DerivativeStaging(StagedFunction):
         outputs, structure = self._record(session, positional, configuration)
         program = session.builder.program(outputs)
         traced = Traced(program, structure, tuple(session.readings)).checking(session.checked)
-        return self._derived(session, traced, wrt).without_needless_checks()
+        return self._derived(session, traced, wrt, inside=False).without_needless_checks()
 
     def inline(
         self, session: Session, arguments: Sequence[Any], keywords: Mapping[str, Any]
@@ -154,9 +154,27 @@ class DerivativeStaging(StagedFunction):
             program, names = part.program(self.title, outputs)
             traced = Traced(program, structure).checking(session.checked)
         wrt = [names[stand_ins[k]] for k in positions]
-        return part, self._derived(session, traced, wrt), given
+        return part, self._derived(session, traced, wrt, inside=True), given
 
-    def _derived(self, session: Session, traced: Traced, wrt: Sequence[str]) -> Traced:
+    def _derived(self, session: Session, traced: Traced, wrt: Sequence[str], *, inside: bool) -> Traced:
+        # The derivative, which checks the indices that the function checks. Inside a function values beside it may be
+        # of no use.
+        from tcdsl.autodiff.index_checks import lost_index_checks, with_index_checks
+
+        derived = self._within_memory(session, traced, wrt)
+        made = derived.program
+        if inside:
+            made = replace(made, outputs=tuple(name for name in made.outputs if name not in traced.program.outputs))
+        linear = () if derived.linear is None else (derived.linear,)
+        lost = lost_index_checks((made, *linear), traced.program)
+        if not lost:
+            return derived
+        program, passed = with_index_checks(traced.program, lost, traced.checks)
+        outputs = (*program.outputs[: traced.structure.leaves], passed)
+        traced = replace(traced, program=replace(program, outputs=outputs), checked=True)
+        return self._within_memory(session, traced, wrt)
+
+    def _within_memory(self, session: Session, traced: Traced, wrt: Sequence[str]) -> Traced:
         def derive(program: Program) -> Traced:
             return self.derivation.derive(replace(traced, program=program), wrt, self._name)
 

@@ -27,7 +27,7 @@ from tcdsl.ir.stages import stages
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed
 
-__all__ = ["Origin", "Run", "holds_nan", "operands_at", "origin_of"]
+__all__ = ["NanOrigin", "Run", "holds_nan", "operands_at", "origin_of"]
 
 #: Runs a program on its inputs.
 Run = Callable[[Program, Sequence[np.ndarray]], Sequence[np.ndarray]]
@@ -42,7 +42,7 @@ _MOST_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class NanOrigin:
     """The statement of ``program`` that has made a NaN, and all values there.
 
     ``source`` is the operand that it has NaN from, if it has. ``rounds`` are the names and numbers of the rounds around
@@ -61,7 +61,9 @@ def holds_nan(array: np.ndarray) -> bool:
     return is_floating(str(array.dtype)) and bool(np.isnan(array).any())
 
 
-def origin_of(program: Program, arrays: Sequence[np.ndarray], name: str, run: Run) -> tuple[Origin | None, str | None]:
+def origin_of(
+    program: Program, arrays: Sequence[np.ndarray], name: str, run: Run
+) -> tuple[NanOrigin | None, str | None]:
     """Where the NaN begins that the tensor ``name`` of ``program`` holds, on ``arrays`` as its inputs.
 
     The statement furthest back, if there is one, and the input that it has NaN from, if it has.
@@ -77,7 +79,7 @@ def origin_of(program: Program, arrays: Sequence[np.ndarray], name: str, run: Ru
         if stage.repeat is not None:
             makers.update(dict.fromkeys(stage.repeat.results, stage.repeat))
     order = {each: place for place, each in enumerate(makers)}
-    found: Origin | None = None
+    found: NanOrigin | None = None
     source: str | None = name
     while source is not None and source in makers:
         maker = makers[source]
@@ -87,20 +89,20 @@ def origin_of(program: Program, arrays: Sequence[np.ndarray], name: str, run: Ru
         else:
             read = [each for each in tensors_read(maker) if each in values and holds_nan(values[each])]
             source = min(read, key=lambda each: order.get(each, -1), default=None)
-            found = Origin(program, values, maker, source)
+            found = NanOrigin(program, values, maker, source)
     return found, source
 
 
 def _inside(
     program: Program, arrays: Sequence[np.ndarray], values: _Values, loop: Repeat, result: str, run: Run
-) -> tuple[Origin | None, str | None]:
+) -> tuple[NanOrigin | None, str | None]:
     # The statement in a round of the loop, and the tensor outside that it has NaN from.
     body = loop.body
     results = dict(zip((name for name, _ in body.updates), loop.results, strict=True))
     carried = {name: (new, given) for name, new, given in loop.carried}
     outer = dict(zip((each.name for each in body.inputs[1:]), loop.inputs, strict=True))
     inner = next(name for name, made in results.items() if made == result)
-    found: Origin | None = None
+    found: NanOrigin | None = None
     number: int | None = None
     while True:
         new, given = carried[inner]
@@ -170,7 +172,7 @@ def _stored(program: Program, arrays: Sequence[np.ndarray], wanted: str, sizes: 
     return tuple(names)
 
 
-def operands_at(origin: Origin) -> tuple[dict[str, int], tuple[str, ...]]:
+def operands_at(origin: NanOrigin) -> tuple[dict[str, int], tuple[str, ...]]:
     """The point of a reduction that makes NaN of the first cell that holds it, and a note of what is read there."""
     statement, program = origin.statement, origin.program
     operands = list(dict.fromkeys(reads(statement.value)))

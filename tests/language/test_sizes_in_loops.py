@@ -214,3 +214,21 @@ def test_numbers_of_rounds_are_exact() -> None:
 def test_cells_at_remainders_of_numbers_of_rounds_in_arms_have_gradients() -> None:
     body = "for t in range(N):\n    if t > 0:\n        y = tanh(x[t % N] * y)\n    x = tanh(y)\nreturn x"
     tc.check_grads(program(body, "x: 'real[N]', y: 'real[N]'"), (W[:3], W[2:]))
+
+
+FAULTY_ROUNDS = [
+    ("for t in range(N):\n    s = s + x[2 * t - 3]", (W,), "at t = 0\n"),
+    ("for t in range(N):\n    for k in range(t):\n        s = s + x[t + k]", (W,), "at t = 3, k = 2\n"),
+    ("for t in range(N):\n    if t > 2:\n        s = s + x[2 * t - 3]", (W,), "at t = 4\n"),
+    ("for t in range(1, N, 2):\n    s = s + x[t + 2]", (W,), "at round 1 of `t`, from 0\n"),
+]
+
+
+@pytest.mark.parametrize(("loop", "arguments", "place"), FAULTY_ROUNDS)
+def test_what_sizes_decide_names_the_round(loop: str, arguments: tuple[Any, ...], place: str) -> None:
+    f = program(f"s = 0.0\n{loop}\nreturn s", "x: 'real[N]'")
+    for run in (f, f.interpret):
+        with pytest.raises(ShapeError, match="of axis 0 of x") as caught:
+            run(*arguments)
+        assert place in str(caught.value)
+        assert "get(x[...], 0.0)" in str(caught.value)

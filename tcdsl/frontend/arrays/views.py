@@ -99,7 +99,7 @@ def view(array: object, key: object) -> Any:
             result.extend(() if first else entry.extents)
             tags.extend(() if first else _gathered_tags(entry, given_tags[axis]))
         else:
-            indices.append(_position(session, entry, extents[axis], axis))
+            indices.append(_position(session, entry, array, axis))
     if not data or (single and isinstance(array, SymbolicTensor | View)):
         made = _through(session, array, indices, result, _rows(tags), data)
         one_cell = not result and not any(entry is Ellipsis for entry in key)
@@ -270,12 +270,19 @@ def _from_end(session: Session, position: Expr, extent: Expr) -> Expr:
     return apply("where", apply("lt", position, integer(0)), apply("add", extent, position), position)
 
 
-def _position(session: Session, value: object, extent: Expr, axis: int) -> Expr:
+def _position(session: Session, value: object, array: SymbolicArray, axis: int) -> Expr:
+    extent = array.extents[axis]
     index = _from_end(session, _size_expr(session, value), extent)
     # The number of a round has no one value at the call.
     counts = any(each.number is value for each in session.running)
     shown = str(value) if isinstance(value, int) else format_expr(index) if counts else valued(index)
-    fact = f"the index {shown} is out of range of axis {axis}, which has the extent {valued(extent)}"
+    stored = array.tensor if isinstance(array, View) else array
+    label = stored.label if isinstance(stored, SymbolicTensor) else ""
+    whose = f"axis {axis} of {label}" if label else f"axis {axis}"
+    fact = f"the index {shown} is out of range of {whose}, which has the extent {valued(extent)}"
+    if session.running and label:
+        within = f"0 <= {format_expr(index)} < {label}.shape[{axis}]"
+        fact += f"\nread cells by `get({label}[...], 0.0)`, which is 0 there, or behind `if {within}:`"
     for condition in range_tests(index, extent):
         session.builder.require(condition, fact, session.location())
     return index

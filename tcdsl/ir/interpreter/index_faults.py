@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
 from tcdsl.errors import RAISED, DataIndexError, Diagnostic, ShapeError, TcdslError, raised_by_user
-from tcdsl.ir.program import BRANCH, OF_ROUND, SEGMENT_OF
+from tcdsl.ir.program import BRANCH
+from tcdsl.ir.sizes.faulty_rounds import at_positions, rounds_of_segment
 from tcdsl.span import COMPREHENSIONS, Span
 
-__all__ = ["POSITIONS", "at_position", "at_positions", "in_round", "index_fault"]
+__all__ = ["POSITIONS", "in_round", "index_fault"]
 
 POSITIONS = {"argmax()": "argmax", "argmin()": "argmin"}
 """Labels of tensors of positions, and the reductions that index them: out of range only if there was nothing to reduce.
@@ -42,31 +42,6 @@ def index_fault(
     return Diagnostic(DataIndexError, fact, span, notes, hint)
 
 
-def at_positions(positions: Iterable[tuple[str, int]]) -> tuple[str, ...]:
-    """The note that says at which point, and in which rounds of loops, something failed."""
-    found: list[str] = []
-    ahead = 0
-    for name, position in positions:
-        length = _rounds_of_segment(name)
-        if length:
-            ahead = length * position
-        elif name != BRANCH:
-            found.append(at_position(name, ahead + position))
-            ahead = 0
-    return (f"at {', '.join(found)}",) if found else ()
-
-
-def _rounds_of_segment(name: str) -> int:
-    found = re.match(rf"{SEGMENT_OF}(\d+)", name)
-    return 0 if found is None else int(found[1])
-
-
-def at_position(name: str, position: int) -> str:
-    """``t = 3``; of a loop that counts otherwise than from 0 by 1, whose number is called ``t_round``, which round."""
-    head = name.removesuffix(OF_ROUND)
-    return f"{name} = {position}" if head == name else f"round {position} of `{head}`, from 0"
-
-
 def _users_name(label: str, span: Span | None) -> str:
     # A derivative says its own name, `d_x_2`, where the user has written `x`.
     names = [label, re.sub(r"_\d+$", "", label)]
@@ -83,7 +58,7 @@ def in_round(error: TcdslError, name: str, number: int) -> TcdslError:
         return error
     kind, (first, *others) = type(error), error.diagnostics
     inner = [note for note in first.notes if note.startswith("at ")]
-    length = _rounds_of_segment(name)
+    length = rounds_of_segment(name)
     if length and not inner:
         return error
     if length:

@@ -21,6 +21,7 @@ import numpy as np
 from tcdsl.errors import RAISED, Diagnostic, ShapeError, TcdslError, raise_diagnostics, raised_by_user
 from tcdsl.ir.expressions import Constant, Expr, SizeValue, size_names, walk
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Tensor
+from tcdsl.ir.sizes.faulty_rounds import at_positions, first_faulty_round
 from tcdsl.ir.sizes.loop_sizes import assertions_with_loops
 from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.ir.sizes.size_functions import SizeFunction
@@ -144,7 +145,8 @@ class SizePlan:
             if faults and not assertion.message:
                 continue  # what a loop asks of it: that has been said
             if size_names(assertion.condition) <= sizes.keys() and not _holds(assertion.condition, sizes):
-                faults.append(_unmet(assertion, sizes))
+                rounds = first_faulty_round(self.program, sizes, assertion.span)
+                faults.append(_unmet(assertion, sizes, at_positions(rounds)))
         raise_diagnostics(faults)
         for tensor in (*self.program.inputs, *self.program.tensors):
             try:
@@ -236,12 +238,12 @@ def _holds(condition: Expr, sizes: Sizes) -> bool:
         return False
 
 
-def _unmet(assertion: Assertion, sizes: Sizes) -> Diagnostic:
+def _unmet(assertion: Assertion, sizes: Sizes, notes: tuple[str, ...]) -> Diagnostic:
     if assertion.message.startswith(RAISED):
-        return raised_by_user(assertion.message, assertion.span)
+        return raised_by_user(assertion.message, assertion.span, notes)
     message = assertion.message or f"{format_expr(assertion.condition, 'bool')} does not hold"
     fact, _, hint = _filled(message, sizes).partition("\n")
-    return Diagnostic(ShapeError, fact, assertion.span, hint=hint)
+    return Diagnostic(ShapeError, fact, assertion.span, notes, hint)
 
 
 def _filled(message: str, sizes: Sizes) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tcdsl.errors import NanError, TcdslError
-from tcdsl.ir.interpreter.index_faults import at_positions
 from tcdsl.ir.program import Program
+from tcdsl.ir.sizes.faulty_rounds import at_positions
 from tcdsl.runtime.calling.nan_origins import Run, holds_nan, operands_at, origin_of
 
 __all__ = ["NanSearch"]

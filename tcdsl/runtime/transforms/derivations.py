@@ -243,7 +243,7 @@ def kept_staging(function: Callable[..., Any], derivation: Derivation) -> Deriva
 def fault_of_values(
     function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any], error: TcdslError
 ) -> TcdslError:
-    """``error``, which a derivative of ``function`` has met in its data, as the function itself meets it.
+    """``error``, which a derivative of ``function`` has met in its arguments, as the function itself meets it.
 
     A derivative may meet it first on the way back: in tensors of its own, in rounds that it counts from the last.
     """

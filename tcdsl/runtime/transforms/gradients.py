@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.errors import ConfigurationError, DataIndexError, DifferentiationError, RaisedError
+from tcdsl.errors import ConfigurationError, DataIndexError, DifferentiationError, RaisedError, ShapeError
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.repeated import RepeatedCalls
@@ -78,7 +78,7 @@ class DerivedFunction(Inspected):
             part, traced, given = self.staging.inline(session, arguments, keywords)
             rows = self._rows(given, part.output_rows)
             return traced.structure.build(symbolic(session.builder, put(session, part, traced), rows))
-        except (DataIndexError, RaisedError) as error:
+        except (DataIndexError, RaisedError, ShapeError) as error:
             from tcdsl.runtime.transforms.derivations import fault_of_values
 
             inside = ACTIVE_SESSION.get() is not None

@@ -221,5 +221,5 @@ def test_positions_are_checked_at_the_call() -> None:
         return x[2]
 
     assert third.interpret(np.arange(3.0)) == 2.0
-    with pytest.raises(tc.ShapeError, match="the index 2 is out of range of axis 0, which has the extent x_0 = 2"):
+    with pytest.raises(tc.ShapeError, match="the index 2 is out of range of axis 0 of x, which has the extent x_0 = 2"):
         third.interpret(np.arange(2.0))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError
-from tcdsl.ir.interpreter.index_faults import at_positions, index_fault
+from tcdsl.ir.interpreter.index_faults import index_fault
+from tcdsl.ir.sizes.faulty_rounds import at_positions
 from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
 from tcdsl.targets.cpu.layout.frame import (
     CHECK_WORD,

@@ -63,6 +63,17 @@ def round_that_changes_a_type() -> Any:
 
 
 @fault
+def round_that_changes_which_axes_are_input() -> Any:
+    @op
+    def f(h: real[N, M], w):
+        for _ in range(N):
+            h = h @ w
+        return h
+
+    return f(tc.tensor(np.ones((2, 3))), tc.param("w", o=3, i=3))
+
+
+@fault
 def round_that_carries_a_local_definition() -> Any:
     @op
     def f(x: real[N]):

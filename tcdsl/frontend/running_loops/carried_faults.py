@@ -33,17 +33,21 @@ def changed_kind(name: str, before: Kind, after: Kind, arms: bool, first: bool, 
     ``first``.
     """
     kind = DtypeError if len(before.extents) == len(after.extents) else ShapeError
+    old, new = str(before), str(after)
+    if old == new:
+        kind = ShapeError
+        old, new = (f"{old} with {each.rows}" for each in (before, after))
     if is_result(name):
-        return kind.at(f"this function returns {before} at one `return`, and {after} at another one", span, _SAME)
+        return kind.at(f"this function returns {old} at one `return`, and {new} at another one", span, _SAME)
     if name.startswith(CHOICE):
-        return kind.at(f"a choice of {before} or {after}: only the call knows which one", span, _ONE_KIND)
+        return kind.at(f"a choice of {old} or {new}: only the call knows which one", span, _ONE_KIND)
     if arms and first:
-        fact = f"`{name}` is {before} in one arm of a branch that runs, but {after} in another one"
+        fact = f"`{name}` is {old} in one arm of a branch that runs, but {new} in another one"
         return kind.at(fact, span, f"let all arms give `{name}` the same kind, or use another name in one of them")
     if arms:
-        fact = f"`{name}` is {before} before a branch that runs, but {after} in an arm of it"
+        fact = f"`{name}` is {old} before a branch that runs, but {new} in an arm of it"
         return kind.at(fact, span, f"let all arms give `{name}` the same kind, or use another name in the arm")
-    fact = f"`{name}` is {before} before a loop that runs, but {after} after a round"
+    fact = f"`{name}` is {old} before a loop that runs, but {new} after a round"
     return kind.at(fact, span, f"bind `{name}` before the loop to what it is to be, or use another name in the round")
 
 

@@ -85,6 +85,20 @@ def test_many_rounds_of_loops_that_data_end_are_computed_again_a_few_times(monke
 
 
 @op
+def decayed_in_rounds(y, n):
+    for _ in range(n):
+        y = y + 0.001 * sin(y)
+    return y
+
+
+def test_loops_that_data_end_may_have_any_number_of_rounds() -> None:
+    slope, wanted, y = tc.grad(decayed), tc.grad(decayed_in_rounds), np.array(0.1)
+    # With 1,024 states 1,025 rounds are computed again once, and 525,825 twice.
+    for n in (0, 1, 1024, 1025, 1026, 525_825, 525_826):
+        np.testing.assert_allclose(slope(y, np.array(float(n))), wanted(y, n), rtol=1e-12)
+
+
+@op
 def with_few_states(x: real[N], limit, n):
     s = 0.0
     for t in tc.loop(n, checkpoints=2):

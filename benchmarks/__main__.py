@@ -34,7 +34,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmarks; the exit status is 1 if a result is wrong."""
+    """Run the benchmarks, those of loops too; the exit status is 1 if a result is wrong."""
     options = _options(arguments)
     if options.threads:
         for variable in THREAD_VARIABLES:
@@ -46,6 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     import tcdsl as tc
     from benchmarks.cases import CASES
+    from benchmarks.loops.__main__ import CASES as LOOPS
+    from benchmarks.loops.__main__ import main as time_loops
     from benchmarks.machine import describe_machine
     from benchmarks.measure import WrongResultError, measure, peers_at_hand
     from benchmarks.report import show, write_json
@@ -64,10 +66,15 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(f"[red]{error}[/]")
         return 1
     machine = describe_machine(options.threads)
-    show(console, machine, measurements)
+    if measurements:
+        show(console, machine, measurements)
     if options.json:
         write_json(options.json, machine, measurements)
-    return 0
+    if not any(options.only in name for name in LOOPS):
+        return 0
+    peers_of_loops = [peer for peer in ("numba", *options.peers) if peer != "numexpr"]
+    with tc.config(threads=options.threads):
+        return time_loops(["--only", options.only, "--peers", *peers_of_loops])
 
 
 if __name__ == "__main__":

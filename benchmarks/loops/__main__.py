@@ -96,6 +96,7 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...], changes: bool)
 
 
 PEERS = {"tcdsl": "programs", "Numba by hand": "by_hand", "JAX": "jax_peer", "PyTorch": "torch_peer"}
+_SHORT = {"Numba by hand": "numba", "JAX": "jax", "PyTorch": "torch"}
 
 
 def _modules(names: dict[str, str]) -> dict[str, ModuleType]:
@@ -136,6 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="run the computations whose name contains TEXT")
     parser.add_argument("--samples", type=int, default=7, help="samples of each contender")
     parser.add_argument("--scale", type=int, default=1, help="divide the sizes by so much")
+    parser.add_argument("--peers", nargs="*", choices=("numba", "jax", "torch"), default=("numba", "jax", "torch"))
     parser.add_argument("--memory-of", metavar="PEER", help="print the memory of one call of this contender alone")
     options = parser.parse_args(arguments)
     if options.memory_of is not None:
@@ -145,7 +147,7 @@ def main(arguments: list[str] | None = None) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    modules = _modules(PEERS)
+    modules = _modules({peer: name for peer, name in PEERS.items() if _SHORT.get(peer, "") in ("", *options.peers)})
     table = Table("computation", "contender", "first call, s", "median, ms", "others over ours", "memory, MB")
     for name, (make, changes) in CASES.items():
         if options.only not in name:

@@ -245,3 +245,17 @@ def test_what_could_be_either_is_a_fault(function: Any, on_tensors: bool) -> Non
     assert fact in lines[0]
     assert lines[2].count("^") == len(place)
     assert lines[1][lines[2].index("^") :].startswith(place)
+
+
+def test_literals_of_many_entries() -> None:
+    @op
+    def powers(x, *, n):
+        entries = []
+        for _ in range(n):
+            x = 0.5 * x
+            entries.append(x)
+        return tensor(entries)
+
+    with pytest.warns(RuntimeWarning, match="130 rounds is unrolled"):
+        found = powers(np.array(1.0), n=130)
+    np.testing.assert_array_equal(found, 0.5 ** np.arange(1, 131))

@@ -101,6 +101,8 @@ class ExpressionWriter:
         self.functions: set[str] = set()
         self.buffers: dict[str, None] = {}
         self.sizes: dict[str, None] = {}
+        #: The expression that a block is for, and what it is to be called.
+        self._wanted: tuple[Expr, str] | None = None
 
     def function(self, function: str) -> str:
         """``function``, noted as used."""
@@ -215,7 +217,11 @@ class ExpressionWriter:
     def _lazy(self, expr: Apply, test: ast.expr) -> ast.expr:
         # A choice whose branches are nested too deeply: an if statement that assigns a temporary.
         branches = list(expr.arguments[1:])
-        result = self.names.fresh("chosen" if expr.primitive == "where" else "holds")
+        if self._wanted is not None and self._wanted[0] is expr:
+            # All that a branch does: choices in each other become `elif`, of any number.
+            result = self._wanted[1]
+        else:
+            result = self.names.fresh("chosen" if expr.primitive == "where" else "holds")
         if expr.primitive != "where":
             other = Constant(expr.primitive == "or_", "bool")
             branches = [branches[0], other] if expr.primitive == "and_" else [other, branches[0]]
@@ -226,6 +232,9 @@ class ExpressionWriter:
     def block_of(self, expr: Expr, identifier: str) -> list[ast.stmt]:
         """The statements that assign ``expr`` to ``identifier``."""
         outer, self.block = self.block, []
+        wanted, self._wanted = self._wanted, (expr, identifier)
         value = self.expression(expr)
-        block, self.block = [*self.block, assignment(identifier, value)], outer
-        return block
+        block, self.block, self._wanted = self.block, outer, wanted
+        if isinstance(value, ast.Name) and value.id == identifier:
+            return block
+        return [*block, assignment(identifier, value)]

@@ -92,3 +92,44 @@ def test_a_branch_on_the_number_of_the_round_may_compute_with_floats() -> None:
         return count
 
     assert [early(np.ones(n)) for n in (0, 5, 20)] == [0, 5, 10]
+
+
+@op
+def between(x: real[N], most):
+    rounds = 0
+    while 0 <= sum(x[i]) < 10 and -1 < rounds < abs(most) + 1 < 7.5:
+        if 0 < sin(x[0]) <= 0.6 < cos(x[1]) <= exp(x[2] - x[2]):
+            x = x + 0.5
+        else:
+            x = x + 0.25
+        rounds = rounds + 1
+    return x, rounds
+
+
+def test_chained_comparisons_evaluate_what_stands_between_once() -> None:
+    def by_python(x: np.ndarray, most: float) -> tuple[np.ndarray, int]:
+        rounds = 0
+        while 0 <= x.sum() < 10 and -1 < rounds < abs(most) + 1 < 7.5:
+            x = x + (0.5 if 0 < np.sin(x[0]) <= 0.6 < np.cos(x[1]) <= 1 else 0.25)
+            rounds = rounds + 1
+        return x, rounds
+
+    for most in (-3.0, 6.25, 7.0, 0.0):
+        for start in (X[:3] / 4, X[:3] - 4):
+            check(between, (start, most), by_python(start, most))
+
+
+@op
+def first_above_others(x: real[N]):
+    found = -1
+    for t in range(N):
+        if 0 < t < sum(x[k] for k in range(t)) < x[t - 1] * 10:
+            found = t
+    return found
+
+
+def test_a_chain_ends_where_it_does_not_hold() -> None:
+    # In round 0 there is no x[-1].
+    x = np.array([2.0, 1.0, -3.0, 6.0])
+    holds = [0 < t < x[:t].sum() < x[t - 1] * 10 for t in range(4)]
+    check(first_above_others, (x,), max(np.flatnonzero(holds), default=-1))

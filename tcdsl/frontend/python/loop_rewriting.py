@@ -225,7 +225,17 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             case ast.BinOp(left, ast.BitAnd() | ast.BitOr() as op, right):
                 sides = self._connected(left, node), op, self._connected(right, node)
                 return ast.copy_location(ast.BinOp(*sides), test)
-            case ast.Compare(left, ops, others) if len(ops) > 1 and not _calls(*others[:-1]):
+            case ast.Compare(left, [op, *ops], [middle, *others]) if others and _calls(middle):
+                # Evaluated once, as the parameter of a function; what comes after it only if it is asked for.
+                parameter = f"_middle_{len(others)}"
+                own = ast.Name(parameter, ast.Load())
+                first, rest = ast.Compare(left, [op], [own]), ast.Compare(own, ops, others)
+                both = ast.copy_location(ast.BoolOp(ast.And(), [first, rest]), test)
+                body = self._connected(ast.fix_missing_locations(both), node)
+                known = ast.arguments([], [ast.arg(parameter)], None, [], [], None, [])
+                given = ast.Call(ast.Lambda(known, body), [self._part(middle, "condition", node)], [])
+                return ast.fix_missing_locations(ast.copy_location(given, test))
+            case ast.Compare(left, ops, others) if len(ops) > 1:
                 pairs = zip((left, *others), ops, others, strict=False)
                 each = [ast.Compare(copied(one), [op], [copied(other)]) for one, op, other in pairs]
                 return self._connected(

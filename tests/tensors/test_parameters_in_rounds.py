@@ -7,7 +7,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
-from tcdsl.errors import ShapeError
+from tcdsl.errors import DslSyntaxError, ShapeError
 from tests.language.running_programs import program
 
 GENERATOR = np.random.default_rng(47)
@@ -42,10 +42,29 @@ def test_conditions_declare_parameters_for_all_rounds() -> None:
     np.testing.assert_allclose(np.asarray(made), x)
     open_rows = program("while sum('A' @ x) > 0.1:\n    x = x / 2\nreturn x", "x")
     with pytest.raises(ShapeError, match=r'(?s)`A` has output axes that nothing determines.*write "A"\[n\]'):
-        open_rows(tc.tensor(X[0]))
+        np.asarray(open_rows(tc.tensor(X[0])))
 
 
 def test_rounds_that_leave_parameters_open_say_which() -> None:
     function = program("s = 0.0\nfor t in range(len(xs)):\n    s = s + sum('W' @ xs[t])\nreturn s", "xs")
     with pytest.raises(ShapeError, match="`W` has output axes that nothing determines"):
         np.asarray(function(tc.tensor(X)))
+
+
+def test_loops_of_python_that_could_run_say_how() -> None:
+    text = (
+        "d = 1.0\nz = 0 * x\nwhile d > 1e-3:\n    y = tanh('W' @ z + x)\n    d = max(abs(y - z))\n    z = y\nreturn z"
+    )
+    with pytest.raises(DslSyntaxError, match=r"(?s)from its first round on.*`d = 1 \+ 0 \* sum\(x\)`"):
+        program(text, "x")(tc.tensor(X[0]))
+    made = program(text.replace("d = 1.0", "d = 1.0 + 0 * sum(x)"), "x")(tc.tensor(X[0]))
+    assert np.asarray(made).shape == X[0].shape
+    of_range = program("for t in range(3):\n    x = tanh('W' @ x)\nreturn x", "x")
+    with pytest.raises(DslSyntaxError, match=r"for t in tc.loop\(...\)"):
+        of_range(tc.tensor(X[0]))
+
+
+def test_branches_and_loops_on_parameters_of_one_cell() -> None:
+    function = program("y = x\nwhile y * y - x > 1e-12:\n    y = 0.5 * (y + x / y)\nreturn y if y > 0 else x", "x")
+    for given in (tc.param("a", o=(), init=2.0), tc.param("a", o=(), i=(), init=2.0), tc.tensor(2.0)):
+        np.testing.assert_allclose(np.asarray(function(given)), 2**0.5)

@@ -10,7 +10,7 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.bodies import labels_of
-from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, UnknownShapes
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -53,6 +53,8 @@ def decided(session: Session, condition: Any) -> Any:
             raise RunsOnTensors
         if session.shapes is not None:
             return session.shapes.truth()
+        if session.context.graph is not None:
+            raise UnknownShapes
     if isinstance(condition, PointValue):
         session.needs_one_point()
     known = isinstance(condition, SymbolicSize) or (isinstance(condition, SymbolicNumber) and not condition.parameters)

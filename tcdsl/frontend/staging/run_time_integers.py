@@ -20,7 +20,7 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, reads, size_names
 from tcdsl.ir.sizes.spoken_sizes import NEGATIVE, POSITIVE
 
-__all__ = ["MOST_CONSTANT", "RunTimeIntegers", "RunsOnTensors", "Specialize", "terms"]
+__all__ = ["MOST_CONSTANT", "RunTimeIntegers", "RunsOnTensors", "Specialize", "UnknownShapes", "terms"]
 
 MOST_CONSTANT = 16
 
@@ -38,6 +38,10 @@ class Specialize(BaseException):
 
 class RunsOnTensors(BaseException):
     """A loop, or a branch, over what tensors of a graph hold: stage the whole function, on what they are as arrays."""
+
+
+class UnknownShapes(BaseException):
+    """A tensor of unknown shape, in a function that is staged as a whole: find out what it says about shapes first."""
 
 
 def terms(node: ast.expr, variables: Collection[str] | None = None) -> Iterator[ast.expr]:

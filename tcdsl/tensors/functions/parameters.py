@@ -40,6 +40,12 @@ from tcdsl.tracebacks import user_facing
 
 __all__ = ["Parameters", "by_label", "param"]
 
+# What makes a loop of Python's one that runs, whose rounds share what they declare.
+_RUNNING: Mapping[type, str] = {
+    ast.For: ", or let the loop run (`for t in tc.loop(...)`)",
+    ast.While: ", or let the loop run from its first round on, by a condition on a tensor (`d = 1 + 0 * sum(x)`)",
+}
+
 
 @user_facing
 def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: Any = None) -> Tensor:
@@ -211,23 +217,24 @@ class Parameters:
         if name not in self._made:
             # Of a loop that runs all rounds have the same parameter.
             runs = session is not None and any(not each.statement.arms for each in session.running)
-            if not runs and self._inside_loop(span):
+            if not runs and (loop := self._loop_around(span)) is not None:
                 if session is not None and session.may_be_whole:
                     raise RunsOnTensors
                 raise DslSyntaxError.at(
                     f'the parameter "{name}" is declared inside a loop, where it would be the same one every time',
                     span,
-                    f"for one parameter, declare it before the loop (`{name} = param({name!r})`); for one per "
-                    "turn, make a configured op of the loop's body: `x = layer(x, label=..., size=...)`",
+                    f"for one parameter, declare it before the loop (`{name} = param({name!r})`)"
+                    f"{_RUNNING.get(type(loop), '')}; for one per turn, make a configured op of the loop's body: "
+                    "`x = layer(x, label=..., size=...)`",
                 )
             self._made[name] = make((name, *self._labels))
         if session is not None and session.shapes is not None:
             session.shapes.meets(self._made[name])
         return self._made[name]
 
-    def _inside_loop(self, span: Span | None) -> bool:
+    def _loop_around(self, span: Span | None) -> ast.AST | None:
         if span is None or self._source is None or span.filename != self._source.filename:
-            return False
+            return None
         loops = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
         for node in ast.walk(self._source.definition):
             if isinstance(node, loops):
@@ -236,8 +243,8 @@ class Parameters:
                 last = node.end_lineno or node.lineno
                 after = (first.lineno, first.col_offset) <= (span.line, span.column)
                 if after and (span.line, span.column) < (last, node.end_col_offset or 0):
-                    return True
-        return False
+                    return node
+        return None
 
     def __iter__(self) -> Iterator[Tensor]:
         yield from self._made.values()

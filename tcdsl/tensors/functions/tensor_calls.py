@@ -21,7 +21,7 @@ from tcdsl.errors import ConfigurationError, DslSyntaxError, TcdslError
 from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.loop_choices import LoopChoices, RunInProgram
-from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize, UnknownShapes
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.surroundings.named_values import called_readings
 from tcdsl.frontend.symbols.known_integers import known
@@ -36,7 +36,7 @@ from tcdsl.runtime.decorated import returns_nothing, run_inline
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.tensors.functions.layers import Layer, describe
 from tcdsl.tensors.functions.parameters import Parameters
-from tcdsl.tensors.functions.tensor_operators import Mixed, OfRounds, ShapesOfRounds, UnknownShapesError
+from tcdsl.tensors.functions.tensor_operators import Mixed, OfRounds, ShapesOfRounds
 from tcdsl.tensors.functions.waiting_calls import Promised, waiting
 from tcdsl.tensors.graph_linking.code import Assignments, Code
 from tcdsl.tensors.graph_staging.fragments import exported, without_unread_inputs
@@ -165,7 +165,7 @@ def _tensors(
             return _called(function, given, configuration, scope, Mixed(), loops)
         except RunsOnTensors:
             # Of tensors whose shapes are not known yet only Python's loops can be.
-            whole = all(each.rows.is_known for each in given if isinstance(each, Tensor)) or not loops.unroll_all()
+            whole = True
         except RunInProgram as needed:
             loops.run(needed.loop)
         except Specialize as needed:
@@ -195,7 +195,7 @@ def _whole(
     # It has loops over what its tensors hold.
     try:
         return _called(function, given, configuration, scope, OfRounds(), loops)
-    except UnknownShapesError:
+    except UnknownShapes:
         pass
     shapes = ShapesOfRounds()
     with scope.call(), keeping(), all_or_nothing():

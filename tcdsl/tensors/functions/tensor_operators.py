@@ -16,6 +16,7 @@ import numpy as np
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration
+from tcdsl.frontend.staging.run_time_integers import UnknownShapes
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -28,11 +29,7 @@ from tcdsl.tensors.graphs.graph_operators import GRAPH, as_operand
 from tcdsl.tensors.graphs.initialization import Given
 from tcdsl.tensors.graphs.tensor import Tensor
 
-__all__ = ["Mixed", "OfRounds", "ShapesOfRounds", "UnknownShapesError"]
-
-
-class UnknownShapesError(BaseException):
-    """A tensor of unknown shape, in an op that is staged as a whole: find out what it says about shapes first."""
+__all__ = ["Mixed", "OfRounds", "ShapesOfRounds"]
 
 
 class Mixed(WholeArrays):
@@ -75,7 +72,7 @@ class OfRounds(Mixed):
     def _algebra(self, operands: Sequence[object]) -> tuple[Any, list[object]]:
         given = list(map(_declared, operands))
         if any(map(_is_unknown, given)):
-            raise UnknownShapesError
+            raise UnknownShapes
         return super()._algebra(given)
 
 

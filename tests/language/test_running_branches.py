@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from tcdsl import cd, op
 from tests.language.running_programs import check
@@ -133,3 +136,41 @@ def test_a_chain_ends_where_it_does_not_hold() -> None:
     x = np.array([2.0, 1.0, -3.0, 6.0])
     holds = [0 < t < x[:t].sum() < x[t - 1] * 10 for t in range(4)]
     check(first_above_others, (x,), max(np.flatnonzero(holds), default=-1))
+
+
+@op
+def among(x: real[N], *, wanted):
+    s = 0.0
+    for t in range(N):
+        if t in (1, 3):
+            s = s + x[t]
+        elif t not in {0, 2, 4} and x[t] in (5.0, 7.0):
+            s = s - x[t]
+        if t in wanted:
+            s = s + 100
+    return s
+
+
+@pytest.mark.parametrize("wanted", [(), (2, 4), range(1, 8, 3), range(8, 0, -3), range(3, 3), frozenset([0, 8])])
+def test_membership_of_data_in_what_python_knows(wanted: Any) -> None:
+    x = np.arange(9.0)
+    expected = x[1] + x[3] - x[5] - x[7] + 100 * sum(t in wanted for t in range(9))
+    assert among(x, wanted=wanted) == among.interpret(x, wanted=wanted) == expected
+
+
+@op
+def digits(n, x):
+    s = 0
+    for t in range(n):
+        quotient, remainder = divmod(t, 2)
+        first, second = divmod(7, t + 1)
+        third, fourth = divmod(x - t, 3)
+        s = s + 1000 * quotient + 100 * remainder + first * second + 10 * third + fourth
+    return s
+
+
+def test_divmod_of_data_and_numbers() -> None:
+    for x in (np.array(5), np.array(-4)):
+        parts = (1000 * (t // 2) + 100 * (t % 2) + (7 // (t + 1)) * (7 % (t + 1)) for t in range(6))
+        expected = sum(parts) + sum(10 * ((x - t) // 3) + (x - t) % 3 for t in range(6))
+        check(digits, (np.array(6), x), expected)

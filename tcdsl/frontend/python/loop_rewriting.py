@@ -235,6 +235,10 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
                 known = ast.arguments([], [ast.arg(parameter)], None, [], [], None, [])
                 given = ast.Call(ast.Lambda(known, body), [self._part(middle, "condition", node)], [])
                 return ast.fix_missing_locations(ast.copy_location(given, test))
+            case ast.Compare(left, [ast.In() | ast.NotIn() as op], [container]):
+                either = (self._part(each, "condition", node) for each in (left, container))
+                found = recorder_call("is_among", *either, at=test)
+                return found if isinstance(op, ast.In) else recorder_call("negation", found, at=test)
             case ast.Compare(left, ops, others) if len(ops) > 1:
                 pairs = zip((left, *others), ops, others, strict=False)
                 each = [ast.Compare(copied(one), [op], [copied(other)]) for one, op, other in pairs]

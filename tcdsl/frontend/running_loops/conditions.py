@@ -10,7 +10,7 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.bodies import labels_of
-from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, UnknownShapes
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize, UnknownShapes
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -32,7 +32,9 @@ __all__ = [
     "connected",
     "decided",
     "goes_on",
+    "is_among",
     "is_data",
+    "matched",
     "numbers_of",
     "taken",
     "truth",
@@ -188,6 +190,34 @@ def connected(primitive: str, parts: Sequence[Callable[[], Any]], branch: Branch
         if bool(known) != (primitive == "and_"):
             return known
     return known
+
+
+def is_among(value: Any, others: Any) -> Any:
+    """``value in others``: whether it is equal to any of them, which the program asks where it is data."""
+    value = decided(session_of("a condition"), value)
+    if isinstance(others, range) and is_data(value):
+        rising = others if others.step > 0 else others[::-1]
+        inside = combine("and_", combine("ge", value, rising.start), combine("lt", value, rising.stop))
+        steps = combine("mod", combine("sub", value, rising.start), rising.step)
+        return combine("and_", inside, combine("eq", steps, 0))
+    if not isinstance(others, tuple | list | set | frozenset) or not any(map(is_data, (value, *others))):
+        return value in others
+    found: Any = False
+    for other in others:
+        one = combine("eq", value, other)
+        found = combine("or_", found, one) if is_data(found) else one
+    return found
+
+
+def matched(value: Any) -> Any:
+    """What is compared by ``match``: a value, or those in a tuple or a list, which Python has to know."""
+    for part in value if isinstance(value, tuple | list) else (value,):
+        if not is_data(part):
+            continue
+        if numbers_of(part):
+            raise Specialize(numbers_of(part))
+        raise session_of("a branch").fault(DslSyntaxError, "`match` on data", "write `if` and `elif`")
+    return value
 
 
 def branched(

@@ -36,7 +36,9 @@ from tcdsl.frontend.running_loops.conditions import (
     changing_truth,
     connected,
     decided,
+    is_among,
     is_data,
+    matched,
     numbers_of,
     taken,
     truth,
@@ -294,15 +296,13 @@ class LoopRecorder:
         """``a or b`` in a condition."""
         return connected("or_", parts, lambda known, more: self._chosen(statement, known, lambda: True, more))
 
+    def is_among(self, value: Any, others: Any) -> Any:
+        """``value in others`` in a condition."""
+        return is_among(value, others)
+
     def matched(self, value: Any) -> Any:
         """What is compared by ``match``, which is Python's."""
-        for part in value if isinstance(value, tuple | list) else (value,):
-            if not is_data(part):
-                continue
-            if numbers_of(part):
-                raise Specialize(numbers_of(part))
-            raise session_of("a branch").fault(DslSyntaxError, "`match` on data", "write `if` and `elif`")
-        return value
+        return matched(value)
 
     def negation(self, operand: Any) -> Any:
         """``not a`` in a condition."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.known_integers import number_kind
 from tcdsl.frontend.symbols.recordings import Recording
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -44,7 +45,7 @@ def symbolic(
 
 def like(tensor: SymbolicTensor, given: Any) -> Any:
     """``tensor``, which stands for ``given``: a number stays a number, which takes the type of what it meets."""
-    if isinstance(given, SymbolicArray | np.ndarray | np.generic):
+    if isinstance(given, SymbolicArray | GraphTensor | np.ndarray | np.generic):
         return tensor
     weak = "int" if isinstance(given, SymbolicSize) else getattr(given, "weak_kind", None) or number_kind(given)
     return SymbolicNumber(tensor.builder, Read(tensor.name, (), (), tensor.element_type), weak, frozenset())

@@ -94,8 +94,8 @@ def test_a_later_use_says_how_large_parameters_are(name: str, dtype: str) -> Non
     assert values["W"].shape == (6, 6)
     wanted = by_hand(name, values, X.astype(dtype))
     tolerance = 1e-12 if dtype == "float64" else 1e-5
-    np.testing.assert_allclose(np.asarray(summed), wanted + Y.astype(dtype), rtol=tolerance)
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=tolerance)
+    np.testing.assert_allclose(np.asarray(summed), wanted + Y.astype(dtype), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=tolerance, atol=tolerance)
     assert found.dtype == dtype
 
 

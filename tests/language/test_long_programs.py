@@ -219,6 +219,6 @@ def test_what_is_nested_without_end_is_an_error_at_its_place() -> None:
     threading.stack_size(before)
     thread.join()
     (message,) = found
-    assert "the program is nested too deeply" in message
+    assert "`endless` calls itself without an end while it is staged" in message
     assert "return endless(value * 2)" in message
     assert sys.getrecursionlimit() == limit

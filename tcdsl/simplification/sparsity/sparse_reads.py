@@ -102,6 +102,8 @@ def _functions(between: isl.Map, count: int) -> Sequence[Expr]:
 _MOST_WRITES = 32
 # A tensor that is read in more places stays, unless it is sparse: its value would be written out in all of them.
 _MOST_READS = 4
+# A longer value stays in memory too: each addition to a part of the cells writes out twice what was there before.
+_MOST_WRITTEN_OUT = 256
 
 
 def with_thin_reads_composed(program: Program) -> Program:
@@ -226,4 +228,6 @@ def _value(program: Program, chain: tuple[Statement, ...], points: isl.Set, read
             current = value
         else:
             current = apply("where", expression_of_condition(written.gist(points)), value, current)
+        if operations(current) > _MOST_WRITTEN_OUT:
+            return None
     return current

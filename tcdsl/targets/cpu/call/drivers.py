@@ -90,10 +90,13 @@ class Drivers:
         done = PAUSED
         while True:
             count, budget = pace.next_stretch()
+            starting = count > 1 and self._layer is None
             done = self._some_rounds(table, PAUSED - done, rows, frame, budget, count)
             if done > PAUSED:
                 return done
-            pace.done(load_word(frame + 8 * DONE_WORD))
+            if not starting:
+                # The stretch in which threads start says nothing of those after it.
+                pace.done(load_word(frame + 8 * DONE_WORD))
 
     @staticmethod
     def pace(threads: int, known: Pace | None) -> Pace:

@@ -131,6 +131,22 @@ def first_above_others(x: real[N]):
     return found
 
 
+@op
+def sums_of_a_round(x: real[N], most):
+    total = 0.0
+    for t in range(N):
+        if 0 < min(x[t], most) < max(x[t], 1.0) <= sum(x[k] for k in range(t + 1)):
+            total = total + x[t]
+    return total
+
+
+def test_parts_of_a_chain_may_reduce() -> None:
+    for x in (X[:0], X[:1], X * 2, np.array([np.nan, 1, np.inf, -1, 2])):
+        ends = [(min(each, 0.5), max(each, 1.0), sum(x[: t + 1])) for t, each in enumerate(x)]
+        holds = [0 < low < high <= reached for low, high, reached in ends]
+        check(sums_of_a_round, (x, 0.5), sum(x[holds]) if len(x) else 0.0)
+
+
 def test_a_chain_ends_where_it_does_not_hold() -> None:
     # In round 0 there is no x[-1].
     x = np.array([2.0, 1.0, -3.0, 6.0])

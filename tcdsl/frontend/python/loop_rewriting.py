@@ -225,16 +225,9 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             case ast.BinOp(left, ast.BitAnd() | ast.BitOr() as op, right):
                 sides = self._connected(left, node), op, self._connected(right, node)
                 return ast.copy_location(ast.BinOp(*sides), test)
-            case ast.Compare(left, [op, *ops], [middle, *others]) if others and _calls(middle):
-                # Evaluated once, as the parameter of a function; what comes after it only if it is asked for.
-                parameter = f"_middle_{len(others)}"
-                own = ast.Name(parameter, ast.Load())
-                first, rest = ast.Compare(left, [op], [own]), ast.Compare(own, ops, others)
-                both = ast.copy_location(ast.BoolOp(ast.And(), [first, rest]), test)
-                body = self._connected(ast.fix_missing_locations(both), node)
-                known = ast.arguments([], [ast.arg(parameter)], None, [], [], None, [])
-                given = ast.Call(ast.Lambda(known, body), [self._part(middle, "condition", node)], [])
-                return ast.fix_missing_locations(ast.copy_location(given, test))
+            case ast.Compare(left, ops, others) if _calls(*others[:-1]):
+                first = self._part(left, "condition", node)
+                return ast.fix_missing_locations(self._chain(first, ops, others, test, node))
             case ast.Compare(left, [ast.In() | ast.NotIn() as op], [container]):
                 either = (self._part(each, "condition", node) for each in (left, container))
                 found = recorder_call("is_among", *either, at=test)
@@ -247,6 +240,28 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
                     node,
                 )
         return self._part(test, "condition", node)
+
+    def _chain(
+        self,
+        left: ast.expr,
+        ops: Sequence[ast.cmpop],
+        others: Sequence[ast.expr],
+        test: ast.expr,
+        node: ast.stmt | ast.expr,
+    ) -> ast.expr:
+        # What stands between two signs is evaluated once, as the parameter of a function; what comes after it only if
+        # it is asked for. Each part is rewritten for itself: statements know nothing of the parameter.
+        right = self._part(others[0], "condition", node)
+        if len(others) == 1:
+            return ast.copy_location(ast.Compare(left, [ops[0]], [right]), test)
+        middle = f"_middle_{len(others)}"
+        own = ast.copy_location(ast.Name(middle, ast.Load()), right)
+        first = ast.copy_location(ast.Compare(left, [ops[0]], [own]), test)
+        statement = self._statement_name(LoopStatement((), (CHOICE,), arms=True))
+        parts = thunk(first), thunk(self._chain(own, ops[1:], others[1:], test, node))
+        parameters = ast.arguments([], [ast.arg(middle)], None, [], [], None, [])
+        body = recorder_call("all_of", statement, *parts, at=test)
+        return ast.copy_location(ast.Call(ast.Lambda(parameters, body), [right], []), test)
 
     def visit_Match(self, node: ast.Match) -> ast.AST:
         """``match``, which is Python's: what is matched must not be data."""

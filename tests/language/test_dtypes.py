@@ -244,6 +244,61 @@ def test_integers_wrap_around_as_in_numpy() -> None:
         agrees(one, other)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint64"])
+def test_what_wrapped_is_compared_and_divided_as_it_is(dtype: str) -> None:
+    # LLVM may take for granted what it is told does not overflow: `a + b > a` is `b > 0` then.
+    limits = np.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    x = np.array([low, low + 1, low // 2, high // 2, high // 2 + 1, high - 1, high, 1, 2, 5], dtype)
+    length = len(x)
+
+    @op
+    def at_points(x):
+        larger[i, j] = x[i] + x[j] > x[i]
+        less[i, j] = x[i] - x[j] < x[i]
+        double[i, j] = x[i] * 2 > x[j] * 2
+        whole[i, j] = (x[i] + x[j]) // 4 + (x[i] * x[j]) // 3
+        rest[i, j] = (x[i] - x[j]) % 8 + (x[i] * x[j]) % 7
+        return larger, less, double, whole, rest
+
+    a, b = x[:, None], x[None, :]
+    wanted = a + b > a, a - b < a, a * 2 > b * 2, (a + b) // 4 + (a * b) // 3, (a - b) % 8 + (a * b) % 7
+    for one, other in zip(at_points(x), wanted, strict=True):
+        agrees(one, np.broadcast_to(other, (length, length)))
+
+    @op
+    def in_rounds(x):
+        s = x[0]
+        larger = 0
+        for t in range(1, len(x)):
+            larger += s + x[t] > s
+            s = s * 3 + x[t]
+            larger += s // 4 + s % 8 > s % 7
+        return s, larger
+
+    with np.errstate(over="ignore"):
+        s, larger = x[0], 0
+        for each in x[1:]:
+            larger += int(s + each > s)
+            s = s * x.dtype.type(3) + each
+            larger += int(s // 4 + s % 8 > s % 7)
+    agrees(in_rounds(x)[0], s)
+    assert in_rounds(x)[1] == larger
+
+
+def test_index_variables_wrap_as_values() -> None:
+    @op
+    def f(x):
+        y[i] = 2**62 * i % 7 + x[i]
+        z[i] = (x[i] + 2**62 * i + 2**62 > x[i] + 2**62 * i) + x[i]
+        return y, z
+
+    x = np.zeros(6, np.int64)
+    made = 2**62 * np.arange(6)
+    agrees(f(x)[0], made % 7)
+    agrees(f(x)[1], x + (made + 2**62 > made))
+
+
 # -- sums and products ---------------------------------------------------------------------------------------
 
 

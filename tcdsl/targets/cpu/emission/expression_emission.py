@@ -1,7 +1,7 @@
 """Expressions of generated code as LLVM instructions: typed scalars, or the lanes of vectors.
 
 ``and``, ``or`` and ``a if c else b`` evaluate what Python evaluates, and more where that does no harm.
-int64 does not overflow, which lets LLVM widen and step indices; the other integers wrap.
+Integers wrap. Only indices and the bounds of loops are exact, so that bounds of their parts say how small they can be.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tcdsl.targets.cpu.emission.emitted_functions import EmittedFunction, scalar
 from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, place_of
 from tcdsl.targets.cpu.emission.walking import walk
 from tcdsl.targets.cpu.instructions import ir
+from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS
 from tcdsl.targets.cpu.intrinsics.frame_memory import load
 from tcdsl.targets.cpu.intrinsics.lanes import Lanes
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
@@ -29,17 +30,11 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Scalar, Scalar], Scalar]] = {
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
     ast.Div: lambda a, b: a / b,
-    ast.FloorDiv: lambda a, b: (quotient := a.quotient(b)) - _below(a, b, quotient),
-    ast.Mod: lambda a, b: (rest := a.remainder(b)) + (rest < 0).choose(b, 0),
+    ast.FloorDiv: FORMULAS["floor_div"],
+    ast.Mod: FORMULAS["mod"],
     ast.BitAnd: lambda a, b: a & b,
     ast.BitOr: lambda a, b: a | b,
     ast.BitXor: lambda a, b: a ^ b,
-}
-
-_INDEX_OPERATORS: Mapping[type[ast.operator], Callable[[Scalar, Scalar], Scalar]] = {
-    ast.Add: lambda a, b: _steady(a, b, "add") if a.dtype == "int64" else a + b,
-    ast.Sub: lambda a, b: _steady(a, b, "sub") if a.dtype == "int64" else a - b,
-    ast.Mult: lambda a, b: _steady(a, b, "mul") if a.dtype == "int64" else a * b,
 }
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Scalar, Scalar], Scalar]] = {
@@ -52,23 +47,19 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Scalar, Scalar], Scalar]] = {
 }
 
 
-def _steady(a: Scalar, b: Scalar, operation: str) -> Scalar:
-    # Indices: without overflow.
-    result = a.like(getattr(a.builder, operation)(a.value, b.value, steady=True))
+def _exact(operator: ast.operator, a: Scalar, b: Scalar) -> Scalar:
+    # Where nothing wraps, the result is known never to be less than what its parts say.
+    result = _OPERATORS[type(operator)](a, b)
     if a.least is None or b.least is None:
         return result
-    if operation == "add":
-        return result.never_less(a.least + b.least)
-    if operation == "mul" and a.least >= 0 and b.least >= 0:
-        return result.never_less(a.least * b.least)
-    if operation == "sub" and b.value.text == str(b.least):
-        return result.never_less(a.least - b.least)
+    match operator:
+        case ast.Add():
+            return result.never_less(a.least + b.least)
+        case ast.Mult() if a.least >= 0 and b.least >= 0:
+            return result.never_less(a.least * b.least)
+        case ast.Sub() if b.value.text == str(b.least):
+            return result.never_less(a.least - b.least)
     return result
-
-
-def _below(a: Scalar, b: Scalar, quotient: Scalar) -> Scalar:
-    # How far the truncated quotient lies above the one rounded down; the printer divides by positive constants only.
-    return (a - quotient * b < 0).choose(a.constant(1), 0)
 
 
 class ExpressionEmission:
@@ -95,6 +86,7 @@ class ExpressionEmission:
         self._lanes: Lanes | None = None
         #: The loop at hand, if nothing but its steps is made at once.
         self._steps: VectorLoop | None = None
+        #: Whether the expression at hand is a position of a cell, or the bound of a loop.
         self._in_index = False
         #: How many tests of these steps stand around.
         self._tests = 0
@@ -103,7 +95,6 @@ class ExpressionEmission:
         self._cell = ""
         self._functions = functions
         self._wrapping = wrapping
-        self._operators = _OPERATORS if wrapping else {**_OPERATORS, **_INDEX_OPERATORS}
         self._call_function = call
 
     def _scalar(self, node: ast.expr) -> Scalar:
@@ -114,10 +105,14 @@ class ExpressionEmission:
         return Scalar(self._builder, self._builder.load(kind, place), dtype, flags)
 
     def _positions(self, index: ast.expr) -> list[Scalar]:
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        return [scalar(self._builder, each) for each in self._indices(parts)]
+
+    def _indices(self, parts: Sequence[ast.expr]) -> list[Any]:
         within, self._in_index = self._in_index, True
-        positions = [self._scalar(part) for part in (index.elts if isinstance(index, ast.Tuple) else [index])]
+        values = [self._value(part) for part in parts]
         self._in_index = within
-        return positions
+        return values
 
     def _value(self, node: ast.expr) -> Any:
         # A scalar or a buffer of the code, a tuple of such, or a number or text of Python's.
@@ -159,7 +154,9 @@ class ExpressionEmission:
     def _operation(self, operator: ast.operator, left: Scalar, right: Scalar) -> Scalar:
         _require_one_type(left, right)
         right = left.lift(right)
-        return self._operators[type(operator)](left.in_lanes(right.lanes), right)
+        left = left.in_lanes(right.lanes)
+        exact = self._in_index and not self._wrapping and left.dtype == "int64"
+        return _exact(operator, left, right) if exact else _OPERATORS[type(operator)](left, right)
 
     def _logical(self, conjunction: bool, parts: Sequence[ast.expr]) -> Scalar:
         first = self._scalar(parts[0])

@@ -3,7 +3,6 @@
 Every name has one type, the operands of an operator have the same one, and nothing is promoted: the printer
 (`tcdsl.targets.cpu.printing`) sees to that. Names that are assigned again are places on the stack, which LLVM turns
 into registers. ``and``, ``or`` and ``a if c else b`` evaluate what Python evaluates, and more where that does no harm.
-int64 does not overflow, which lets LLVM widen and step indices; the other integers wrap.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class FunctionEmission(ExpressionEmission):
 
     ``names`` gives the parameters their values, scalars as pairs of a value and its type; ``functions`` are those that
     code is written for where they are called, and ``call(builder, name, arguments)`` writes a call of another one of
-    the module. int64 wraps only where ``wrapping`` says so, in code of words, which may say ``while`` too. ``flags``
+    the module. In code of words, which may say ``while`` too, indices wrap like all integers: ``wrapping``. ``flags``
     are the liberties of floating-point operations.
     """
 
@@ -147,7 +146,7 @@ class FunctionEmission(ExpressionEmission):
         if interrupted or seldom:
             rounds = rounds.args[-1]
             assert isinstance(rounds, ast.Call)
-        bounds = [self._value(argument) for argument in rounds.args]
+        bounds = self._indices(rounds.args)
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         assert isinstance(step, int)
         first, last = scalar(self._builder, start), scalar(self._builder, stop)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 from tcdsl.targets.cpu.intrinsics.long_division import long_division
 
@@ -51,11 +52,22 @@ def _sat01(x: Scalar) -> Scalar:
     return _minimum(_relu(x), x.constant(1))
 
 
+def _shift(divisor: Scalar) -> int | None:
+    # How many bits lower it shifts, rounding down, if it is a constant power of 2.
+    value = divisor.value
+    while isinstance(value, ir.ConstantOperand) and value.parts:
+        value = value.parts[0]
+    number = value.least if isinstance(value, ir.ConstantOperand) else None
+    return None if number is None or number <= 0 or number & (number - 1) else number.bit_length() - 1
+
+
 def _floor_div(a: Scalar, b: Scalar) -> Scalar:
     if a.floating:
         return _float_floor_div(a.exact(), b.exact())
     if a.bits > 64:
         return long_division(a, b, _floor_div, "quotient")
+    if (bits := _shift(b)) is not None:
+        return (a >> bits).never_less(None if a.least is None else a.least >> bits)
     if b.least is not None and b.least > 0:
         quotient = a.quotient(b)
         if a.least is not None and a.least >= 0:
@@ -96,6 +108,8 @@ def _mod(a: Scalar, b: Scalar) -> Scalar:
         return rest.equals(0).choose(rest.intrinsic("copysign", b), rest_of_sign)
     if a.bits > 64:
         return long_division(a, b, _mod, "rest")
+    if (bits := _shift(b)) is not None:
+        return (a & ((1 << bits) - 1)).never_less(0)
     if b.least is not None and b.least > 0:
         rest = a.remainder(b)
         if a.least is not None and a.least >= 0:

@@ -48,13 +48,14 @@ class Scalar:
     `exact` arguments.
     """
 
-    __slots__ = ("builder", "dtype", "flags", "value")
+    __slots__ = ("_least", "builder", "dtype", "flags", "value")
 
     def __init__(self, builder: ir.Builder, value: ir.Operand, dtype: str, flags: str | None = None) -> None:
         self.builder = builder
         self.value = value
         self.dtype = dtype
         self.flags = flags
+        self._least: int | None = None
 
     # making scalars
 
@@ -101,13 +102,15 @@ class Scalar:
     @property
     def least(self) -> int | None:
         """What the integer is never less than, if that is known and it has a sign."""
-        return self.value.least if self.signed else None
+        if not self.signed:
+            return None
+        return self.value.least if self._least is None else self._least
 
     def never_less(self, least: int | None) -> Scalar:
-        """The same, known never to be less than ``least``."""
-        if self.signed:
-            self.value.least = least
-        return self
+        """The same, known here never to be less than ``least``; elsewhere the same operand may wrap."""
+        result = self.like(self.value)
+        result._least = least
+        return result
 
     @property
     def floating(self) -> bool:

@@ -452,3 +452,14 @@ def loop_at_points_that_gives_a_tensor() -> Any:
         return y
 
     return f(X)
+
+
+@fault
+def round_with_an_integer_power_of_a_negated_number() -> Any:
+    @op
+    def f(x: real[N]):
+        for t in range(N):
+            x = x + 2**-t
+        return x
+
+    return f(X)

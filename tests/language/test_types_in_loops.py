@@ -236,3 +236,26 @@ def from_a_number(u: real[N]):
 def test_numbers_of_python_are_weak_in_a_declared_target(function: Any, dtype: str) -> None:
     assert function(U.astype(dtype)).dtype == dtype
     assert tc.grad(lambda u: function(u).sum())(U.astype(dtype)).dtype == dtype
+
+
+NUMBERED = [
+    "for t in range(n):\n    x = x + t",
+    "for t in range(1, n + 1):\n    x = x * t - t / 2",
+    "for t in range(n, 0, -1):\n    x = x / t",
+    "for t in reversed(range(n)):\n    x = max(x, t)",
+]
+
+
+@pytest.mark.parametrize("body", NUMBERED)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_the_number_of_a_round_is_weak_whoever_says_how_many_there_are(body: str, dtype: str) -> None:
+    if dtype == "int16" and "/" in body:
+        pytest.skip("quotients are floating")
+    f, x = program(f"{body}\nreturn x", "x, n"), np.array(2, dtype)
+    namespace: dict[str, Any] = {"x": x[()], "n": 3}
+    exec(body, namespace)
+    for n in (3, np.array(3), np.array(3, np.uint8)):
+        check(f, (x, n), namespace["x"])
+        assert f(x, n).dtype == dtype
+    configured = program(f"{body}\nreturn x", "x, *, n")
+    assert configured(x, n=3).dtype == dtype

@@ -132,11 +132,12 @@ class RoundCount:
             expr = size if plain else apply("add", self.begin, apply("mul", self.step, size))
             return SymbolicSize(builder, expr), counter
         held = builder.placeholder(label if plain else f"{label}{OF_ROUND}", "int64", ())
-        if plain:
-            return held, builder.tensor(held.name)
-        steps = apply("mul", self.step, cast(held.cell(()).expr, "int64"))
-        value = Value(apply("add", self.begin, steps), None, "int64")
-        return record_elementwise(session, value, (), label), builder.tensor(held.name)
+        number = held
+        if not plain:
+            steps = apply("mul", self.step, cast(held.cell(()).expr, "int64"))
+            number = record_elementwise(session, Value(apply("add", self.begin, steps), None, "int64"), (), label)
+        # As weak as a size: what rounds compute has one type, whoever says how many there are.
+        return SymbolicNumber(builder, number.cell(()).expr, "int", frozenset()), builder.tensor(held.name)
 
     def _words(self, label: str, size: Expr) -> dict[str, str]:
         # What the number of the round is called where the loop counts in another way than the program.

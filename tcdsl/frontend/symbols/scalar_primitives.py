@@ -17,7 +17,7 @@ from functools import reduce
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.symbols.values import (
     Conversion,
     Product,
@@ -32,9 +32,10 @@ from tcdsl.frontend.symbols.values import (
 from tcdsl.ir.build import cast, constant
 from tcdsl.ir.constant_folding import fold
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_boolean, is_floating, is_integer
-from tcdsl.ir.expressions import Constant, Expr, Let, Local, walk
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Let, Local, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.span import Span
 
 __all__ = ["apply_primitive", "call_function"]
@@ -219,16 +220,39 @@ def _one(values: Sequence[Value], span: Span | None) -> Value:
 
 def _power(base: Value, exponent: Value, span: Span | None) -> Value:
     number = exponent.expr.value if isinstance(exponent.expr, Constant) else None
-    if number is None or isinstance(number, bool) or abs(number) > _LARGEST_EXPONENT or number != int(number):
-        return _numeric("pow", (base, exponent), span)
     dtype, weak = common_dtype((base, exponent))
     dtype = "int64" if is_boolean(dtype) else dtype
-    if number < 0 and not is_floating(dtype):
-        raise value_fault(
-            "integers have no negative integer powers", span, f"convert the base: `float64(x) ** {int(number)}`"
-        )
+    if not is_floating(dtype) and (_is_negated(exponent.expr) if number is None else number < 0):
+        raise _negative_power(base, exponent, span)
+    if number is None or isinstance(number, bool) or abs(number) > _LARGEST_EXPONENT or number != int(number):
+        return _numeric("pow", (base, exponent), span)
     value = Value(_repeated(convert(base, dtype, span), abs(int(number)), span), weak, dtype)
     return _real("recip", (value,), span) if number < 0 else value
+
+
+def _is_negated(expr: Expr) -> bool:
+    # `-t`: where nobody knows its sign, what is written is taken for what is meant.
+    match expr:
+        case Apply(primitive="neg"):
+            return True
+        case Apply(primitive="mul" | "floor_div", arguments=(left, right)):
+            return _is_negated(left) != _is_negated(right)
+        case Constant(value=value):
+            return value < 0
+        case Cast(operand=operand):
+            return _is_negated(operand)
+        case _:
+            return False
+
+
+def _negative_power(base: Value, exponent: Value, span: Span | None) -> TcdslError:
+    power = format_expr(exponent.expr)
+    power = power if isinstance(exponent.expr, Constant | Apply) else f"({power})"
+    written = "float64(x)" if base.number is None else repr(float(base.number))
+    hint = f"make the base a float: `{written} ** {power}`"
+    if not isinstance(exponent.expr, Constant):
+        hint += f"; if the exponent is never negative, write `abs({power})` for it"
+    return value_fault("integers have no negative integer powers", span, hint)
 
 
 def _repeated(base: Expr, exponent: int, span: Span | None) -> Expr:

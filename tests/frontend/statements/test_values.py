@@ -149,6 +149,33 @@ def test_integer_powers() -> None:
     np.testing.assert_allclose(run("O[i] = x[i] ** 0.5", x=np.array([4.0, 2.0])), [2.0, 2**0.5])
 
 
+N, I = np.array([3, 1, 2]), np.arange(3)
+NEGATED = {
+    "2 ** -n[i]": ("2.0 ** -n[i]", 2.0**-N),
+    "n[i] ** -i": ("float64(n[i]) ** -i", N ** -(I * 1.0)),
+    "n[i] ** -(2 * n[i])": ("float64(n[i]) ** -(2 * n[i])", N ** (-2.0 * N)),
+    "2 ** (n[i] * -2)": ("2.0 ** (n[i] * -2)", 2.0 ** (-2 * N)),
+    "n[i] ** int8(-i)": ("float64(n[i]) ** int8(-i)", N ** -(I * 1.0)),
+}
+
+
+@pytest.mark.parametrize("power", NEGATED)
+def test_integer_powers_whose_exponent_is_negated_are_refused(power: str) -> None:
+    with pytest.raises(
+        DtypeError, match=r"no negative integer powers(.|\n)*make the base a float: `(2\.0|float64\(x\)) "
+    ):
+        run(f"O[i] = {power}", n=N)
+    written, expected = NEGATED[power]
+    np.testing.assert_allclose(run(f"O[i] = {written} + 0.0 * n[i]", n=N), expected)
+
+
+def test_negations_may_stand_in_exponents() -> None:
+    np.testing.assert_array_equal(run("O[i] = 2 ** (5 - n[i])", n=N), 2 ** (5 - N))
+    np.testing.assert_array_equal(run("O[i] = 2 ** (-n[i] % 4)", n=N), 2 ** (-N % 4))
+    np.testing.assert_array_equal(run("O[i] = 2 ** (-n[i] * -1)", n=N), 2**N)
+    np.testing.assert_array_equal(run("O[i] = 2 ** abs(-n[i])", n=N), 2**N)
+
+
 def test_powers_of_powers_have_lets_of_their_own() -> None:
     value = apply_primitive("pow", [apply_primitive("pow", [cell("float64"), Value.of(3)]), Value.of(5)])
     names = [node.name for node in walk(value.expr) if isinstance(node, Let)]

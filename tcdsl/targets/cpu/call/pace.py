@@ -2,7 +2,9 @@
 
 Where other programs keep the cores busy, threads that wait for each other in every round wait for these too, and one
 thread alone is faster. So both are tried on short stretches of the loop, the better one goes on, and now and then the
-other one has another try. What a call has found out, the next ones like it know. Results have the same bits either way.
+other one has another try: soon after a change, since what is known of the other one comes from other times, and ever
+more seldom while nothing changes. What a call has found out, the next ones like it know. Results have the same bits
+either way.
 
 Nobody knows what a round costs that has a `while` in it. So the first stretch is a short one, and stretches are no
 longer than a part of the tenth of a second after which an interrupt is to be heard.
@@ -17,7 +19,7 @@ __all__ = ["Pace"]
 _TRIAL = 8  # The stretches of a trial are so many times as short.
 _TRIES = 2  # So many of them are a trial: in the first one threads wake up.
 _HOPELESS = 4.0  # What is so many times slower in the first one has no second one.
-_BETWEEN = 32  # Stretches from one trial to the next,
+_BETWEEN = 8, 64  # Stretches from one trial to the next, after a change and when there was none for long,
 _WORTH = 8.0  # and so many times as long as the last one has taken: threads may wait for other programs' time slices.
 _LONGEST = 0.03  # Seconds that a stretch is to take at most.
 
@@ -33,6 +35,7 @@ class Pace:
 
     __slots__ = (
         "_begun",
+        "_between",
         "_current",
         "_first",
         "_length",
@@ -52,7 +55,7 @@ class Pace:
         self._first = first
         self._rates: dict[int, float] = {}
         self._trials = [1, *[threads] * _TRIES]
-        self._stretches = 0
+        self._stretches, self._between = 0, _BETWEEN[0]
         #: What the last trial has taken, and the stretches since.
         self._tried = 0.0
         self._since = 0.0
@@ -71,9 +74,9 @@ class Pace:
         return self._current
 
     def _chosen(self) -> tuple[int, int]:
-        if self._stretches >= _BETWEEN and self._since >= _WORTH * self._tried:
+        if self._stretches >= self._between and self._since >= _WORTH * self._tried:
             self._trials = [1 if self._best > 1 else self.threads] * _TRIES
-            self._stretches = 0
+            self._stretches, self._between = 0, min(2 * self._between, _BETWEEN[1])
             self._tried = self._since = 0.0
         if self._trials:
             return self._trials[0], max(1, self._length // _TRIAL)
@@ -103,7 +106,10 @@ class Pace:
                 self._tried += taken
                 if len(self._trials) == 1 and known is not None:
                     rate = min(rate, known)
+            before = self._best if self._rates else count
             del self._trials[:1]
             self._rates[count] = rate
+            if self._best != before:
+                self._stretches, self._between = 0, _BETWEEN[0]
             if rate > _HOPELESS * min(self._rates.values()):
                 self._trials = []

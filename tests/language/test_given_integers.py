@@ -11,6 +11,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.errors import ShapeError
+from tests.language.running_programs import program
 
 GENERATOR = np.random.default_rng(31)
 A, V = GENERATOR.random((3, 3)), GENERATOR.random(3)
@@ -264,3 +265,20 @@ def test_rounds_hand_numbers_on_that_are_known() -> None:
     assert outer(x) == first_beyond(x, 3, 4.5) == (5.0, 2)
     assert tuple(map(np.asarray, first_beyond(tc.tensor(x), 3, 4.5))) == (5.0, 2)
     assert tc.grad(lambda x: first_beyond(x, 3, 4.5)[0])(x).tolist() == [0, 0, 1, 1, 0, 0, 0, 0, 0]
+
+
+LARGE = ["x + (N + 2**63)", "x + (n + 2**63)", "(2**64 - N) * x", "x * -(n - 2**70)", "x if n < 2**70 else 2 * x"]
+
+
+@pytest.mark.parametrize("value", LARGE)
+def test_numbers_that_do_not_fit_are_refused_beside_sizes_too(value: str) -> None:
+    # An array is compared as in NumPy, with whatever number.
+    for n in (3,) if "<" in value else (3, np.array(3)):
+        with pytest.raises(tc.DtypeError, match=r"the integer -?\d+ does not fit in int64"):
+            program(f"return {value}")(np.ones(2), n)
+
+
+def test_sizes_are_exact_where_they_are_no_values() -> None:
+    f = program("k = N + 2**70\nreturn x[k - 2**70 - 1], x if N < 2**70 else 2 * x")
+    for found in f(np.arange(3.0), 1):
+        np.testing.assert_array_equal(found, np.arange(3.0) if found.ndim else 2.0)

@@ -259,3 +259,27 @@ def test_the_number_of_a_round_is_weak_whoever_says_how_many_there_are(body: str
         assert f(x, n).dtype == dtype
     configured = program(f"{body}\nreturn x", "x, *, n")
     assert configured(x, n=3).dtype == dtype
+
+
+TURNED = [
+    "s[0], s[1] = s[1], s[0]\n    s[0] += x[1]",
+    "s[i] = s[1 - i]\n    s[0] += x[1]",
+    "s[...] = s[::-1]\n    s[1] += x[t]",
+    "s[i] = s[1 - i] * 2\n    s[0] += x[t]",
+    "s[0], s[1] = s[1] + 1, s[0] * 2",
+]
+
+
+@pytest.mark.parametrize("body", TURNED)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_a_target_that_is_first_made_of_itself_takes_the_type_of_the_first_floating_value(
+    body: str, dtype: str
+) -> None:
+    f = program(f"s = output(2)\nfor t in range(len(x)):\n    {body}\nreturn s", "x")
+    x = np.array([1.5, 2.5, 3.0]).astype(dtype)
+    s = np.zeros(2)
+    rounds = body.replace("s[i] = s[1 - i]", "s[:] = s[::-1]").replace("s[::-1]", "s[::-1].copy()")
+    exec(f"for t in range(3):\n    {rounds}", {"s": s, "x": x})
+    takes = dtype if "x[" in body and dtype != "int16" else "int64"
+    check(f, (x,), s)
+    assert f(x).dtype == takes

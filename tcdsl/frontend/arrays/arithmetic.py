@@ -38,7 +38,8 @@ from tcdsl.frontend.symbols.values import Product, Value, cast_value, require_fi
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import DTYPES
-from tcdsl.ir.expressions import Constant, Expr, IndexValue, Read, children, substitute, walk
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, Read, children, reads, substitute, walk
+from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import NotAffine, function_of, universe
 from tcdsl.polyhedra.boxes import box
@@ -182,11 +183,20 @@ def combine(primitive: str, *operands: object) -> Any:
         return _combine_numbers(session, primitive, staged, [value for value, _ in parts])
     parts, rows = common_rows(staged, parts)
     values, extents = broadcast(session, parts)
+    _require_numbers(session, values)
     value = apply_primitive(primitive, values, session.location())
     for part in children(value.expr):  # one in brackets stands one level further down
         for constant in (part, *children(part)):
             require_fitting(constant, session.location())
     return PendingArray(session.builder, value, extents, rows)
+
+
+def _require_numbers(session: Session, values: Sequence[Value]) -> None:
+    # Integers of Python and what is made of them are exact until they become cells, or meet them.
+    for value in values:
+        if value.weak == "int" and not isinstance(value.expr, Constant):
+            for node in walk(value.expr):
+                require_fitting(node, session.location())
 
 
 def _comparable(operands: Sequence[object]) -> bool:
@@ -205,6 +215,10 @@ _SIZE_PRIMITIVES = frozenset(("add", "sub", "mul", "floor_div", "mod", "neg", "m
 
 def _combine_numbers(session: Session, primitive: str, operands: Sequence[object], values: Sequence[Value]) -> Any:
     builder = session.builder
+    if PRIMITIVES[primitive].kind == "compare" and any(any(reads(value.expr)) for value in values):
+        _require_numbers(session, values)  # of sizes alone it is exact
+        for value in values:
+            require_fitting(value.expr, session.location())
     if primitive in _SIZE_PRIMITIVES and all(
         isinstance(o, SymbolicSize | int) and not isinstance(o, bool) for o in operands
     ):

@@ -62,7 +62,8 @@ def declared_in_round(
     ``dtype`` is its type, if its first statement has been seen.
     """
     assert target.extents is not None
-    return DeclaredInRound(builder.placeholder(name, dtype or _least_type(target), target.extents), target)
+    held = builder.placeholder(name, dtype or _least_type(target), target.extents)
+    return DeclaredInRound(held, target, dtype is None and target.dtype is None)
 
 
 class DeclaredTypes:

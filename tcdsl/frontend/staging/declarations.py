@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Declared, Fresh
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor, shape_of
-from tcdsl.frontend.symbols.values import int64_constant
+from tcdsl.frontend.symbols.values import Value, int64_constant
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Boundary, Expr
 from tcdsl.ir.program import Tensor
 from tcdsl.span import Span
 
@@ -191,13 +191,28 @@ class DeclaredTarget(_NotWritten):
 
 
 class DeclaredInRound(SymbolicTensor):
-    """A declared ``target`` that a round may read before it writes it: its cells are those of rounds before."""
+    """A declared ``target`` that a round may read before it writes it: its cells are those of rounds before.
 
-    __slots__ = ("target",)
+    While its type is ``open``, because no statement has said it, its cells are as weak as whole numbers of Python.
+    """
 
-    def __init__(self, tensor: SymbolicTensor, target: DeclaredTarget) -> None:
+    __slots__ = ("open", "target")
+
+    def __init__(self, tensor: SymbolicTensor, target: DeclaredTarget, open: bool) -> None:
         super().__init__(tensor.builder, tensor.name, tensor.element_type, tensor.extents, tensor.label)
         self.target = target
+        self.open = open
+
+    def cell(
+        self,
+        indices: Sequence[Expr],
+        span: Span | None = None,
+        boundaries: Sequence[Boundary] | None = None,
+        fill: Expr | None = None,
+    ) -> Value:
+        """The value of the cell at ``indices``."""
+        found = super().cell(indices, span, boundaries, fill)
+        return replace(found, weak="int") if self.open else found
 
 
 def real_type(inputs: Sequence[Tensor]) -> str:

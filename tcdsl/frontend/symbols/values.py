@@ -59,7 +59,8 @@ class Value:
     """A scalar at a point: its expression, and the type that it has for the user.
 
     ``weak`` is ``bool``, ``int`` or ``float`` for Python scalars, sizes, index variables and what is computed from them
-    alone: they take the type of what they meet. ``logical`` is the NumPy type; ``expr.dtype`` is its compute type.
+    alone: they take the type of what they meet. ``logical`` is the NumPy type, of whole numbers int64, or a smaller one
+    if it is not known yet; ``expr.dtype`` is its compute type.
     ``product`` is there for a product with brackets: what it is multiplied or divided by is guarded by them too.
     """
 
@@ -128,7 +129,8 @@ def common_dtype(values: Sequence[Value]) -> tuple[str, str | None]:
     kinds = [value.weak for value in values if value.weak is not None]
     if not strong:
         weak = max(kinds, key=list(_WEAK_DTYPES).index)
-        return _WEAK_DTYPES[weak], weak
+        narrow = [value.logical for value in values if value.weak == weak and value.logical != _WEAK_DTYPES[weak]]
+        return narrow[0] if narrow else _WEAK_DTYPES[weak], weak
     return str(np.result_type(*strong, *(_WEAK_SAMPLES[kind] for kind in kinds))), None
 
 
@@ -176,7 +178,7 @@ class Conversion(Cast):
 
 def stored_dtype(value: Value) -> str:
     """The element type of a new tensor that holds ``value``: weak numbers become bool, int64 or float64."""
-    return value.logical if value.weak is None else _WEAK_DTYPES[value.weak]
+    return value.logical
 
 
 def sum_dtype(value: Value) -> str:

@@ -14,8 +14,10 @@ from tcdsl.ir.program import Program
 from tcdsl.lowering.linking.invariant_sums import with_invariant_sums
 from tcdsl.lowering.linking.invariant_values import with_invariant_values
 from tcdsl.lowering.linking.linker import linked
-from tcdsl.lowering.loop_passes.index_widths import with_index_widths
+from tcdsl.lowering.loop_passes.carried_cells import with_cells_in_registers
+from tcdsl.lowering.loop_passes.index_widths import size_intervals, with_index_widths
 from tcdsl.lowering.loop_passes.known_checks import without_known_checks
+from tcdsl.lowering.loopir.integer_facts import IntegerFacts
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.pass_names import Enabled, chosen_passes
@@ -52,8 +54,9 @@ def lower(
     part = partial(_part, enabled, watch)
     kernel = linked(program, part, join="joining" in enabled)
     rounds = tuple((each.number, each.most) for each in kernel.all_rounds)
-    checked = [replace(nest, body=without_known_checks(nest.body)) for nest in kernel.nests]
-    nests, limit = with_index_widths(checked, program, largest, rounds)
+    nests = [replace(nest, body=without_known_checks(nest.body)) for nest in kernel.nests]
+    nests = with_cells_in_registers(nests, kernel.buffers, IntegerFacts(size_intervals(program, largest)))
+    nests, limit = with_index_widths(nests, program, largest, rounds)
     return replace(kernel, nests=tuple(nests), limit=limit)
 
 

@@ -143,7 +143,7 @@ def test_loops_stand_in_loops() -> None:
 
 def test_loops_inside_change_the_state_of_those_around() -> None:
     text = format_kernel(lower(LOOPS["matrix product"].program))
-    assert "            C_2[i, j] += A[i, k] * B[k, j]" in text
+    assert "    cell += A[i, k] * B[k, j]\n                C_2[i, j] = cell" in text
     assert "copy" not in text
     (loop,) = lower(LOOPS["branches"].program, optimize="-joining").rounds
     assert [inner.swaps for inner in loop.inner] == [(), ()]
@@ -152,7 +152,7 @@ def test_loops_inside_change_the_state_of_those_around() -> None:
 
 def test_points_are_counted_in_all_rounds() -> None:
     points = executed_points(lower(LOOPS["matrix product"].program), {"N": 5, "K": 3, "M": 2})
-    assert points == 10 + 5 * (2 * 3 + 2)
+    assert points == 10 + 5 * (2 * (3 + 1) + 2)
     counts = [executed_points(lower(LOOPS["triangle"].program), {"N": n}) for n in (10, 20)]
     assert counts[0] < counts[1]
 

@@ -43,7 +43,7 @@ from tcdsl.lowering.loopir.intervals import Interval, interval_of, interval_of_d
 from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Loop, Nest, Node, Procedure
 from tcdsl.lowering.loopir.traversal import blocks, rewritten, sizes_of, walk_nodes, with_expressions
 
-__all__ = ["LARGEST_SIZE", "procedure_with_index_widths", "with_index_widths"]
+__all__ = ["LARGEST_SIZE", "procedure_with_index_widths", "size_intervals", "with_index_widths"]
 
 LARGEST_SIZE = 2**63 - 1
 """No size is larger: it would not fit into an int64."""
@@ -67,6 +67,12 @@ def procedure_with_index_widths(procedure: Procedure, program: Program) -> Proce
     widths = _Widths(program, _CELLS)
     widths.sizes = dict.fromkeys(sizes_of(procedure), Interval(0, _CELLS))
     return replace(procedure, body=widths.body(procedure.body))
+
+
+def size_intervals(program: Program, largest: int | None = None) -> dict[str, Interval]:
+    """What the sizes of a kernel for ``program`` can be: up to ``largest``, or up to the limit that it will have."""
+    most = 2 ** _LIMITS[0] if largest is None else largest
+    return {size.name: Interval(0 if isinstance(size.source, AxisExtent) else -most, most) for size in program.sizes}
 
 
 RoundBounds = tuple[tuple[str, Expr | None], ...]
@@ -134,9 +140,7 @@ class _Widths:
     measured: dict[Expr, tuple[Interval, Interval]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for size in self.program.sizes:
-            low = 0 if isinstance(size.source, AxisExtent) else -self.largest
-            self.sizes[size.name] = Interval(low, self.largest)
+        self.sizes.update(size_intervals(self.program, self.largest))
         for name, most in self.rounds:
             last = _INT64.high if most is None else min(self.interval(most).high, _INT64.high)
             self.sizes[name] = Interval(0, max(last - 1, 0))

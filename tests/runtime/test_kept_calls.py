@@ -318,6 +318,21 @@ m.into(y, x)
 assert y.tolist() == [0, 2, 4, 6] and m.into.kept.served
 with pytest.raises(tc.ShapeError, match="shares memory"):
     m.into(y[:3], y[1:])
+# What loops write in place is copied back at the end, and not at all by a call that fails.
+y, at = np.arange(4.0), np.array([1, 2])
+m.settle(y, at, np.array(2))
+assert y.tolist() == [0, 1, 1.25, 3] and m.settle.kept.served
+with pytest.raises(tc.DataIndexError, match="at"):
+    m.settle(y, np.array([1, 9]), np.array(2))
+assert y.tolist() == [0, 1, 1.25, 3]
+before = np.arange(4.0), np.arange(4.0, 8.0)
+given = [each.copy() for each in before]
+same, other = m.exchange(*given)
+assert m.exchange.kept.served
+assert [each.tolist() for each in (*given, same, other)] == [each.tolist() for each in (*before[::-1], *before[::-1])]
+assert not any(np.shares_memory(each, array) for each in (same, other) for array in given)
+with pytest.raises(tc.ShapeError, match="shares memory"):
+    m.exchange(y[:3], y[1:])
 frozen = np.arange(4.0)
 frozen.flags.writeable = False
 with pytest.raises(tc.ShapeError, match="read-only"):
@@ -343,9 +358,25 @@ def both(a, b):
 @cd
 def into(y, x):
     y[i] += x[i]
+
+@cd
+def settle(y, at, rounds):
+    for _t in range(rounds):
+        for k in range(2):
+            y[at[k]] = 0.5 * y[at[k]] + 0.5
+
+@cd
+def exchange(a, b):
+    c[i] = a[i]
+    a[i] = b[i]
+    b[i] = c[i]
+    return a, b
 """
 
-WARM = "from module_of_kept import *; x = np.arange(4.0); both(x, x), into(x.copy(), x)"
+WARM = (
+    "from module_of_kept import *; x = np.arange(4.0); both(x, x), into(x.copy(), x); "
+    "settle(x.copy(), np.array([1, 2]), np.array(2)), exchange(x.copy(), x.copy())"
+)
 
 
 def test_what_was_served_from_disk_goes_on_like_anything_else(processes: Processes) -> None:

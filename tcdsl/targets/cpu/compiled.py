@@ -17,7 +17,7 @@ from tcdsl.targets.cpu.call.bound_kernels import BoundMachineCode
 from tcdsl.targets.cpu.call.failures import failure
 from tcdsl.targets.cpu.call.plan_code import PlanCode, frame_words
 from tcdsl.targets.cpu.call.unfit_arrays import BoundArrays, bind_arrays, require_outputs
-from tcdsl.targets.cpu.launcher import KeptValues, KernelFacts, Launcher, PreparedCall
+from tcdsl.targets.cpu.launcher import KeptValues, KernelFacts, Launcher, Place, PreparedCall
 from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.call_block import KNOWN_APART, OVERLAPPING
 from tcdsl.targets.cpu.layout.control_rows import table_rows
@@ -91,10 +91,22 @@ class CompiledKernel(Launcher):
             rows=len(self._rows),
             rounds=bool(kernel.rounds),
             limit=kernel.limit,
+            results=tuple(map(self._place, kernel.outputs)),
+            updates=tuple((arrays.given_positions[target], self._place(source)) for target, source in kernel.updates),
             plain=arrays.direct and not kernel.updates,
             sound=not self._generated.checks,
             readable=array_header() is not None and tuple_header() is not None,
         )
+
+    def _place(self, buffer: str) -> Place:
+        arrays = self._arrays
+        if buffer in arrays.made_positions:
+            return "made", arrays.made_positions[buffer]
+        if buffer in arrays.given_positions:
+            return "given", arrays.given_positions[buffer]
+        number = self._temporary_numbers[buffer]
+        temporary = self._temporaries.buffers[number]
+        return "temporary", number, self._layout.buffers[buffer], len(temporary.shape), temporary.dtype
 
     def written_plan(self, numbers: tuple[int, ...]) -> tuple[SizeFunction, int]:
         """The function that plans, and where its table is: see `tcdsl.targets.cpu.call.plan_code`."""
@@ -104,10 +116,10 @@ class CompiledKernel(Launcher):
     def kept(self, numbers: tuple[int, ...]) -> KeptValues | None:
         """What `tcdsl.targets.cpu.launcher.kept_kernel` makes a kernel of, for calls with these ``numbers``.
 
-        None for kernels that do more than run nests.
+        None for kernels whose faults speak of local buffers.
         """
         facts = self.facts
-        if not facts.plain or not facts.readable or self._generated.locals:
+        if not facts.readable or self._generated.locals:
             return None
         level = _level(self._build)
         symbols = tuple(nest_symbol(key, level) for key in self._generated.keys)
@@ -149,13 +161,6 @@ class CompiledKernel(Launcher):
             array[...] = computed
         return self._finished(call, outputs)
 
-    def _finished(self, call: PreparedCall, outputs: Sequence[Array] | None = None) -> list[Array]:
-        results, copies = self._results(call, outputs)
-        for destination, source in copies:
-            np.copyto(destination, source)
-        self._release(call.frame)
-        return results
-
     def bind(
         self,
         inputs: Sequence[Array],
@@ -176,34 +181,6 @@ class CompiledKernel(Launcher):
         results, copies = self._results(call, outputs)
         failed = partial(self._stopped, call, limit)
         return BoundMachineCode(call.plan, call.frame, run, arguments, failed, call.inputs, results, copies)
-
-    def _results(
-        self, call: PreparedCall, outputs: Sequence[Array] | None
-    ) -> tuple[list[Array], list[tuple[Array, Array]]]:
-        """The results, and the copies to make, in order, after the nests: into results, then into updated inputs.
-
-        Outputs that are inputs, temporaries or each other get memory of their own.
-        """
-        if self.facts.plain and outputs is None:
-            return list(call.made), []
-        results: list[Array] = []
-        copies: list[tuple[Array, Array]] = []
-        for k, buffer in enumerate(self.kernel.outputs):
-            array = self._array(buffer, call)
-            fresh = buffer in self._arrays.made_positions and not any(array is other for other in results)
-            own = array if fresh else np.empty(array.shape, array.dtype)
-            results.append(own if outputs is None else outputs[k])
-            if results[k] is not array:
-                copies.append((results[k], array))
-        targets: list[tuple[Array, Array]] = []
-        for target, source in self.kernel.updates:
-            array = self._array(source, call)
-            if source in self._arrays.given_positions:
-                # An input that changes itself: what is wanted is what it holds before.
-                copies.append((np.empty(array.shape, array.dtype), array))
-                array = copies[-1][0]
-            targets.append((call.inputs[self._arrays.given_positions[target]], array))
-        return results, [*copies, *targets]
 
     def _copied(self, call: PreparedCall) -> BoundArrays:
         bindings, bound = self._arrays.bindings, self._arrays.bound(call.inputs, call.made)
@@ -226,13 +203,3 @@ class CompiledKernel(Launcher):
         rounds = (each for each in self.kernel.all_rounds if each.first <= nest < each.end)
         positions = [(each.label, int(frame.words[self._layout.sizes[each.number]])) for each in rounds]
         return failure(words, self._generated.checks, self._layout, self._generated.locals, positions)
-
-    def _array(self, buffer: str, call: PreparedCall) -> Array:
-        if buffer in self._arrays.made_positions:
-            return call.made[self._arrays.made_positions[buffer]]
-        if buffer in self._arrays.given_positions:
-            return call.inputs[self._arrays.given_positions[buffer]]
-        number = self._temporary_numbers[buffer]
-        temporary = self._temporaries.buffers[number]
-        shape = call.plan.shape(self._layout.buffers[buffer], len(temporary.shape))
-        return call.frame.temporary(call.plan, shape, temporary.dtype, number)

@@ -27,12 +27,17 @@ from tcdsl.targets.cpu.layout.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_P
 from tcdsl.targets.cpu.machine.machine_code import CompiledModule, kept_module
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
 
-__all__ = ["KeptKernel", "KernelFacts", "Launcher", "PreparedCall", "kept_kernel"]
+__all__ = ["KeptKernel", "KernelFacts", "Launcher", "Place", "PreparedCall", "kept_kernel"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _PLANS = 2048  # Sets of sizes whose plans a kernel keeps: some kilobytes each.
 _FRAMES = 4  # Frames that wait for calls.
+
+
+# Where an array is: ``("given", position)``, ``("made", number)`` or ``("temporary", number, slot, rank, dtype)``, the
+# shape of which is in the plan's words at the slot.
+Place = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +46,10 @@ class KernelFacts:
 
     ``given``: the positions of the inputs that it reads, and whether it changes them; ``made``: the types of the arrays
     that it makes. ``slots`` and ``lives`` are those of its temporaries. ``words`` are those of its layout, ``frame``
-    those of its frames, ``rows`` the rows of its table; it has loops of ``rounds`` or none. ``plain``: the arrays made
-    are its results, in order, and nothing is copied after the nests. ``sound``: its nests check nothing, so that they
-    end once they have begun.
+    those of its frames, ``rows`` the rows of its table; it has loops of ``rounds`` or none. ``results`` says where the
+    results lie after the nests, and ``updates`` which inputs then receive what lies where. ``plain``: the arrays made
+    are the results, in order, and no input receives any. ``sound``: its nests check nothing, so that they end once they
+    have begun.
     """
 
     title: str
@@ -58,6 +64,8 @@ class KernelFacts:
     rows: int
     rounds: bool
     limit: int
+    results: tuple[Place, ...]
+    updates: tuple[tuple[int, Place], ...]
     plain: bool
     sound: bool
     readable: bool
@@ -204,10 +212,41 @@ class Launcher:
         facts = self.facts
         return facts.plain and facts.sound and len(out) == len(facts.made) > 0 and len(inputs) == len(facts.given)
 
-    def _finished(self, call: PreparedCall) -> Sequence[Array]:
+    def _finished(self, call: PreparedCall, outputs: Sequence[Array] | None = None) -> list[Array]:
         # What follows the nests.
+        results, copies = self._results(call, outputs)
+        for destination, source in copies:
+            np.copyto(destination, source)
         self._release(call.frame)
-        return call.made
+        return results
+
+    def _results(
+        self, call: PreparedCall, outputs: Sequence[Array] | None
+    ) -> tuple[list[Array], list[tuple[Array, Array]]]:
+        """The results, and the copies to make, in order, after the nests: into results, then into updated inputs.
+
+        Outputs that are inputs, temporaries or each other get memory of their own.
+        """
+        if self.facts.plain and outputs is None:
+            return list(call.made), []
+        results: list[Array] = []
+        copies: list[tuple[Array, Array]] = []
+        for k, place in enumerate(self.facts.results):
+            array = _array_at(place, call)
+            fresh = place[0] == "made" and not any(array is other for other in results)
+            own = array if fresh else np.empty(array.shape, array.dtype)
+            results.append(own if outputs is None else outputs[k])
+            if results[k] is not array:
+                copies.append((results[k], array))
+        targets: list[tuple[Array, Array]] = []
+        for position, place in self.facts.updates:
+            array = _array_at(place, call)
+            if place[0] == "given":
+                # An input that changes itself: what is wanted is what it holds before.
+                copies.append((np.empty(array.shape, array.dtype), array))
+                array = copies[-1][0]
+            targets.append((call.inputs[position], array))
+        return results, [*copies, *targets]
 
     def _limit(self, plan: LaunchPlan, threads: int | None) -> int:
         # The number of threads of a call.
@@ -244,6 +283,16 @@ class Launcher:
     def _stopped(self, call: PreparedCall, threads: int, done: int) -> Exception:
         # Why the nest after the first ``done`` ones stopped.
         return NestStopped()
+
+
+def _array_at(place: Place, call: PreparedCall) -> Array:
+    match place:
+        case "given", position:
+            return call.inputs[position]
+        case "made", number:
+            return call.made[number]
+    _, number, slot, rank, dtype = place
+    return call.frame.temporary(call.plan, call.plan.shape(slot, rank), dtype, number)
 
 
 class KeptKernel(Launcher):

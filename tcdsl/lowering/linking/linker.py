@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Constant, Expr, Read, SizeValue, reads, size_names, transform
+from tcdsl.ir.expressions import Constant, Expr, Local, Read, SizeValue, is_affine_index, reads, size_names, transform
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import AxisExtent, Program, Repeat, Tensor, tensors_read
 from tcdsl.ir.stages import stage_programs
@@ -25,7 +25,7 @@ from tcdsl.lowering.linking.reusing import reused
 from tcdsl.lowering.linking.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.lowering.linking.rounds_in_nests import in_one_nest
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
-from tcdsl.lowering.loopir.loops import Buffer, Kernel, Loop, Nest, Rounds, Store
+from tcdsl.lowering.loopir.loops import Buffer, Define, Kernel, Loop, Nest, Node, Rounds, Store
 from tcdsl.lowering.loopir.traversal import buffers_read
 from tcdsl.lowering.nests.nests import joined
 from tcdsl.polyhedra.linear import normalized
@@ -356,7 +356,12 @@ class _Linker:
             return count, count, None
         held = self._buffer("rounds", "int64", (), scope)
         title = f"number of rounds of {', '.join(repeat.results)}"
-        self._add(Nest(self.names.fresh("count"), title, (Store(held, (), count),), integer(1)))
+        nodes: tuple[Node, ...] = (Store(held, (), count),)
+        if is_affine_index(count):
+            # As a bound of loops it is exact: a value would wrap around.
+            bound = Define(self.names.fresh("bound"), count, index=True)
+            nodes = bound, Store(held, (), Local(bound.name, "int64"))
+        self._add(Nest(self.names.fresh("count"), title, nodes, integer(1)))
         return count, None if most is None else most[1], held
 
     def _begin(self, repeat: Repeat, scope: _Scope) -> str:

@@ -12,7 +12,19 @@ from typing import NamedTuple
 import islpy as isl
 
 from tcdsl.ir.build import apply, integer, product_of
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, index_variables, size_names
+from tcdsl.ir.expressions import (
+    Apply,
+    Cast,
+    Constant,
+    Expr,
+    IndexValue,
+    Local,
+    Read,
+    SizeValue,
+    index_variables,
+    size_names,
+    walk,
+)
 from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.polyhedra.affine import NotAffine, expression_of, function_of, universe
@@ -111,7 +123,7 @@ class SizeAlgebra:
         try:
             function_of(expr, universe(sorted(names), ()))
         except NotAffine:
-            if names:
+            if names or any(isinstance(part, Read | Local) for part in walk(expr)):
                 raise
             return self._named(expr)
         return Polynomial.of(expr)

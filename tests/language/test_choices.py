@@ -223,3 +223,22 @@ def test_faults(body: str, kind: type[Exception], fact: str, hint: str) -> None:
     with pytest.raises(kind, match=re.escape(fact)) as caught:
         function.interpret(X, np.array(3))
     assert hint in str(caught.value)
+
+
+def test_choices_on_data_guard_what_stands_behind_them() -> None:
+    @op
+    def behind_or(x: int64[N], s, r):
+        x[0] = 5 if (2 if s > r else x[1]) > 2 or x[3] > 3 else r
+        return x
+
+    @op
+    def at_points(x: int64[N], s, r):
+        y[i] = x[i] if (2 if s > r else 3) + i > 2 or x[i + 1] > 2 else r
+        return y
+
+    x = np.arange(1, 6)
+    for s, r in ((0, 1), (1, 0)):
+        found = behind_or, (x, np.array(s), np.array(r))
+        check(*found, np.append(5, x[1:]))
+        chosen = [(2 if s > r else 3) + k > 2 or x[k + 1] > 2 for k in range(4)]
+        check(at_points, (x, np.array(s), np.array(r)), np.where(chosen, x[:4], r))

@@ -183,6 +183,8 @@ def applied(
 
     ``seeds`` are the cotangents of its floating outputs, or the tangents of its arguments; ``None`` is one of zeros.
     """
+    if rule.mode == "adjoint":
+        return _differentiated_adjoint(work, rule, mode, seeds)
     _check_constants(work, rule)
     given = [work.tensor(name) for name in rule.named]
     of_mode = floating(work, rule.outputs if mode == "pullback" else rule.arguments)
@@ -199,6 +201,36 @@ def applied(
         others = rule.arguments if rule.mode == "pushforward" else rule.outputs
         given += [work.tensor(name) for name in floating(work, others)]
     return [tensor.name for tensor in append_program(work, program, [*given, *values])]
+
+
+def _differentiated_adjoint(
+    work: Derivative, rule: DerivativeRule, mode: str, seeds: Sequence[str | None]
+) -> list[str]:
+    """What `applied` gives for outputs that are the adjoint of a program.
+
+    Along ``t_x``, the adjoint by ``x`` for a cotangent ``w`` changes by the gradient of ``sum(w * t_y)``, where ``t_y``
+    is the tangent of the program; and the derivative by ``w`` is ``t_y``. So no order looks into the adjoint itself.
+    """
+    from tcdsl.autodiff.forward import tangent
+
+    program = rule.program
+    returned = len(program.outputs)
+    values, weights = rule.arguments[:-returned], rule.arguments[-returned:]
+    own = [each.name for each in program.inputs[-len(values) :]]
+    moving = [(name, seed) for name, seed in zip(own, seeds, strict=False) if seed is not None]
+    pushed = tangent(program, [name for name, _ in moving]) if moving else program
+    moved = pushed.outputs[returned:]
+    given = [*rule.extents, *rule.constants, *values, *(seed for _, seed in moving)]
+    if mode == "pullback":
+        # The derivatives by the arguments that are not moved count too.
+        found = adjoint(pushed, own, moved, keep_outputs=moved)
+        made = append_program(work, found, [work.tensor(name) for name in (*given, *weights)])
+        return [tensor.name for tensor in (*made[returned:], *made[:returned])]
+    turned = [pair for pair in zip(pushed.outputs, seeds[len(values) :], strict=False) if pair[1] is not None]
+    found = adjoint(pushed, own[: len(rule.outputs)], [*(name for name, _ in turned), *moved], keep_outputs=False)
+    given += [seed for _, seed in turned if seed is not None]
+    made = append_program(work, found, [work.tensor(name) for name in (*given, *(weights if moved else ()))])
+    return [tensor.name for tensor in made]
 
 
 def _zeros(work: Derivative, like: Tensor) -> str:

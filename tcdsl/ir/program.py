@@ -175,9 +175,11 @@ class DerivativeRule:
     ``mode`` is ``pullback`` or ``pushforward``. The inputs of ``program`` are the tensors that the rule names, each of
     its own type, and then the cotangents of the floating outputs (``pullback``) or the tangents of the floating
     arguments (``pushforward``), in compute types. It returns the adjoints of the floating arguments, or the tangents of
-    the floating outputs, in compute types. ``constants`` are what the rule and its function read besides: there is no
-    derivative by them. Of the tensors ``extents`` only the extents matter. Of two rules for one output the later one
-    holds: it belongs to the function around the other's.
+    the floating outputs, in compute types. Of mode ``adjoint`` are outputs that are the adjoint of ``program``, by as
+    many of the arguments as there are outputs: its inputs are the tensors that the rule names but outputs and the last
+    arguments, which are the cotangents of what it returns. ``constants`` are what the rule and its function read
+    besides: there is no derivative by them. Of the tensors ``extents`` only the extents matter. Of two rules for one
+    output the later one holds: it belongs to the function around the other's.
     """
 
     mode: str

@@ -18,15 +18,20 @@ __all__ = ["empty_statement", "with_own_counter"]
 
 
 def with_own_counter(program: Program, counter: Tensor, fresh: Callable[[str], str]) -> Program:
-    """``program``, a body, whose loops are given a tensor of the shape of ``counter`` instead of that input."""
-    if not any(counter.name in repeat.inputs for repeat in program.repeats):
+    """``program``, a body, whose loops and rules are given a tensor shaped as ``counter`` instead of that input."""
+    given = (*(repeat.inputs for repeat in program.repeats), *(rule.named for rule in program.rules))
+    if not any(counter.name in each for each in given):
         return program
     number = replace(counter, name=fresh(counter.name))
     cells = cell_names(len(number.shape), (size.name for size in program.sizes))
     statement = empty_statement(number.name, number.dtype, cells)
-    repeats = tuple(repeat.with_tensors({counter.name: number.name}) for repeat in program.repeats)
+    renamed = {counter.name: number.name}
     return replace(
-        program, tensors=(number, *program.tensors), statements=(statement, *program.statements), repeats=repeats
+        program,
+        tensors=(number, *program.tensors),
+        statements=(statement, *program.statements),
+        rules=tuple(rule.with_tensors(renamed) for rule in program.rules),
+        repeats=tuple(repeat.with_tensors(renamed) for repeat in program.repeats),
     )
 
 

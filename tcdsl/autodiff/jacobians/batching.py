@@ -65,7 +65,7 @@ def batched(
         tensors=tuple(work.tensors),
         statements=tuple(work.statements),
         outputs=tuple(renamed.get(name, name) for name in program.outputs),
-        rules=tuple(work.rule(rule) for rule in program.rules),
+        rules=tuple(each for rule in program.rules for each in work.rules(rule)),
         repeats=tuple(work.repeats),
     )
 
@@ -107,10 +107,12 @@ class _Batching:
         )
         self._append(statement, self.declared(tensor))
 
-    def rule(self, rule: DerivativeRule) -> DerivativeRule:
-        """The derivative rule of tensors that may have the new axes."""
+    def rules(self, rule: DerivativeRule) -> tuple[DerivativeRule, ...]:
+        """The derivative rule of tensors that may have the new axes; none of a loop, which is its own derivative."""
         if not self.dependent.intersection(rule.outputs):
-            return rule
+            return (rule,)
+        if rule.mode == "adjoint":
+            return ()
         program = rule.program
         seeds = program.inputs[len(rule.named) :]
         stand_ins = dict(zip(rule.named, (tensor.name for tensor in program.inputs), strict=False))
@@ -123,7 +125,7 @@ class _Batching:
         for name, result in zip(results, tuple(made.outputs), strict=True):
             if name not in self.dependent:
                 made = _summed(made, result, len(self.extents), self.trailing)
-        return replace(rule, program=made)
+        return (replace(rule, program=made),)
 
     def add_loop(self, repeat: Repeat) -> None:
         """A loop of the program; what it carries that depends on the inputs has the new axes from the start."""

@@ -12,7 +12,8 @@
                                              | update d_y = d_y_2;  update d_x = d_x_2
 
 What the adjoint of a round needs of the values of the round it has, in this order, as what the loop is given and does
-not change, as what the loop leaves behind (`held_cells`), or on a tape (`tapes`) that the loop now writes.
+not change, as what the loop leaves behind (`held_cells`), or on a tape (`tapes`) that the loop now writes. A loop that
+computes states again (`binomial_checkpoints`) gets a rule of its own derivative (`loop_rules`).
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from dataclasses import replace
 from tcdsl.autodiff.loop_derivatives.backward_bodies import BackwardBody
 from tcdsl.autodiff.loop_derivatives.binomial_checkpoints import BinomialBackwardBody
 from tcdsl.autodiff.loop_derivatives.guarded_rounds import ended_again, with_all_rounds, with_guarded_rounds
+from tcdsl.autodiff.loop_derivatives.loop_rules import loop_rule
 from tcdsl.autodiff.loop_derivatives.open_loops import OpenBackwardBody
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes, number_of
-from tcdsl.autodiff.loop_derivatives.round_derivatives import reached_inputs, round_derivative
+from tcdsl.autodiff.loop_derivatives.round_derivatives import RoundDerivative, reached_inputs, round_derivative
 from tcdsl.autodiff.statement_derivatives.activity import active_inputs
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse
 from tcdsl.ir.build import apply, cast, integer, plain_read
@@ -42,6 +44,7 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
 
     ``work`` gets a loop for that, and ``repeat`` writes the tapes that it reads.
     """
+    original = repeat
     ends = None if repeat.begin == integer(0) else repeat.ends
     if ends is not None:
         held = [work.declare(hint, "int64", ()) for hint in ("begin", "count")]
@@ -66,13 +69,7 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
     if not totals:
         return
     adjoint = round_derivative(body, reached_inputs(body, active, totals), transpose_all, repeat.checkpointed)
-    backward: BackwardBody | BinomialBackwardBody | OpenBackwardBody
-    if at_most_one(repeat) or (count_of_sizes(repeat) and not repeat.checkpoints):
-        backward = BackwardBody(work, repeat, adjoint, every=ends is None and condition is None)
-    elif count_of_sizes(repeat):
-        backward = BinomialBackwardBody(work, repeat, adjoint)
-    else:
-        backward = OpenBackwardBody(work, repeat, adjoint)
+    backward = _backward(work, repeat, adjoint, every=ends is None and condition is None)
     forward, begin, end = _ends(work, backward, condition, ends)
     work.repeats[work.repeats.index(repeat)] = forward
     outer = dict(zip((each.name for each in body.inputs[1:]), repeat.inputs, strict=True))
@@ -89,14 +86,25 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
     inputs = tuple(initial.get(each.name) or backward.given[each.name] for each in backward.body.inputs[1:])
     made = (*results.values(), *backward.more)
     work.repeats.append(Repeat(made, end, backward.body, inputs, repeat.span, begin=begin))
+    if isinstance(backward, BinomialBackwardBody):
+        work.rules += loop_rule(work, original, {name: initial[seed] for name, seed in adjoint.seeds.items()}, results)
     for name, result in results.items():
         if work.wants(outer[name]):
             work.contributions.add_whole(outer[name], result)
 
 
+def _backward(
+    work: Reverse, repeat: Repeat, adjoint: RoundDerivative, every: bool
+) -> BackwardBody | BinomialBackwardBody:
+    if at_most_one(repeat) or (count_of_sizes(repeat) and not repeat.checkpoints):
+        return BackwardBody(work, repeat, adjoint, every)
+    kind = BinomialBackwardBody if count_of_sizes(repeat) else OpenBackwardBody
+    return kind(work, repeat, adjoint)
+
+
 def _ends(
     work: Reverse,
-    backward: BackwardBody | BinomialBackwardBody | OpenBackwardBody,
+    backward: BackwardBody | BinomialBackwardBody,
     condition: str | None,
     ends: tuple[Expr, Expr] | None,
 ) -> tuple[Repeat, Expr, Expr]:

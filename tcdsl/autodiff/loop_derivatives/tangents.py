@@ -21,6 +21,7 @@ from tcdsl.autodiff.loop_derivatives.compact_updates import with_compact_updates
 from tcdsl.autodiff.statement_derivatives.activity import active_inputs, active_tensors
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.ir.program import Program, Repeat
+from tcdsl.ir.stages import tensors_needed
 
 __all__ = ["push_through"]
 
@@ -38,7 +39,8 @@ def push_through(work: Derivative, repeat: Repeat, tangents: dict[str, str], tan
     moving = [
         (result, name, new) for result, (name, new) in zip(repeat.results, body.updates, strict=True) if name in active
     ]
-    if all(result in work.ruled for result, _, _ in moving):
+    used = tensors_needed(work.program, (*work.program.outputs, *(new for _, new in work.program.updates)))
+    if all(result in work.ruled for result, _, _ in moving if result in used):
         return
     step = replace(body, outputs=tuple(dict.fromkeys(new for _, new in body.updates)), updates=())
     wrt = [each.name for each in body.inputs[1:] if each.name in active]

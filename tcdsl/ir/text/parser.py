@@ -39,7 +39,7 @@ from tcdsl.ir.text.expression_parser import ExpressionParser, syntax_fault
 __all__ = ["parse_program"]
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[^\W\d]\w*|.', re.DOTALL)
-_MODES = ("pullback", "pushforward")
+_MODES = ("pullback", "pushforward", "adjoint")
 _KEYWORDS = ("program", "input", "size", "assert", "tensor", "repeat", "update", "return", *_MODES)
 _SYMBOLS: Mapping[str, str] = {row.symbol: name for name, row in ACCUMULATORS.items()}
 

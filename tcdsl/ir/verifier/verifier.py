@@ -195,7 +195,7 @@ class _Checks:
 
     def _derivative_rule(self, rule: DerivativeRule) -> None:
         about = f"the {rule.mode} of {', '.join(rule.outputs)}"
-        if rule.mode not in ("pullback", "pushforward"):
+        if rule.mode not in ("pullback", "pushforward", "adjoint"):
             self.fault(f"there is no rule of mode {rule.mode!r}")
         known = [self.made.get(name) for name in rule.named]
         if None in known:
@@ -205,6 +205,9 @@ class _Checks:
         arguments = [self.made[name] for name in rule.arguments]
         outputs = [self.made[name] for name in rule.outputs]
         seeds, results = (outputs, arguments) if rule.mode == "pullback" else (arguments, outputs)
+        if rule.mode == "adjoint":
+            given = len(tensors) - len(outputs) - len(rule.program.outputs)
+            seeds, results, tensors = [], tensors[given : given + len(rule.program.outputs)], tensors[:given]
         expected = [(t.dtype, len(t.shape)) for t in tensors] + _computed(seeds)
         found = [(t.dtype, len(t.shape)) for t in rule.program.inputs]
         if found != expected:

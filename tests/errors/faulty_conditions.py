@@ -281,3 +281,50 @@ def else_of_a_loop() -> Any:
         return x
 
     return f(X)
+
+
+@fault
+def number_of_a_round_for_two_names() -> Any:
+    @op
+    def f(x):
+        s = x[0]
+        for a, b in tc.loop(0):
+            s = s + a * b
+        return s
+
+    return f(X)
+
+
+@fault
+def rounds_over_a_part_that_ends_where_a_loop_says() -> Any:
+    @op
+    def f(x, n):
+        while n > 3:
+            n -= 1
+        s = 0.0
+        for a in x[:n]:
+            s = s + a
+        return s
+
+    return f(X, 5)
+
+
+@fault
+def sum_of_a_part_that_a_mask_chooses() -> Any:
+    @op
+    def f(x):
+        return sum(x[x > 0.5])
+
+    return f(X)
+
+
+@fault
+def rounds_over_a_list_and_a_shorter_tensor() -> Any:
+    @op
+    def f(x):
+        s = 0.0
+        for w, a in zip([1.0, 2.0], x, strict=False):
+            s = s + w * a
+        return s
+
+    return f(X[:1])

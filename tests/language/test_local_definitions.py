@@ -406,3 +406,14 @@ def test_definitions_that_statements_change() -> None:
     x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
     swap(x, y)
     np.testing.assert_array_equal([x, y], [[6, 8], [1, 2]])
+
+
+def test_cells_at_positions_that_bare_reductions_find_beside_whole_arrays() -> None:
+    def program(x, y):
+        k = argmax(x[i])
+        a = x + 0.1 * x[k]
+        z[j] = y[j] * x[k]
+        return a, x[k] * x, z, x - y[k - 2] * x
+
+    x, y = np.array([1.0, 2.0, 4.0, 3.0]), np.array([5.0, 7.0])
+    assert_gives(op(program), x, y, wanted=(x + 0.4, 4 * x, 4 * y, -4 * x))

@@ -260,3 +260,13 @@ def test_conditions_with_sums_read_no_further_than_those_before_them() -> None:
     for y in ([3.0, 1.0, 2.0], [1.0], [0.0, 0.0, 5.0]):
         for x in (np.zeros(2), np.ones(1)):
             assert tuple(map(int, found(x, np.array(y)))) == positions(x, y)
+
+
+@pytest.mark.parametrize("places", [np.array([1, 4]), np.array([[0, 7], [2, 2]]), np.zeros(0, np.int64)])
+def test_a_number_is_looked_for_among_the_cells_of_an_array(places: np.ndarray) -> None:
+    body = "s = 0\nfor t in range(n):\n    if t in p:\n        s = 2 * s + 1\nreturn s, 1 if n not in p else 2"
+    s = 0
+    for t in range(6):
+        s = 2 * s + 1 if t in places else s
+    for n in (6, np.array(6)):
+        check(program(body, "p, n"), (places, n), (s, 1 if 6 not in places else 2))

@@ -409,3 +409,23 @@ def test_functions_that_call_themselves_without_an_end_are_told_to_loop() -> Non
 
     with pytest.raises(tc.DslSyntaxError, match=r"`doubled` calls itself without an end(.|\n)*write a `while`"):
         doubled(np.array(1.0))
+
+
+PAIRS = ["x, x[1:]", "x, y", "y, x", "reversed(x), y", "x[::2], range(n)", "range(n, 0, -1), x", "y, x, reversed(y)"]
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+def test_what_is_zipped_ends_with_the_shortest(pairs: str) -> None:
+    body = f"s = 0.5\nfor parts in zip({pairs}):\n    s = s * parts[0] + parts[-1]\nreturn s"
+    f = program(body, "x, y, n")
+    for x, y in ((X, X[:2]), (X[:1], X), (X[:0], X)):
+        namespace: dict[str, Any] = {"x": x, "y": y, "n": 3}
+        exec(body.removesuffix("\nreturn s"), namespace)
+        check(f, (x, y, 3), namespace["s"])
+    tc.check_grads(lambda x, y: f(x, y, 3), (X, X[:2]))
+
+
+def test_a_list_may_be_shorter_than_what_it_is_zipped_with() -> None:
+    f = program("s = 0.0\nfor w, a in zip([1.0, 2.0], x):\n    s = s * w + a\nreturn s", "x")
+    check(f, (X,), X[0] * 2 + X[1])
+    check(f, (X[:2],), X[0] * 2 + X[1])

@@ -243,3 +243,27 @@ def test_the_statement_of_code_and_of_derivatives_in_loops() -> None:
     found = fault(tc.grad(product), np.array([1.0, 0.0, 0.0, 4.0]), 4)
     assert "s = s * sqrt(x[t])" in found
     assert "at t = " in found
+
+
+@tc.op
+def root_of_a_difference(x):
+    d = x - 3.0
+    return np.sqrt(d), d
+
+
+@tc.op
+def root_of_what_a_loop_sums(x):
+    s = 0.0
+    for t in range(len(x)):
+        s = s + x[t] - 3
+    return -np.sqrt(s)
+
+
+@pytest.mark.parametrize(
+    ("function", "line"), [(root_of_a_difference, "np.sqrt(d)"), (root_of_what_a_loop_sums, "np.sqrt(s)")]
+)
+def test_what_is_returned_without_a_name_is_shown_where_it_is_computed(function: object, line: str) -> None:
+    text = fault(function, np.array([4.0, 1.0]))
+    assert "holds NaN at" in text
+    shown, marked = text.splitlines()[1:3]
+    assert shown[marked.index("^") : marked.rindex("^") + 1].endswith(line)

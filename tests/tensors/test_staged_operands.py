@@ -228,3 +228,18 @@ def test_a_tensor_made_of_a_tensor_takes_what_is_stated() -> None:
     assert str(tc.tensor([x, w], dtype="float32").dtype) == "float32"
     with pytest.raises(tc.DtypeError, match="a gradient of what is computed from other data"):
         tc.tensor(x, grad=True)
+
+
+@op
+def with_a_number_of_a_graph(x, y, p):
+    m = y.mean()
+    z[i] = x[p[i]] * m
+    return y.sum() * 2 + sum(x[p[i]]), z
+
+
+def test_tensors_of_rank_0_are_numbers_in_statements() -> None:
+    x, y, p = RNG.normal(size=4), RNG.normal(size=3), np.array([3, 1])
+    wanted = 2 * y.sum() + x[p].sum(), x[p] * y.mean()
+    for given in ((x, y, p), tuple(map(tc.tensor, (x, y, p)))):
+        for one, expected in zip(with_a_number_of_a_graph(*given), wanted, strict=True):
+            assert_allclose(np.asarray(one), expected, rtol=1e-12)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from tcdsl.errors import ShapeError
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import SizeValue
 from tcdsl.ir.text.printer import format_expr
@@ -31,6 +31,9 @@ def unpacked(session: Session, value: Any, parts: Parts) -> Any:
     """``value`` for Python to unpack into ``parts``: as many as there are names say how long a tensor is."""
     if parts is None:
         return value
+    if isinstance(value, SymbolicSize | SymbolicNumber):
+        hint = "give the names a value each; `enumerate` counts what it goes over"
+        raise session.fault(ShapeError, f"a number is unpacked into {len(parts)} names", hint)
     if isinstance(value, SymbolicArray):
         if value.rank == 0:
             fact = f"a tensor of rank 0 is unpacked into {len(parts)} names"

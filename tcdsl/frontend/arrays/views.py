@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
 from tcdsl.frontend.staging.faults import valued
@@ -191,8 +191,11 @@ def _separated(key: Sequence[object]) -> bool:
 def _gathered(session: Session, indices: SymbolicArray, shift: int) -> Expr:
     # What an index array says, where its last axis has `shift` axes of the result on its right.
     if not is_integer(indices.dtype):
-        hint = "index with integers; masks are conditions: `..., mask[i]`"
-        raise session.fault(DtypeError, f"an index array of type {indices.dtype}", hint)
+        fact, hint = f"an index array of type {indices.dtype}", "index with integers"
+        if indices.dtype == "bool":
+            fact = "a mask as an index: how many cells it leaves only the call knows"
+            hint = "write `where(mask, x, 0.0)`, or a condition: `sum(x[i] for i in range(N) if mask[i])`"
+        raise session.fault(DtypeError, fact, hint)
     element, extents = element_of(indices, session)
     axes = [IndexValue(axis_variable(k + shift)) for k in reversed(range(len(extents)))]
     return cast(cell_at(element.expr, axes), "int64")
@@ -239,11 +242,11 @@ def _size_expr(session: Session, value: object, bound: bool = False) -> Expr:
             return value.expr
         case SymbolicNumber():
             size = None if value.weak_kind == "float" else session.integers.size(value.expr, bound)
+            if size is None and bound and value.weak_kind == "int" and not value.parameters:
+                raise _end_is_data(session, value)
             return integer(int(value)) if size is None else size
         case SymbolicArray() if bound and value.rank == 0:
-            fact = "a slice whose end is data has no extent while the function is staged"
-            hint = "name its cells in a statement: `sum(x[i] for i in range(k))`, `y[i] = x[i] if i < k else 0.0`"
-            raise session.fault(DslSyntaxError, fact, hint, (f"end: {value!r}",))
+            raise _end_is_data(session, value)
         case _ if hasattr(value, "__index__"):
             return integer(value.__index__())
     raise session.fault(
@@ -251,6 +254,13 @@ def _size_expr(session: Session, value: object, bound: bool = False) -> Expr:
         f"a {type(value).__name__} as an index",
         "use integers, sizes, slices, None, `...` or an integer array",
     )
+
+
+def _end_is_data(session: Session, end: object) -> TcdslError:
+    fact = "a slice whose end is data has no extent while the function is staged"
+    hint = "name its cells in a statement: `sum(x[i] for i in range(k))`, `y[i] = x[i] if i < k else 0.0`"
+    hint += "; or loop over their numbers, `for t in range(k)`"
+    return session.fault(DslSyntaxError, fact, hint, (f"end: {end!r}",))
 
 
 def _from_end(session: Session, position: Expr, extent: Expr) -> Expr:

@@ -102,15 +102,21 @@ def value_meaning(name: str, environment: FunctionScope) -> object:
 
 
 def index_names(
-    indices: Sequence[ast.expr], value: ast.expr, conditions: Sequence[ast.expr], environment: FunctionScope
+    indices: Sequence[ast.expr],
+    value: ast.expr,
+    conditions: Sequence[ast.expr],
+    environment: FunctionScope,
+    hidden: frozenset[str] = frozenset(),
 ) -> tuple[str, ...]:
-    """The index variables of a statement in the order of their first occurrence, without those of generators."""
+    """The index variables of a statement in the order of their first occurrence, without those of generators, and of
+    what ``hidden`` names stand for.
+    """
     found: dict[str, None] = {}
     for node in indices:
-        found.update(dict.fromkeys(_names(node, True, frozenset(), environment)))
-    found.update(dict.fromkeys(_names(value, False, frozenset(), environment)))
+        found.update(dict.fromkeys(_names(node, True, hidden, environment)))
+    found.update(dict.fromkeys(_names(value, False, hidden, environment)))
     for node in conditions:
-        found.update(dict.fromkeys(_names(node, True, frozenset(), environment)))
+        found.update(dict.fromkeys(_names(node, True, hidden, environment)))
     return tuple(found)
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.points.definitions import Definition, bounded, captured, define, index_names
 from tcdsl.frontend.staging.session import current_session, session_of
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import OperatorHost, PrimitiveOperators
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function
@@ -51,6 +52,8 @@ def scalar_of(operand: object, span: Span | None = None) -> Value | None:
             return scalar_of(session_of("a tensor statement").capture(operand), span)
         case SymbolicTensor() if operand.rank == 0:
             return operand.cell((), span)
+        case GraphTensor() if session_of("a tensor statement").context.graph is not None:
+            return scalar_of(session_of("a tensor statement").capture(operand), span)
     return number_value(operand, span)
 
 

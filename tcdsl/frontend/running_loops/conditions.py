@@ -193,13 +193,15 @@ def connected(primitive: str, parts: Sequence[Callable[[], Any]], branch: Branch
 
 
 def is_among(value: Any, others: Any) -> Any:
-    """``value in others``: whether it is equal to any of them, which the program asks where it is data."""
+    """``value in others``: whether it is equal to any of them, or any cell, which the program asks where it is data."""
     value = decided(session_of("a condition"), value)
     if isinstance(others, range) and is_data(value):
         rising = others if others.step > 0 else others[::-1]
         inside = combine("and_", combine("ge", value, rising.start), combine("lt", value, rising.stop))
         steps = combine("mod", combine("sub", value, rising.start), rising.step)
         return combine("and_", inside, combine("eq", steps, 0))
+    if hasattr(type(others), "__array__") and (is_data(value) or isinstance(others, SymbolicArray)):
+        return combine("eq", value, others).any()
     if not isinstance(others, tuple | list | set | frozenset) or not any(map(is_data, (value, *others))):
         return value in others
     found: Any = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,7 @@ def _is_open(session: Session, bound: Any) -> bool:
 
 
 def _together(session: Session, iterable: Iterated, parts: Sequence[Any]) -> RoundCount | Iterator[Any]:
-    # `zip`: all of one length, which is that of the lists among them.
+    # `zip`: it ends with the shortest, as Python's, which is a list if there is one.
     running = [each for each in parts if isinstance(each, RoundCount)]
     others = [
         list(python_value(session, each) if part is None else part)
@@ -157,20 +158,21 @@ def _together(session: Session, iterable: Iterated, parts: Sequence[Any]) -> Rou
         if not isinstance(part, RoundCount)
     ]
     if not others:
-        for each in running[1:]:
-            message = "a loop goes over tensors of different lengths at once\nloop over parts of the same length"
-            session.builder.require_equal(running[0].count, each.count, message, session.location())
-        return RoundCount(
-            integer(0),
-            integer(1),
-            running[0].count,
-            True,
-            lambda number: tuple(each.at(session, number) for each in running),
-        )
+        lengths = list(dict.fromkeys(each.count for each in running))
+        if iterable.options.get("strict"):
+            for length in lengths[1:]:
+                message = "a loop goes over tensors of different lengths at once\nloop over parts of the same length"
+                session.builder.require_equal(lengths[0], length, message, session.location())
+            lengths = lengths[:1]
+        shortest = reduce(lambda one, other: apply("min", one, other), lengths)
+        return _counting(shortest, lambda number: tuple(each.at(session, number) for each in running))
     count = min(map(len, others))
-    message = f"a loop goes over a list of {count} and a tensor of another length\nmake them equally long"
+    strict = bool(iterable.options.get("strict"))
+    tensor = "tensor of another length\nmake them equally long" if strict else "shorter tensor\ncut the list"
+    message = f"a loop goes over a list of {count} and a {tensor}"
     for each in running:
-        session.builder.require_equal(each.count, integer(count), message, session.location())
+        fits = apply("eq" if strict else "ge", each.count, integer(count))
+        session.builder.require(fits, message, session.location())
     rest = iter(others)
     return zip(
         *(

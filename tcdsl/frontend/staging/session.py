@@ -146,6 +146,7 @@ class Session:
         self.context = StagingContext()
         #: The loops that run, innermost last, while their bodies are staged.
         self.running: list[Any] = []
+        self._located: Span | None = None
         #: Whether all checks of the user's that have been recorded have passed, if there are any.
         self.checked: SymbolicTensor | None = None
         #: What staging loops and branches has found, by what they are and the states in which they began.
@@ -280,8 +281,19 @@ class Session:
         self.captured.append(CapturedArray(tensor.name, value, reading))
         return tensor
 
+    @contextmanager
+    def located(self, span: Span | None) -> Iterator[None]:
+        """A block that does what the user's expression at ``span`` has left to be done."""
+        outer, self._located = self._located, span
+        try:
+            yield
+        finally:
+            self._located = outer
+
     def location(self) -> Span | None:
         """The user's expression that is being executed."""
+        if self._located is not None:
+            return self._located
         frame = sys._getframe(1)
         while frame is not None:
             code = frame.f_code

@@ -289,8 +289,10 @@ def _holds_whole_arrays(node: ast.AST, evaluation: Evaluation) -> bool:
 
 
 def reads_points(node: ast.Subscript, environment: FunctionScope) -> bool:
-    """Whether a subscript is a cell of a tensor at free index variables."""
-    if not index_names((node.slice,), ast.Constant(0), (), environment):
+    """Whether a subscript is a cell of a tensor at free index variables, which those of a bare reduction are not."""
+    names = {part.id for part in ast.walk(node.slice) if isinstance(part, ast.Name)}
+    bare = frozenset(name for name in names if isinstance(environment.own(name), BareReduction))
+    if not index_names((node.slice,), ast.Constant(0), (), environment, bare):
         return False
     evaluation = Evaluation(environment, ())
     try:

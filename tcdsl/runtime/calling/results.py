@@ -17,8 +17,9 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, Symbolic
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, walk
 from tcdsl.runtime.calling.structure import Structure, flatten
+from tcdsl.span import Span
 
 __all__ = ["as_tensor", "copied", "filled", "returned", "returned_if_passed", "staged_leaves"]
 
@@ -58,7 +59,7 @@ def returned(session: Session, result: Any, name: str, begin: int = 0) -> tuple[
     """
     leaves, structure = staged_leaves(result)
     names: list[str] = []
-    leaves = [leaf.materialize(name) if isinstance(leaf, PendingArray) else leaf for leaf in leaves]
+    leaves = [_stored(session, leaf, name) if isinstance(leaf, PendingArray) else leaf for leaf in leaves]
     recording = session.builder.recording
     made = {statement.target.tensor for statement in recording.statements[begin:]}
     made.update(name for repeat in recording.repeats for name in repeat.results)
@@ -69,9 +70,21 @@ def returned(session: Session, result: Any, name: str, begin: int = 0) -> tuple[
             )
         if not isinstance(leaf, SymbolicTensor) or leaf.name not in made or leaf.name in names:
             # A returned input, number, or second copy of an output is an array of its own.
-            leaf = copied(session, leaf, getattr(leaf, "label", name))
+            with session.located(_place(leaf)):
+                leaf = copied(session, leaf, getattr(leaf, "label", name))
         names.append(leaf.name)
     return names, structure
+
+
+def _stored(session: Session, array: PendingArray, name: str) -> SymbolicTensor:
+    with session.located(_place(array)):
+        return array.materialize(name)
+
+
+def _place(value: Any) -> Span | None:
+    # Where a value was computed that has no statement when the function has ended.
+    expr = value.element.expr if isinstance(value, PendingArray) else getattr(value, "expr", None)
+    return None if expr is None else next((node.span for node in walk(expr) if node.span is not None), None)
 
 
 def returned_if_passed(session: Session, result: Any, name: str) -> tuple[list[str], Structure]:

@@ -283,3 +283,28 @@ def test_a_target_that_is_first_made_of_itself_takes_the_type_of_the_first_float
     takes = dtype if "x[" in body and dtype != "int16" else "int64"
     check(f, (x,), s)
     assert f(x).dtype == takes
+
+
+NUMBERED_FIRST = [
+    "if x[0] > 2:\n    s[0] = 1\ns[0] += x[1]",
+    "if x[0] > 2:\n    s[0] = 1\nelse:\n    s[1] = 3\ns[0] += x[1]",
+    "for t in range(n):\n    s[t] = 2\ns[1] *= x[1]",
+    "while n > 0:\n    n -= 1\n    if x[n] > 2:\n        s[n] = 7\ns[...] *= x[:2]",
+    "for t in range(n):\n    if x[t] > 2:\n        s[t] = 1\n    s[0] += x[t]",
+]
+
+
+@pytest.mark.parametrize("body", NUMBERED_FIRST)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_whole_numbers_that_loops_and_branches_write_are_weak_after_them(body: str, dtype: str) -> None:
+    f = program(f"s = output(2)\ns[i] = 5\n{body}\nreturn s")
+    for x in (np.array([1.5, 2.5, 3.0], dtype), np.array([2.5, 1.5, 3.0], dtype)):
+        for n in (0, 2):
+            namespace: dict[str, Any] = {"s": np.full(2, 5.0), "x": x, "n": n}
+            exec(body, namespace)
+            check(f, (x, n), namespace["s"])
+            assert f(x, n).dtype == dtype
+            if dtype == "float64":
+                tc.check_grads(lambda x, n=n: f(x, n).sum(), (x,))
+    whole = program("s = output(2)\ns[i] = 5\nif x[0] > 2:\n    s[0] = 1\nreturn s")
+    assert whole(x, 0).dtype == "int64"

@@ -68,7 +68,8 @@ class Carried:
     """A name, or memory, that a round changes: ``before`` the loop, its kind, and what stands for it in a round.
 
     ``start`` fills what was only declared before the loop. ``sized`` is the function, and its statement, that has
-    inferred the extents; ``needed`` is what all rounds need open sizes to be.
+    inferred the extents; ``needed`` is what all rounds need open sizes to be. ``weak`` says that
+    only whole numbers of Python have given what rounds leave its type.
     """
 
     label: str
@@ -78,6 +79,7 @@ class Carried:
     sized: tuple[object, Span | None] = (None, None)
     needed: Mapping[str, Expr] = field(default_factory=dict)
     placeholder: str = ""
+    weak: bool = False
 
 
 def all_passed() -> Carried:

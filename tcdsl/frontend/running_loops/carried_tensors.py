@@ -146,6 +146,8 @@ def held_result(builder: ProgramBuilder, carried: Carried, tensor: Tensor) -> Sy
     kind = carried.kind
     made = SymbolicTensor(builder, tensor.name, tensor.dtype, tensor.shape, carried.label, kind.memory)
     made.rows = kind.rows
+    if carried.weak:
+        builder.written.typed_by_numbers(made.name)
     before = carried.before
     made.declared, made.sized = (
         is_declared(before),
@@ -233,6 +235,8 @@ def given_tensor(session: Session, carried: Carried, given: Any) -> SymbolicTens
 def tensor_after(session: Session, carried: Carried, given: Any, staged: Round) -> SymbolicTensor:
     """What a name holds after a round, with the extents that it had before: the call compares what staging cannot."""
     kind, value = carried.kind, given_tensor(session, carried, given)
+    weak, before = session.builder.written.is_weak, carried.before
+    carried.weak = isinstance(before, SymbolicTensor) and weak(before.name) and weak(value.name)
     if value.extents == kind.extents:
         return value
     pairs = [(old, new) for old, new in zip(kind.extents, value.extents, strict=True) if old != new]

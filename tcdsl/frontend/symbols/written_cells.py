@@ -79,7 +79,11 @@ class WrittenCells:
     def stands_for(self, name: str, other: str) -> None:
         """Say that a placeholder has its element type as another tensor has."""
         if other in self._numbers:
-            self._numbers[name] = ()
+            self.typed_by_numbers(name)
+
+    def typed_by_numbers(self, name: str) -> None:
+        """Say that whole numbers of Python alone give a tensor its element type, in statements that are not at hand."""
+        self._numbers[name] = ()
 
     def is_weak(self, name: str) -> bool:
         """Whether a tensor has its element type from whole numbers of Python alone."""

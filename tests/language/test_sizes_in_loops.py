@@ -232,3 +232,8 @@ def test_what_sizes_decide_names_the_round(loop: str, arguments: tuple[Any, ...]
             run(*arguments)
         assert place in str(caught.value)
         assert "get(x[...], 0.0)" in str(caught.value)
+
+
+def test_indices_of_either_sign_are_exact() -> None:
+    f = program("s = 0.0\nfor t in range(n):\n    s = s + x[t * 2**62 * 4 % 3]\nreturn s", "x, n")
+    check(f, (W[:4], 5), sum(W[t * 2**64 % 3] for t in range(5)))

@@ -183,6 +183,13 @@ class PointValues:
 
     def _index(self, expr: Expr, at: Array, local: LocalDefinitions) -> Array:
         """An index, in Python's integers where int64 might not hold what it is made of."""
+        if isinstance(expr, Apply) and expr.primitive == "where" and expr.dtype != INTEGER:
+            condition, *branches = expr.arguments
+            chosen = self.of(condition, at, local).astype(bool)
+            result = np.zeros(len(at), object)
+            for branch, taken in zip(branches, (chosen, ~chosen), strict=True):
+                result[taken] = self._index(branch, at[taken], local)
+            return result
         if type(expr) is not Apply or expr.dtype == INTEGER or not is_affine_index(expr) or self._largest(expr) < 2**63:
             return self.of(expr, at, local)
         return self._exact(expr, at)

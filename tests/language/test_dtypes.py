@@ -299,6 +299,21 @@ def test_index_variables_wrap_as_values() -> None:
     agrees(f(x)[1], x + (made + 2**62 > made))
 
 
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, -(2**64), 2**70])
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_numbers_beyond_64_bits_are_compared_as_they_are(dtype: str, number: int) -> None:
+    limits = np.iinfo(dtype)
+    x = np.array([limits.min, 0, limits.max], dtype)
+
+    @op
+    def f(x):
+        return x < number, x <= number, x > number, x >= number, x == number, x != number
+
+    wanted = x < number, x <= number, x > number, x >= number, x == number, x != number
+    for one, other in zip(f(x), wanted, strict=True):
+        agrees(one, other)
+
+
 # -- sums and products ---------------------------------------------------------------------------------------
 
 

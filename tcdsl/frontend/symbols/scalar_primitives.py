@@ -122,7 +122,7 @@ def _widened(value: Value, other: Value) -> Value:
 def _exact(number: int) -> np.generic:
     if -(2**63) <= number < 2**64:
         return np.int64(number) if number < 2**63 else np.uint64(number)
-    return np.float64(number)
+    return np.float64(np.inf if number > 0 else -np.inf)  # Nearer ends of the types would be rounded to it.
 
 
 def _compare_mixed_signs(name: str, left: Value, right: Value, span: Span | None) -> Expr:

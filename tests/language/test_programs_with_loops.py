@@ -230,7 +230,7 @@ def test_a_target_that_inner_loops_are_the_first_to_write() -> None:
 @op
 def dot(x: Any, y: Any) -> Any:
     s = 0.0
-    for a, b in zip(x, y):  # noqa: B905
+    for a, b in zip(x, y, strict=True):
         s = s + a * b
     return s
 

@@ -20,8 +20,7 @@ from dataclasses import replace
 from tcdsl.autodiff.loop_derivatives.compact_updates import with_compact_updates
 from tcdsl.autodiff.statement_derivatives.activity import active_inputs, active_tensors
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
-from tcdsl.ir.program import Program, Repeat
-from tcdsl.ir.stages import tensors_needed
+from tcdsl.ir.program import Program, Repeat, tensors_read
 
 __all__ = ["push_through"]
 
@@ -39,8 +38,7 @@ def push_through(work: Derivative, repeat: Repeat, tangents: dict[str, str], tan
     moving = [
         (result, name, new) for result, (name, new) in zip(repeat.results, body.updates, strict=True) if name in active
     ]
-    used = tensors_needed(work.program, (*work.program.outputs, *(new for _, new in work.program.updates)))
-    if all(result in work.ruled for result, _, _ in moving if result in used):
+    if work.ruled and not _has_readers(work.program, {result for result, _, _ in moving if result not in work.ruled}):
         return
     step = replace(body, outputs=tuple(dict.fromkeys(new for _, new in body.updates)), updates=())
     wrt = [each.name for each in body.inputs[1:] if each.name in active]
@@ -77,3 +75,11 @@ def push_through(work: Derivative, repeat: Repeat, tangents: dict[str, str], tan
 def _known(work: Derivative, name: str, tangents: dict[str, str]) -> str:
     found = tangents.get(name)
     return work.result(f"t_{name}", work.tensor(name), None) if found is None else found
+
+
+def _has_readers(program: Program, results: set[str]) -> bool:
+    # Whether anything reads one of the results of a loop, or returns it.
+    read = {*program.outputs, *(new for _, new in program.updates)}
+    read.update(*(tensors_read(statement) for statement in program.statements))
+    read.update(*(repeat.inputs for repeat in program.repeats))
+    return not results.isdisjoint(read)

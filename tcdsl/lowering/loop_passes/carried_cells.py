@@ -80,7 +80,7 @@ def _block(nodes: Sequence[Node], types: Mapping[str, str], facts: IntegerFacts,
 
 
 def _with_registers(loop: Loop, types: Mapping[str, str], facts: IntegerFacts, names: FreshNames) -> Node:
-    written = set(buffers_written(loop.body))
+    written = set(buffers_written(loop.body)).difference(each.tensor for each in _asked(loop))
     changing = changed_names((loop,))
     found = [
         cell
@@ -99,6 +99,11 @@ def _with_registers(loop: Loop, types: Mapping[str, str], facts: IntegerFacts, n
     if loop.condition is not None:
         some = apply("and_", some, loop.condition)
     return Branch(some, (*ahead, replace(loop, body=body), *behind))
+
+
+def _asked(loop: Loop) -> Iterator[Read]:
+    # What is read between rounds, where registers are not looked at.
+    return iter(()) if loop.condition is None else reads(loop.condition)
 
 
 def _reached(body: Sequence[Node]) -> Iterator[_Cell]:

@@ -73,8 +73,14 @@ def squares(function: Any, position: int) -> Any:
     return summed
 
 
-@pytest.mark.parametrize("positions", [(0, 0), (0, 1), (0, 0, 0), (1, 0, 1)])
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize(
+    ("name", "positions"),
+    [
+        *((name, positions) for name in LOOPS for positions in ((0, 0), (0, 1))),
+        ("data", (0, 0, 0)),
+        ("while", (1, 0, 1)),
+    ],
+)
 def test_they_are_those_of_loops_with_tapes(name: str, positions: tuple[int, ...]) -> None:
     (function, number), reference = LOOPS[name], swing
     for position in positions[:-1]:

@@ -51,13 +51,13 @@ def interpreted_pullback(
 @pytest.mark.parametrize("batch", range(9))
 def test_adjoints_pass_the_dot_product_identity_and_compiled_pullbacks_agree(batch: int) -> None:
     checked = 0
-    for seed in range(20_000 + 50 * batch, 20_000 + 50 * batch + 50):
+    for seed in range(20_000 + 35 * batch, 20_000 + 35 * batch + 35):
         case = differentiable(seed)
         if case is None:
             continue
         adjoint_is_transposed(case)
         checked += 1
-        # Two in each batch, where the machine code of a pullback takes longer than all the rest.
-        if seed % 50 < 2 and all(array.dtype.kind == "f" for array in case.arrays.values()):
+        # One in each batch, where the machine code of a pullback takes longer than all the rest.
+        if seed % 35 < 1 and all(array.dtype.kind == "f" for array in case.arrays.values()):
             compiled_pullback_as_interpreted(case)
-    assert checked > 20
+    assert checked > 14

@@ -85,7 +85,7 @@ def programs(draw: st.DrawFn) -> str:
 WORDS = (ast.Name, ast.Constant, ast.Attribute, ast.arg)
 
 
-@settings(max_examples=100)
+@settings(max_examples=70)
 @given(programs())
 def test_parts_are_where_they_were_written(text: str) -> None:
     plain = literal.desugar(text)

@@ -76,9 +76,14 @@ def squares(function: Any, position: int) -> Any:
 @pytest.mark.parametrize(
     ("name", "positions"),
     [
-        *((name, positions) for name in LOOPS for positions in ((0, 0), (0, 1))),
-        ("data", (0, 0, 0)),
+        ("data", (0, 1)),
+        ("few states", (0, 0)),
         ("while", (1, 0, 1)),
+        *(
+            pytest.param(name, positions, marks=pytest.mark.long)
+            for name in LOOPS
+            for positions in ((0, 0), (0, 1), (1, 0), (0, 0, 0), (1, 0, 1))
+        ),
     ],
 )
 def test_they_are_those_of_loops_with_tapes(name: str, positions: tuple[int, ...]) -> None:

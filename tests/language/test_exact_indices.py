@@ -682,3 +682,58 @@ def test_a_choice_is_as_wide_as_what_it_chooses_from() -> None:
     b = np.array([1, 2**62 + 1, 2**63 - 1, -(2**63) + 1])
     for m, wanted in ((np.zeros(4), [2.0, -1, -1, -1]), (np.ones(4), [2.0] * 4)):
         assert_gives(f, np.arange(4.0), m, b, wanted=(wanted, [2.0, -1, -1, -1] if m.all() else [2.0] * 4))
+
+
+# -- outside statements ------------------------------------------------------------------------------------------------
+
+
+@op
+def one_cell(x, a, b, c):
+    return x[a[0] * b[0] + c[0]]
+
+
+@op
+def many_cells(x, a, b, c):
+    return x[a * b + c][0]
+
+
+@op
+def cell_of_a_part(x, a, b, c):
+    return x[:][a[0] * b[0] + c[0]]
+
+
+@op
+def cells_in_rounds(x, a, b, c):
+    s = 0.0
+    for t in tc.loop(1):
+        s = s + x[a[t] * b[t] + c[t]]
+    return s
+
+
+@op
+def cells_in_conditions(x, a, b, c):
+    s = 0.0
+    while x[a[0] * b[0] + c[0]] > s:
+        s = s + 1.0
+    return s
+
+
+@op
+def stored(x, a, b, c):
+    y = 0.0 * x
+    y[a[0] * b[0] + c[0]] = 1.0
+    return (x * y).sum()
+
+
+@pytest.mark.parametrize("f", [one_cell, many_cells, cell_of_a_part, cells_in_rounds, cells_in_conditions, stored])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_brackets_outside_statements_are_exact_too(f: Any, dtype: str) -> None:
+    x = np.arange(300.0)
+    sampled = zip(*triples((dtype, dtype, dtype), 40), strict=True)
+    for a, b, c in (*(map(int, row) for row in sampled), (100, 2, 0), (127, 2, 1), (100, 3, 0)):
+        given, index = [np.array([number], dtype) for number in (a, b, c)], a * b + c
+        if 0 <= index < len(x):
+            assert f(x, *given) == f.interpret(x, *given) == x[index]
+        else:
+            with pytest.raises(IndexError, match=f"index {index} is out of range"):
+                f(x, *given)

@@ -15,6 +15,7 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
+from tcdsl.frontend.points.exact_indices import exact_index
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.symbols import (
@@ -198,7 +199,7 @@ def _gathered(session: Session, indices: SymbolicArray, shift: int) -> Expr:
         raise session.fault(DtypeError, fact, hint)
     element, extents = element_of(indices, session)
     axes = [IndexValue(axis_variable(k + shift)) for k in reversed(range(len(extents)))]
-    return cast(cell_at(element.expr, axes), "int64")
+    return exact_index(cell_at(element.expr, axes), {}, session.integers)
 
 
 def _checked(expr: Expr, data: set[Expr]) -> Expr:

@@ -20,6 +20,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays import arithmetic, array_stores, stacking, views
+from tcdsl.frontend.arrays.filled_arrays import filled_array
 from tcdsl.frontend.logics import contraction
 from tcdsl.frontend.logics.logic_staging import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
@@ -131,9 +132,9 @@ class WholeArrays:
 
     def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Any other function of NumPy, such as ``np.sum``; `DslSyntaxError` if it has no meaning here."""
-        made = numpy_function(self, function, arguments, keywords)
-        if made is not NotImplemented:
-            return made
+        for known in (filled_array(function, arguments, keywords), numpy_function(self, function, arguments, keywords)):
+            if known is not NotImplemented:
+                return known
         given = f" with {', '.join(keywords)}" if keywords else ""
         raise self.fault(
             DslSyntaxError,

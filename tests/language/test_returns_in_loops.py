@@ -388,3 +388,41 @@ def test_conditions_that_name_a_value() -> None:
     x = 9 * X
     check(of_named_conditions, (x, np.array(1.0), 6), named_conditions_of_numpy(x, 1.0, 6))
     assert of_named_conditions(x, np.array(1.0), 6)[1] == named_conditions_of_numpy(x, 1.0, 6)[1]
+
+
+# The compiler of Python makes one object of a tuple of constants: each pass over an arm binds the same one.
+
+
+@op
+def of_constants(x):
+    if x < 3:
+        return 1.0, 2.0
+    if x < 4:
+        return x, 4.0
+    return 5.0, 6.0
+
+
+@op
+def bound_to_constants(x):
+    if x < 3:
+        pair, above = (1.0, 2.0), 0
+    else:
+        pair, above = (x, 4.0), 1
+    return pair[0] - pair[1] + above
+
+
+@op
+def carried_constants(x: real[N]):
+    pair = (1.0, 2.0)
+    for t in range(N):
+        pair = (pair[1], x[t]) if x[t] > 0.5 else (1.0, 2.0)
+    return pair
+
+
+def test_tuples_of_constants_are_what_an_arm_gives() -> None:
+    for x in (0.0, 3.5, 5.0):
+        wanted = (1.0, 2.0) if x < 3 else (x, 4.0) if x < 4 else (5.0, 6.0)
+        check(of_constants, (np.float64(x),), wanted)
+        check(bound_to_constants, (np.float64(x),), -1.0 if x < 3 else x - 3)
+    check(carried_constants, (np.array([0.7, 0.1, 0.8]),), (2.0, 0.8))
+    check(carried_constants, (np.array([0.7, 0.8, 0.1]),), (1.0, 2.0))

@@ -9,6 +9,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
+from tcdsl.frontend.arrays.filled_arrays import filled_array
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.staging.session import current_session, session_of
@@ -30,6 +31,9 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     """
     if function is len and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
         return _length(arguments[0])
+    filled = filled_array(function, arguments, keywords)
+    if filled is not NotImplemented:
+        return filled
     name = recognize(function)
     if name is not None and not keywords and any(isinstance(a, PointValue) for a in arguments):
         return combine_points(name, arguments)

@@ -320,7 +320,7 @@ class RunningLoop:
         open_before = isinstance(self._before[name], Unwritten)
         if nested is None and is_result(name) and is_nested(after) and open_before:
             self._before.taken_apart(name, after)
-        elif nested is None or after is nested or isinstance(after, Poison | Unwritten):
+        elif nested is None or isinstance(after, Poison | Unwritten):
             return [(name, after)] if nested is None else []
         elif outline(after) != outline(nested):
             raise self._python_value(name, nested, after)

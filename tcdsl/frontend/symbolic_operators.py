@@ -170,6 +170,9 @@ def numpy_function(
         return algebra.combine("where", *options.values())
     if function is np.dot and all(getattr(value, "ndim", 0) in (1, 2) for value in options.values()):
         return algebra.matrix_product(*options.values())
+    if function is np.outer and all(getattr(value, "ndim", 0) == 1 for value in options.values()):
+        column, row = options.values()
+        return algebra.combine("mul", column[:, None], row)
     if not isinstance(array, SymbolicArray | GraphTensor):
         return NotImplemented
     if name is not None and name in REDUCTIONS and options.keys() <= {"a", "axis", "keepdims"}:

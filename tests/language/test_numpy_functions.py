@@ -39,6 +39,7 @@ def through_helper(function: Callable[[Any], Any]) -> Any:
         lambda x: np.all(x > -2),
         lambda x: np.where(x > 0, x, 2 * x),
         lambda x: np.dot(x, x.T),
+        lambda x: np.outer(x[0], x[:, 1]),
         lambda x: np.matmul(x, np.transpose(x)),
         lambda x: np.exp(x) + np.maximum(x, 0.75),
         lambda x: np.round(x),

@@ -127,3 +127,20 @@ def test_extents_and_steps_are_integers() -> None:
     assert "an extent that is a float" in refusal(tc.DtypeError, of_halves, np.ones(3))
     assert "`np.arange` of sizes takes integers" in refusal(tc.DslSyntaxError, by_halves, np.ones(3))
     assert "give an integer other than 0" in refusal(tc.DslSyntaxError, nowhere, np.ones(3))
+
+
+@op
+def sorted_copy(x):
+    y = x.copy()
+    for a in range(len(x)):
+        for b in range(len(x) - a - 1):
+            if y[b] > y[b + 1]:
+                y[b], y[b + 1] = y[b + 1], y[b]
+    return y
+
+
+def test_rounds_write_copies() -> None:
+    x = np.array([3.0, -1.0, 2.0, 0.5])
+    assert_gives(sorted_copy, x, wanted=np.sort(x))
+    np.testing.assert_array_equal(np.asarray(sorted_copy(tc.tensor(x))), np.sort(x))
+    tc.check_grads(sorted_copy, (x,))

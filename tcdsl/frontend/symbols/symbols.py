@@ -141,6 +141,10 @@ class ArrayMethods(ArithmeticOperators):
         """``A.use(lens)``: the tensor with its axes called and ordered as a `tcdsl.tile.TensorLens` says."""
         return lens.used(self)
 
+    def copy(self) -> Any:
+        """The cells as they are now, in an array of their own."""
+        return self.builder.algebra.combine("id", self)
+
     @property
     def T(self) -> Any:  # noqa: N802  # NumPy's name
         """The array with its axes in reverse order; with batch or input axes, input and output axes swapped."""
@@ -209,10 +213,6 @@ class SymbolicArray(MemoryOperators, ArrayMethods):
         return self.builder.algebra.concrete(self, np.ndarray)
 
     __dlpack_device__ = __dlpack__
-
-    def copy(self) -> Any:
-        """The cells as they are now, in an array of their own."""
-        return self.builder.algebra.combine("id", self)
 
     @property
     def size(self) -> SymbolicSize | int:

@@ -168,6 +168,12 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         parts = [thunk(self._returned(each, node)) for each in node.values]
         return recorder_call("first_of", statement, ast.Constant(isinstance(node.op, ast.And)), *parts, at=node)
 
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """``a < b < c`` as a value."""
+        if len(node.ops) == 1 or not _may_be_asked_again(node):
+            return self.generic_visit(node)
+        return self._connected(node, node)
+
     def _returned(self, value: ast.expr, node: ast.stmt | ast.expr) -> ast.expr:
         # A value that has no name yet: a bare reduction in it is a tensor.
         if isinstance(value, ast.Tuple | ast.List) and not any(isinstance(each, ast.Starred) for each in value.elts):

@@ -248,9 +248,11 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         return call
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if len(node.ops) > 1:
+            return super().visit_Compare(node)
         written = [is_display(node.left), is_display(node.comparators[0])]
         self.generic_visit(node)
-        if len(node.ops) == 1 and isinstance(node.ops[0], ORDER) and any(written):
+        if isinstance(node.ops[0], ORDER) and any(written):
             return self._operation(node, node.ops[0], node.left, node.comparators[0], written)
         return node
 

@@ -16,7 +16,7 @@ import numpy as np
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration
-from tcdsl.frontend.staging.run_time_integers import UnknownShapes
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, UnknownShapes
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -42,6 +42,9 @@ class Mixed(WholeArrays):
         given = list(map(_declared, operands))
         if not any(isinstance(each, Tensor) and not each.rows.is_known for each in given):
             return super(), given
+        session = self.recording.session
+        if session.running and session.may_be_whole and any(isinstance(each, SymbolicArray) for each in given):
+            raise RunsOnTensors  # what a round has computed is no tensor of the graph
         known = [exported(self.recording, [each])[0] if isinstance(each, SymbolicArray) else each for each in given]
         return GRAPH.algebra, known
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -68,3 +70,43 @@ def test_branches_and_loops_on_parameters_of_one_cell() -> None:
     function = program("y = x\nwhile y * y - x > 1e-12:\n    y = 0.5 * (y + x / y)\nreturn y if y > 0 else x", "x")
     for given in (tc.param("a", o=(), init=2.0), tc.param("a", o=(), i=(), init=2.0), tc.tensor(2.0)):
         np.testing.assert_allclose(np.asarray(function(given)), 2**0.5)
+
+
+BOTH_ARMS = """
+if h[0] > limit:
+    q, r = 'W' @ h, (h, 2.0)
+else:
+    q, r = 2 * h, ('V' @ h, 3.0)
+p = 'V' @ h if h[0] > limit else h
+return q * r[0] * r[1] + p"""
+
+CHOSEN_PARTS = """
+for t in range(n):
+    h = 'W' @ h if h[0] > limit else h * h
+return h"""
+
+ROUNDS_BY_ROUNDS = """
+for t in range(n):
+    k = 0
+    while k < t:
+        k = k + 1
+        h = 'V' @ h
+    for u in range(t):
+        h = h + 0.1 * u
+    h = tanh(0.1 * t * ('c'[4] * h)) + 'W' @ h
+return h"""
+
+
+@pytest.mark.parametrize("body", [BOTH_ARMS, CHOSEN_PARTS, ROUNDS_BY_ROUNDS])
+@pytest.mark.parametrize("limit", [0.0, 2.0])
+def test_arms_and_rounds_on_rounds_declare_parameters(body: str, limit: float) -> None:
+    function = program(body.strip(), "h, n, limit")
+    made = function(tc.tensor(H), 3, limit)
+    values = {name: GENERATOR.random(p.value.shape) for name, p in function.parameters.items()}
+    for name, value in values.items():
+        function.parameters[name].value = value
+    for name in values:
+        body = body.replace(f"'{name}'[4]", name).replace(f"'{name}'", name)
+    plain: dict[str, Any] = dict(values, tanh=np.tanh)
+    exec("def f(h, n, limit):" + body.replace("\n", "\n    "), plain)
+    np.testing.assert_allclose(np.asarray(made), plain["f"](H, 3, limit), rtol=1e-12)

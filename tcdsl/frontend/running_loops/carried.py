@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tcdsl.frontend.running_loops.nested_values import outline, values_in
+from tcdsl.frontend.running_loops.nested_values import outline, rebuilt, values_in
 from tcdsl.frontend.source.rewritten_functions import RECORDER
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.frontend.symbols.graph_tensors import GraphShapes, GraphTensor
 from tcdsl.frontend.symbols.known_integers import number_kind
 from tcdsl.frontend.symbols.recordings import Recording
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -130,16 +130,27 @@ def bound_value(session: Session, name: str, value: Any) -> Bound:
     return Bound(value, {key: replace(kind, memory=False) for key, kind in found.items() if kind is not None})
 
 
-def bound_in_both(name: str, one: Bound, other: Bound) -> Bound | None:
-    """What a name is bound to by both arms of a branch; ``None`` if these bind it to what cannot be one thing."""
-    if outline(one.value) != outline(other.value) or one.kinds.keys() != other.kinds.keys():
+def bound_in_both(name: str, arms: Sequence[Bound], shapes: GraphShapes | None, span: Span | None) -> Bound | None:
+    """What a name is bound to by both arms of a branch; ``None`` if these bind it to what cannot be one thing.
+
+    Where ``shapes`` are asked for, tensors of a graph have one shape in both.
+    """
+    one, other = arms
+    if outline(one.value) != outline(other.value):
         return None
-    parts = zip(values_in(name, one.value), values_in(name, other.value), strict=True)
-    if any(key not in one.kinds and part is not another for (key, part), (_, another) in parts):
-        return None
-    kinds = {key: (kind, other.kinds[key]) for key, kind in one.kinds.items()}
-    # Where neither is a number of Python's the second arm is to have the kind of the first one.
-    return Bound(one.value, {key: joined(*pair) if pair[0].weak else pair[0] for key, pair in kinds.items()})
+    values: dict[str, Any] = {}
+    kinds: dict[str, Kind] = {}
+    for (key, part), (_, another) in zip(values_in(name, one.value), values_in(name, other.value), strict=True):
+        values[key] = part
+        if shapes is not None and shapes.same(part, another, key, span):
+            values[key] = part if isinstance(part, GraphTensor) else another
+        elif key in one.kinds and key in other.kinds:
+            # Where neither is a number of Python's the second arm is to have the kind of the first one.
+            first, second = one.kinds[key], other.kinds[key]
+            kinds[key] = joined(first, second) if first.weak else first
+        elif key in one.kinds or key in other.kinds or part is not another:
+            return None
+    return Bound(rebuilt(name, one.value, lambda key, _: values[key]), kinds)
 
 
 def fits(kind: Kind, found: Kind) -> bool:

@@ -214,7 +214,7 @@ class LoopRecorder:
         found: dict[str, Bound] = {}
         for name in dict.fromkeys((*one.bound, *other.bound)):
             arms = [each.bound[name] for each in (one, other) if name in each.bound and not each.raised]
-            both = bound_in_both(name, *arms) if len(arms) == 2 else None
+            both = bound_in_both(name, arms, session.shapes, session.location()) if len(arms) == 2 else None
             together = is_result(name) or name == CHOICE
             if both is None and len(arms) == 2 and together and session.shapes is None:
                 raise changed_value(session, name, arms[0].value, arms[1].value, True, session.location())

@@ -31,6 +31,8 @@ from tcdsl.tensors.graphs.tensor import Tensor
 
 __all__ = ["Mixed", "OfRounds", "ShapesOfRounds"]
 
+_NUMBERS = SymbolicNumber | SymbolicSize
+
 
 class Mixed(WholeArrays):
     """Operators in an op that is called with tensors: of what it stages, and of tensors of unknown shape."""
@@ -43,14 +45,15 @@ class Mixed(WholeArrays):
         if not any(isinstance(each, Tensor) and not each.rows.is_known for each in given):
             return super(), given
         session = self.recording.session
-        if session.running and session.may_be_whole and any(isinstance(each, SymbolicArray) for each in given):
-            raise RunsOnTensors  # what a round has computed is no tensor of the graph
+        in_round = session.running and any(isinstance(each, SymbolicArray) for each in given)
+        if session.may_be_whole and (in_round or any(isinstance(each, _NUMBERS) for each in given)):
+            raise RunsOnTensors  # what a round has computed, or a number of the program, is no tensor of the graph
         known = [exported(self.recording, [each])[0] if isinstance(each, SymbolicArray) else each for each in given]
         return GRAPH.algebra, known
 
     def literal(self, value: Any) -> Any:
         """A literal that holds nothing staged is a tensor of the graph."""
-        staged = any(isinstance(leaf, SymbolicArray | SymbolicNumber | SymbolicSize) for leaf in leaves_of(value))
+        staged = any(isinstance(leaf, SymbolicArray | _NUMBERS) for leaf in leaves_of(value))
         return super().literal(value) if staged else GRAPH.algebra.literal(value)
 
     def combine(self, primitive: str, *operands: object) -> Any:

@@ -202,7 +202,8 @@ def _recording(
     # Which derivative rules there are is part of what staging has read, whether there are any or not.
     for mode in ("pullback", "pushforward"):
         session.readings.append(Reading((mode,), function.rules, function.rules.get(mode, MISSING)))
-    if not function.rules or session.context.traces(function.rules):
+    # Where the function runs for shapes alone, nothing is differentiated.
+    if not function.rules or session.context.traces(function.rules) or session.shapes is not None:
         return None
     from tcdsl.runtime.rules.custom_rules import RuleRecording
 

@@ -110,3 +110,44 @@ def test_arms_and_rounds_on_rounds_declare_parameters(body: str, limit: float) -
     plain: dict[str, Any] = dict(values, tanh=np.tanh)
     exec("def f(h, n, limit):" + body.replace("\n", "\n    "), plain)
     np.testing.assert_allclose(np.asarray(made), plain["f"](H, 3, limit), rtol=1e-12)
+
+
+@op
+def wave(a, c):
+    return np.sin(a * c)
+
+
+@wave.defvjp
+def wave_pullback(a, c, b, d_b):
+    slope = np.cos(a * c) * d_b
+    return slope * c, (slope * a).sum()
+
+
+@op
+def waves(x, c):
+    h = x[0]
+    for t in tc.loop(2):
+        for u in range(x.shape[0]):
+            h = wave("W"[3] @ x[u] + t * h, c)
+            x[-1] = tanh(wave(h, c))
+    return (h * h).sum()
+
+
+def test_rules_stand_behind_parameters_in_rounds() -> None:
+    c = tc.param("c", o=(), init=0.3)
+    loss = waves(tc.tensor(X[:, :3]), c)
+    weights = waves.parameters["W"]
+    weights.value = W[:3, :3]
+    tc.compile(tc.train.grad_update(loss)).run()
+
+    @op
+    def plain(W, x, c):
+        h = x[0]
+        for t in tc.loop(2):
+            for u in range(x.shape[0]):
+                h = np.sin((W @ x[u] + t * h) * c)
+                x[-1] = tanh(np.sin(h * c))
+        return (h * h).sum()
+
+    for found, wanted in zip((weights.grad, c.grad), tc.grad(plain, (0, 2))(W[:3, :3], X, np.array(0.3)), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-10)

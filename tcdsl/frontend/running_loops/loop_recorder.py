@@ -216,7 +216,7 @@ class LoopRecorder:
             arms = [each.bound[name] for each in (one, other) if name in each.bound and not each.raised]
             both = bound_in_both(name, arms, session.shapes, session.location()) if len(arms) == 2 else None
             together = is_result(name) or name == CHOICE
-            if both is None and len(arms) == 2 and together and session.shapes is None:
+            if both is None and len(arms) == 2 and together:
                 raise changed_value(session, name, arms[0].value, arms[1].value, True, session.location())
             if both is not None:
                 found[name] = both

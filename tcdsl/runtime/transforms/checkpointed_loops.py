@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one
+from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes
 from tcdsl.ir.program import Program, Repeat
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.runtime.calling.entries import Traced
@@ -18,7 +18,8 @@ __all__ = ["derived_within_memory", "with_checkpoints"]
 def with_checkpoints(program: Program, count: int) -> Program:
     """``program`` whose derivative keeps so many states of each of its outermost loops at a time; all if 0.
 
-    With ``IN_LOOPS_TOO`` added it is of loops inside of loops as well. What loops ask for themselves stays.
+    With ``IN_LOOPS_TOO`` added it is of loops inside of loops as well. What loops ask for themselves stays, but of
+    those that data end no more than ``count``.
     """
     if not count:
         return program
@@ -29,9 +30,13 @@ def with_checkpoints(program: Program, count: int) -> Program:
 def _with_checkpoints(repeat: Repeat, count: int) -> Repeat:
     if count > IN_LOOPS_TOO:
         repeat = replace(repeat, body=with_checkpoints(repeat.body, count))
+    states = count % IN_LOOPS_TOO
+    if repeat.checkpoints and not count_of_sizes(repeat):
+        # There is a place for each state that may be kept, also for those that no round will be there to fill.
+        return replace(repeat, checkpoints=min(repeat.checkpoints, states))
     if at_most_one(repeat) or repeat.checkpointed:
         return repeat
-    return replace(repeat, checkpointed=True, checkpoints=count % IN_LOOPS_TOO)
+    return replace(repeat, checkpointed=True, checkpoints=states)
 
 
 def derived_within_memory(program: Program, derive: Callable[[Program], Traced]) -> Traced:

@@ -112,6 +112,24 @@ def test_loops_that_data_end_have_as_many_states_as_fit() -> None:
 
 
 @op
+def kept_by_many(y: real[N], limit):
+    k = 0
+    for t in tc.loop(1000, checkpoints=1_000_000):
+        if k >= limit:
+            break
+        y = tanh(1.1 * y + 0.01 * t)
+        k = k + 1
+    return sum(y[i] * y[i])
+
+
+def test_loops_that_data_end_keep_no_more_states_than_fit_whatever_they_ask_for() -> None:
+    y, limit = np.linspace(-1, 1, 1000), np.array(300)
+    with tc.config(tape_memory=1_000_000):
+        np.testing.assert_allclose(tc.grad(kept_by_many)(y, limit), tc.grad(chain)(y, 300), rtol=1e-9)
+        assert peak(tc.grad(kept_by_many), y, limit) < 1_100_000
+
+
+@op
 def rounds_of_rounds(y: real[N], limit, m):
     if m > 0:
         for t in range(m):

@@ -126,8 +126,8 @@ class DecoratedStaging(StagedFunction):
         program = session.builder.program(outputs, updates)
         if owner.in_place and result is None and not updates and session.checked is None and program.statements:
             raise _changes_nothing(owner, program).error()
-        traced = Traced(program, structure, tuple(session.readings))
-        return traced.checking(session.checked).without_needless_checks()
+        traced = Traced(program, structure, tuple(session.readings)).checking(session.checked)
+        return traced.checking_unused_indices().without_needless_checks()
 
 
 def returns_nothing(function: Decorated) -> Diagnostic:

@@ -40,7 +40,7 @@ def specialized_as_interpreted(case: Case) -> set[str]:
     def run() -> tuple[np.ndarray, ...]:
         nonlocal made
         made = lower(specialized(program, entry.executable.sizes(arrays)))
-        return tuple(execute(made, arrays).outputs)
+        return tuple(execute(made, arrays).outputs[: entry.structure.leaves])  # what comes after them are checks
 
     made = None
     with shown(case):

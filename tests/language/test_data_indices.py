@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -234,3 +236,61 @@ def test_a_check_in_a_branch_does_not_count_outside_of_it() -> None:
     ids, c = np.array([1, -1, 1]), np.array([True, False, True])
     assert_gives(f, t, ids, c, wanted=[1.0, 1.0, 1.0])
     assert "index 3 is out of range for axis 0 of `t`" in refusal(tc.DataIndexError, f, t, np.array([1, 2, 1]), c)
+
+
+# -- values that nothing uses ------------------------------------------------------------------------------------------
+
+
+@op
+def left_alone(x, p):
+    unused = x[p[0]]
+    return x[0]
+
+
+@op
+def written_over(x, p):
+    s = 0.0
+    for t in range(p.shape[0]):
+        s = s + x[p[t]]
+        s = x[0]
+    return s
+
+
+@op
+def left_alone_in_rounds(x, p):
+    s, u = 0.0, 0.0
+    for t in range(p.shape[0]):
+        if p[t] != 1:
+            u = u + x[p[t]]
+        y[i] = x[i]
+        y[0] = x[p[t] // 2]
+        s = s + x[0]
+    return s
+
+
+@cd
+def beside_memory(x, p):
+    for t in range(p.shape[0]):
+        unused = 2 * x[p[t]]
+        x[0] += 1.0
+
+
+@pytest.mark.parametrize("f", [left_alone, written_over, left_alone_in_rounds, beside_memory])
+def test_indices_of_values_that_nothing_uses_are_checked(f: Any) -> None:
+    x = np.arange(1.0, 5.0)
+    for run in (f, f.interpret):
+        run(x.copy(), np.array([3, 1, 0]))
+        for wrong in (4, -1, -2):
+            given = x.copy()
+            with pytest.raises(tc.DataIndexError, match="out of range for axis 0 of `x`"):
+                run(given, np.array([wrong, 1, 0]))
+            np.testing.assert_array_equal(given, x)
+
+
+def test_derivatives_check_indices_of_values_that_nothing_uses() -> None:
+    x = np.arange(1.0, 5.0)
+    for f in (left_alone, written_over, left_alone_in_rounds):
+        for derived in (tc.grad(f), lambda x, p, f=f: tc.jvp(lambda x: f(x, p), (x,), (x,))):
+            derived(x, np.array([3, 1, 0]))
+            with pytest.raises(tc.DataIndexError, match="out of range for axis 0 of `x`"):
+                derived(x, np.array([4, 1, 0]))

@@ -65,6 +65,17 @@ class Traced:
         program = replace(self.program, outputs=(*self.program.outputs, passed.name))
         return replace(self, program=program, checked=True)
 
+    def checking_unused_indices(self) -> Traced:
+        """The same, which checks indices that are data in values of which no result is made, too."""
+        from tcdsl.simplification.index_checks import unused_index_checks, with_index_checks
+
+        unused = unused_index_checks(self.program)
+        if not unused:
+            return self
+        program, passed = with_index_checks(self.program, unused, self.checks)
+        outputs = (*program.outputs[: self.structure.leaves], passed)
+        return replace(self, program=replace(program, outputs=outputs), checked=True)
+
     def without_needless_checks(self) -> Traced:
         """The same without the output of the checks, where other outputs need them, and the linear part does not."""
         program = self.program

@@ -159,8 +159,10 @@ class DerivativeStaging(StagedFunction):
     def _derived(self, session: Session, traced: Traced, wrt: Sequence[str], *, inside: bool) -> Traced:
         # The derivative, which checks the indices that the function checks. Inside a function values beside it may be
         # of no use.
-        from tcdsl.autodiff.index_checks import lost_index_checks, with_index_checks
+        from tcdsl.simplification.index_checks import lost_index_checks, with_index_checks
+        from tcdsl.simplification.simplify import without_dead_statements
 
+        traced = traced.checking_unused_indices()
         derived = self._within_memory(session, traced, wrt)
         made = derived.program
         if inside:
@@ -169,7 +171,7 @@ class DerivativeStaging(StagedFunction):
         lost = lost_index_checks((made, *linear), traced.program)
         if not lost:
             return derived
-        program, passed = with_index_checks(traced.program, lost, traced.checks)
+        program, passed = with_index_checks(without_dead_statements(traced.program), lost, traced.checks)
         outputs = (*program.outputs[: traced.structure.leaves], passed)
         traced = replace(traced, program=replace(program, outputs=outputs), checked=True)
         return self._within_memory(session, traced, wrt)

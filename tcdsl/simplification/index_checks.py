@@ -19,12 +19,14 @@ from tcdsl.ir.expressions import Apply, Boundary, Expr, Let, Read, certain_child
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.primitives import LAZY
 from tcdsl.ir.program import Access, Fill, Program, Repeat, Statement, Tensor, statement_expressions
+from tcdsl.ir.stages import in_order, tensors_needed
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.polyhedra.boxes import over_box
+from tcdsl.rewrite.loop_trimming import trimmed
 from tcdsl.simplification.simplify import simplify, without_dead_statements
 from tcdsl.span import Span
 
-__all__ = ["Place", "lost_index_checks", "with_index_checks"]
+__all__ = ["Place", "lost_index_checks", "unused_index_checks", "with_index_checks"]
 
 #: Where an index is written, which derivatives keep; what it is, where that is not known.
 Place = Span | str
@@ -55,6 +57,26 @@ def lost_index_checks(derived: Iterable[Program], program: Program) -> frozenset
 
     # What is simplified may turn out to be one index at places that seem to have two.
     return lost(simplify(program)) if lost(without_dead_statements(program)) else frozenset()
+
+
+def unused_index_checks(program: Program) -> frozenset[Place]:
+    """Where ``program`` checks indices of values that none of its results and updates is made of."""
+    if not _has_checks(program):
+        return frozenset()
+    used = _checked(_without_unused(program))
+    return frozenset(place for place, indices in _checked(program).items() if len(used[place]) < len(indices))
+
+
+def _has_checks(program: Program) -> bool:
+    return any(any(_checks(program, statement)) for statement in program.statements) or any(
+        _has_checks(repeat.body) for repeat in program.repeats
+    )
+
+
+def _without_unused(program: Program) -> Program:
+    alive = without_dead_statements(program)
+    needed = tensors_needed(alive, {*alive.outputs, *(new for _, new in alive.updates)})
+    return replace(alive, repeats=tuple(trimmed(repeat, needed) for repeat in alive.repeats))
 
 
 def _checked(program: Program) -> defaultdict[Place, set[str]]:
@@ -111,7 +133,7 @@ def with_index_checks(program: Program, places: Collection[Place], passed: Seque
 
     What it has ``passed`` already counts too.
     """
-    return _with_checks(without_dead_statements(program), places, names_of(program), passed)
+    return _with_checks(program, places, names_of(program), passed)
 
 
 def _with_checks(
@@ -140,7 +162,8 @@ def _with_checks(
         repeats[position] = _carrying(repeat, places, held(truth(True)), result.name)
         passed = apply("and_", passed, plain_read(result.name, (), "bool"))
     found = held(passed)
-    return replace(program, tensors=tuple(tensors), statements=tuple(statements), repeats=tuple(repeats)), found
+    checking = replace(program, tensors=tuple(tensors), statements=tuple(statements), repeats=tuple(repeats))
+    return in_order(checking), found
 
 
 def _carrying(repeat: Repeat, places: Collection[Place], first: str, result: str) -> Repeat:

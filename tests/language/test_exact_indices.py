@@ -737,3 +737,48 @@ def test_brackets_outside_statements_are_exact_too(f: Any, dtype: str) -> None:
         else:
             with pytest.raises(IndexError, match=f"index {index} is out of range"):
                 f(x, *given)
+
+
+# -- bounds of loops --------------------------------------------------------------------------------------------------
+
+
+@op
+def rounds(a, b, n):
+    count = 0
+    for _ in range(a[0] * n + b[0], 2 * a[0] + b[0], 3):
+        count = count + 1
+        if count == 9:
+            break
+    return count
+
+
+@op
+def rounds_of_numbers(a, b, n):
+    count = 0
+    for _ in range(a * n + b, 2 * a + b, 3):
+        count = count + 1
+        if count == 9:
+            break
+    return count
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_bounds_of_loops_are_exact(dtype: str) -> None:
+    met = set()
+    for a, b in itertools.product(ends(dtype), ends(dtype)):
+        for n in (0, -1):
+            numbers = range(a * n + b, 2 * a + b, 3)
+            fit = all(LOW <= each <= HIGH for each in (numbers.start, numbers.stop))
+            met.add(fit)
+            arrays = np.array([a], dtype), np.array([b], dtype), n
+            for f, given in (
+                (rounds, arrays),
+                (rounds_of_numbers, (a, b, n)) if dtype == "int64" else (rounds, arrays),
+            ):
+                for run in (f, f.interpret):
+                    if fit:
+                        assert run(*given) == min(len(numbers), 9)
+                    else:
+                        with pytest.raises(OverflowError, match="a bound of this `range` does not fit into 64 bits"):
+                            run(*given)
+    assert met == ({True, False} if "64" in dtype else {True})

@@ -61,13 +61,16 @@ def is_whole(expr: Expr, definitions: Mapping[str, Definition]) -> bool:
     return is_integer(expr.dtype)
 
 
-def exact_index(expr: Expr, definitions: MutableMapping[str, Definition], integers: RunTimeIntegers) -> Expr:
+def exact_index(
+    expr: Expr, definitions: MutableMapping[str, Definition], integers: RunTimeIntegers, specializes: bool = True
+) -> Expr:
     """The index that the value ``expr`` stands for: an int64 expression if that holds it, else one of type ``integer``.
 
     Local definitions, which ``definitions`` gives by name, get a second one where index arithmetic needs them. What
-    ``integers`` and index variables make is affine.
+    ``integers`` and index variables make is affine: a program that ``specializes`` serves their values alone where it
+    would not be.
     """
-    return _Exact(definitions, integers).index(expr)
+    return _Exact(definitions, integers, specializes).index(expr)
 
 
 @dataclass(slots=True)
@@ -76,6 +79,7 @@ class _Exact:
 
     definitions: MutableMapping[str, Definition]
     integers: RunTimeIntegers
+    specializes: bool
     bound: Mapping[str, Expr] = field(default_factory=dict)
     found: dict[str, tuple[Expr, Definition | None]] = field(default_factory=dict)
 
@@ -110,7 +114,7 @@ class _Exact:
             size = self.integers.size(expr) if numbers else None
             if size is not None:
                 return size
-            self.integers.specialize(numbers or frozenset())
+            self.specialize(numbers or frozenset())
         if primitive in _ARITHMETIC or primitive in _BITS:
             return self.applied(primitive, *arguments)
         match primitive:
@@ -171,8 +175,12 @@ class _Exact:
             return None
         size = self.integers.size(read)
         if size is None:
-            self.integers.specialize(numbers)
+            self.specialize(numbers)
         return size
+
+    def specialize(self, numbers: frozenset[str]) -> None:
+        if self.specializes:
+            self.integers.specialize(numbers)
 
     def numbers(self, expr: Expr) -> frozenset[str] | None:
         """The run-time integers of which ``expr`` is made, beside index variables, sizes and constants alone; ``None``
@@ -207,7 +215,7 @@ class _Exact:
     def twin(self, expr: Local, definition: Definition) -> tuple[Expr, Definition | None]:
         """The index that a local definition is, and the definition of that, if it needs one of its own."""
         mentions = dict(definition.mentions)
-        inner = _Exact(mentions, self.integers, found=self.found)
+        inner = _Exact(mentions, self.integers, self.specializes, found=self.found)
         value = definition.value.expr
         truth = is_boolean(value.dtype)
         found = inner.condition(value) if truth else inner.index(value)
@@ -226,7 +234,7 @@ class _Exact:
         name = f"{expr.name}_index"
         value = self.integer(expr.value)
         bound = {**self.bound, expr.name: Local(name, INTEGER)}
-        body = _Exact(self.definitions, self.integers, bound, self.found).index(expr.body)
+        body = _Exact(self.definitions, self.integers, self.specializes, bound, self.found).index(expr.body)
         body = Let(name, value, body, expr.span)
         return Let(expr.name, expr.value, body, expr.span) if expr.name in locals_read(body) else body
 

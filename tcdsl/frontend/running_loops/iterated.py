@@ -28,7 +28,7 @@ from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Constant, Expr, size_names
+from tcdsl.ir.expressions import Expr, size_names
 
 __all__ = ["bounds_of", "counts", "looked_at", "python_rounds", "rounds_over", "runs_in_program"]
 
@@ -126,9 +126,9 @@ def _counted(session: Session, iterable: Iterated, runs: Callable[[], bool]) -> 
         raise session.fault(DslSyntaxError, f"`tc.loop` has no option `{min(unknown)}`", hint)
     always = iterable.function is loop or (all(map(_is_integer, iterable.arguments)) and runs())
     found = rounds_of(session, iterable.arguments, always)
-    if found is not None and not isinstance(found.step, Constant):
-        steps = SymbolicNumber(session.builder, apply("ne", found.step, integer(0)), "bool", frozenset())
-        record_check(session, steps, "ValueError", "range() arg 3 must not be zero", False)
+    for condition, kind, message in () if found is None else found.checks:
+        holds = SymbolicNumber(session.builder, condition, "bool", frozenset())
+        record_check(session, holds, kind, message, False)
     return (
         with_checkpoints(session, found, **iterable.options)
         if found is not None and iterable.function is loop

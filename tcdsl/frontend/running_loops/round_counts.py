@@ -9,11 +9,12 @@ from typing import Any
 from typing import cast as cast_type
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
-from tcdsl.frontend.arrays.arithmetic import record_elementwise
+from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
+from tcdsl.frontend.points.exact_indices import exact_index
 from tcdsl.frontend.running_loops.conditions import is_data
 from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.symbols.opaque_sizes import named_sizes
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.conjunctions import said_of_sizes
@@ -91,7 +92,8 @@ class RoundCount:
 
     ``element`` gives, for the number that it counts, what a loop binds. ``where`` is what an arm of a
     branch says of sizes, which is all that it asks if it is one ``by_sizes``. Reverse mode keeps the state of every
-    ``segment``-th round, or so many ``checkpoints`` at a time, and computes the others again.
+    ``segment``-th round, or so many ``checkpoints`` at a time, and computes the others again. ``checks`` are conditions
+    that must hold where the loop begins, with the names of exceptions and their messages.
     """
 
     begin: Expr
@@ -103,6 +105,7 @@ class RoundCount:
     by_sizes: bool = False
     segment: int | None = None
     checkpoints: int | None = None
+    checks: tuple[tuple[Expr, str, str], ...] = ()
 
     def checkpointed(self, repeat: Repeat) -> Repeat:
         """The loop with these rounds, in segments if it was to have them and nobody has to look at data for its end."""
@@ -191,13 +194,23 @@ def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Round
         return None
     if not always and not any(map(is_data, arguments)):
         return None
-    bounds = [_bound(session, each) for each in arguments]
+    checks: list[tuple[Expr, str, str]] = []
+    bounds = [_bound(session, each, checks) for each in arguments]
     begin, end = (integer(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
+    if not any(reads(begin)):
+        checks.clear()  # Beyond 64 bits are no rounds, or more than can run.
     step = bounds[2] if len(bounds) == 3 else integer(1)
     if step == integer(0):
         raise session.fault(DslSyntaxError, "the step of a loop that runs is 0", "write a step other than 0")
-    if not isinstance(step, Constant):
-        return _stepping(session, begin, end, step)
+    if isinstance(step, Constant):
+        made = _striding(begin, end, step)
+    else:
+        checks.append((apply("ne", step, integer(0)), "ValueError", "range() arg 3 must not be zero"))
+        made = _stepping(session, begin, end, step)
+    return replace(made, checks=tuple(checks))
+
+
+def _striding(begin: Expr, end: Expr, step: Constant) -> RoundCount:
     width, first, last = abs(int(step.value)), begin, end
     sized = _are_small_sizes(begin, end, step)
     if not sized and (begin != integer(0) or step != integer(1)):
@@ -268,21 +281,17 @@ def unrolled(session: Session, numbers: range) -> Iterator[int]:
         yield number
 
 
-def _bound(session: Session, given: Any) -> Expr:
+def _bound(session: Session, given: Any, checks: list[tuple[Expr, str, str]]) -> Expr:
     # A size where it can be one: then ranges are known, and nothing is checked round by round.
     match given:
         case SymbolicSize():
             return given.expr
         case SymbolicNumber(weak_kind="int" | "bool"):
-            return _as_sizes(session, given.expr)
+            found = _as_sizes(session, given.expr)
+            return _exact(session, found, checks) if any(reads(found)) else found
         case SymbolicArray() if given.rank == 0 and is_integer(given.element_type):
-            tensor = given.materialize("n") if isinstance(given, PendingArray) else given
-            assert isinstance(tensor, SymbolicTensor)
-            cell = tensor.cell(()).expr
-            if cell.dtype == "uint64":
-                # Above them are more rounds than can run.
-                cell = apply("min", cell, constant(2**63 - 1, "uint64"))
-            return cast(cell, "int64")
+            value, _ = element_of(given, session)
+            return _exact(session, value.expr, checks)
         case SymbolicArray() | SymbolicNumber():
             pass
         case _ if hasattr(type(given), "__index__"):
@@ -297,6 +306,25 @@ def _bound(session: Session, given: Any) -> Expr:
         f"a {what} where `range` needs an integer",
         "a loop runs so many times as a size, an integer, or an integer tensor of rank 0 says",
     )
+
+
+def _exact(session: Session, expr: Expr, checks: list[tuple[Expr, str, str]]) -> Expr:
+    # Computed in integers of any size, as indices are, and once: what a loop counts has 64 bits.
+    if isinstance(expr, Read):
+        found = cast(expr, INTEGER if expr.dtype == "uint64" else "int64")
+    else:
+        found = exact_index(expr, {}, session.integers, specializes=False)
+    if found.dtype != INTEGER:
+        cell = found.operand if isinstance(found, Cast) else found
+        return found if isinstance(cell, Read) or not any(reads(found)) else _held(session, found)
+    low, high = (constant(end, INTEGER) for end in (-(2**63), 2**63 - 1))
+    inside = apply("and_", apply("le", low, found), apply("le", found, high))
+    checks.append((inside, "OverflowError", "a bound of this `range` does not fit into 64 bits"))
+    return _held(session, Cast(apply("min", apply("max", found, low), high), "int64"))
+
+
+def _held(session: Session, expr: Expr) -> Expr:
+    return record_elementwise(session, Value(expr, None, "int64"), (), "n").cell(()).expr
 
 
 def _as_sizes(session: Session, expr: Expr) -> Expr:

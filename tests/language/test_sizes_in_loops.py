@@ -237,3 +237,12 @@ def test_what_sizes_decide_names_the_round(loop: str, arguments: tuple[Any, ...]
 def test_indices_of_either_sign_are_exact() -> None:
     f = program("s = 0.0\nfor t in range(n):\n    s = s + x[t * 2**62 * 4 % 3]\nreturn s", "x, n")
     check(f, (W[:4], 5), sum(W[t * 2**64 % 3] for t in range(5)))
+
+
+def test_a_round_among_millions_is_not_looked_for() -> None:
+    loops = "for t in range(m):\n    for u in range(m):\n        for v in range(m):\n"
+    body = f"s = 0.0\n{loops}            if t == 150 and u == 9 and v == 11:\n                s = s + x[v]\nreturn s"
+    f = program(body, "x: 'real[N]', m")
+    with pytest.raises(ShapeError, match="the index v is out of range of axis 0 of x, which has the extent N = 4"):
+        f(W[:4], 300)
+    assert f(W[:4], 100) == 0

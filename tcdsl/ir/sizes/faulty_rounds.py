@@ -7,7 +7,7 @@ hold, a round that asks for too much is looked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tcdsl.ir.expressions import Expr, size_names
 from tcdsl.ir.program import BRANCH, OF_ROUND, SEGMENT_OF, AxisExtent, Program, Repeat
@@ -16,8 +16,14 @@ from tcdsl.span import Span
 
 __all__ = ["at_position", "at_positions", "first_faulty_round", "rounds_of_segment"]
 
-# Rounds that are gone through one by one.
+# Rounds that are looked at in all, those of loops in loops too.
 _MOST_ROUNDS = 1000
+# More than run: no size is made of the number of such a round, which is one of `while`.
+_UNCOUNTED = 2**61
+
+
+class _TooManyError(Exception):
+    """More rounds than that would have to be looked at."""
 
 
 def at_positions(positions: Iterable[tuple[str, int]]) -> tuple[str, ...]:
@@ -50,20 +56,29 @@ def first_faulty_round(program: Program, sizes: Mapping[str, int], span: Span | 
     """The names and numbers of the rounds in which what is asked at ``span`` does not hold; none if it is not found.
 
     It is the first such round, where all that follow it are such ones too. Loops that make derivatives may count from
-    the last: they are not looked at.
+    the last: they are not looked at. Nor is it looked for longer than a message is worth.
     """
     if span is None:
         return ()
+    try:
+        return _first(program, sizes, span, iter(range(_MOST_ROUNDS)))
+    except _TooManyError:
+        return ()
+
+
+def _first(program: Program, sizes: Mapping[str, int], span: Span, looks: Iterator[int]) -> tuple[tuple[str, int], ...]:
     for repeat in program.repeats:
         derives = any(name.startswith("d_") for name in repeat.results)
         if _asks(repeat.body, span) and not repeat.read_by_ends and not derives:
-            found = _in_loop(program, repeat, sizes, span)
+            found = _in_loop(program, repeat, sizes, span, looks)
             if found:
                 return found
     return ()
 
 
-def _in_loop(program: Program, repeat: Repeat, sizes: Mapping[str, int], span: Span) -> tuple[tuple[str, int], ...]:
+def _in_loop(
+    program: Program, repeat: Repeat, sizes: Mapping[str, int], span: Span, looks: Iterator[int]
+) -> tuple[tuple[str, int], ...]:
     begin, end = (_value(each, sizes) for each in repeat.ends)
     if begin is None or end is None or begin >= end:
         return ()
@@ -72,16 +87,20 @@ def _in_loop(program: Program, repeat: Repeat, sizes: Mapping[str, int], span: S
     conditions = [each.condition for each in repeat.body.assertions if each.span == span]
 
     def faulty(number: int) -> tuple[tuple[str, int], ...]:
+        if next(looks, None) is None:
+            raise _TooManyError
         inside = _sizes(program, repeat, sizes, number)
-        within = first_faulty_round(repeat.body, inside, span)
+        within = _first(repeat.body, inside, span, looks)
         asked = [each for each in conditions if size_names(each) & changing]
         if within or any(_value(each, inside) == 0 for each in asked):
             return ((repeat.number, number), *within)
         return ()
 
     least, most = begin, end - 1
+    if most - least >= _UNCOUNTED:
+        return faulty(least)
     if faulty(least) or not faulty(most):
-        return next(filter(None, map(faulty, range(begin, min(end, begin + _MOST_ROUNDS)))), ())
+        return next(filter(None, map(faulty, range(begin, end))), ())
     while most - least > 1:
         middle = (least + most) // 2
         least, most = (least, middle) if faulty(middle) else (middle, most)

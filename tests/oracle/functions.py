@@ -1,7 +1,8 @@
 """A whole function: the text of a decorated function and its arguments give an `Outcome`.
 
 Understood are sizes (``N, K = A.shape``, ``A.bind_dims(N, K)``, ``M = N // 2``), declarations (``O = output(N)``,
-``O: real[N, M]``), tensor statements, local definitions and ``return``.
+``O: real[N, M]``), tensor statements, local definitions, ``for`` over a ``range``, ``while`` and ``if`` on sizes and on
+what is computed from them, and ``return`` at the end. What a round binds first is new in each round.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from functools import lru_cache
+from types import FunctionType
 
 import numpy as np
 
@@ -113,8 +115,32 @@ class _Function:
                     self.local[name] = value
                 else:
                     self.sizes[name] = Reader(self.sizes, self.tensors, self.local).constant(value)
+            case ast.For(target=ast.Name(id=number), iter=ast.Call(func=ast.Name(id="range"), args=bounds), body=body):
+                for value in range(*map(self._number, bounds)):
+                    self._block(body, {number: value})
+            case ast.While(test=test, body=body):
+                while self._number(test):
+                    self._block(body, {})
+            case ast.If(test=test, body=body, orelse=other):
+                self._block(body if self._number(test) else other, {})
             case _:
                 raise NotImplementedError(ast.unparse(node))
+
+    def _number(self, node: ast.expr) -> int:
+        # Python's own arithmetic of the integers that sizes and counters are.
+        return int(FunctionType(compile(ast.Expression(node), "<oracle>", "eval"), dict(self.sizes))())
+
+    def _block(self, body: list[ast.stmt], numbers: dict[str, int]) -> None:
+        # A round, or an arm of a branch: what it binds first is gone after it.
+        kept = [set(held) for held in (self.tensors, self.sizes, self.declared, self.local, self.written)]
+        self.sizes |= numbers
+        for line in body:
+            self._line(line)
+        for held, names in zip((self.tensors, self.sizes, self.declared, self.local, self.written), kept, strict=True):
+            for name in held.keys() - names:
+                del held[name]
+        self.weak &= self.tensors.keys()
+        self.real &= self.declared.keys()
 
     def _bind(self, names: list[str], shape: tuple[int, ...]) -> None:
         if len(names) != len(shape):

@@ -48,10 +48,11 @@ def counted(x: Any, n: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [constants, likes, counted])
-def test_they_are_those_of_numpy(function: Any) -> None:
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_they_are_those_of_numpy(function: Any, dtype: str) -> None:
     f = op(function)
     for extent, n in ((1, 0), (2, 1), (5, 2), (3, 7)):
-        x = np.linspace(0.5, 2.0, extent)
+        x = np.linspace(0.5, 2.0, 2 * extent, dtype=dtype)[::2]
         wanted = function(x, n)
         assert_gives(f, x, n, wanted=wanted)
         for found, each in zip(f(x, n), wanted, strict=True):

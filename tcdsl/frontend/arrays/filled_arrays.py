@@ -120,8 +120,10 @@ def _arange(session: Session, start: Any, stop: Any = None, step: Any = 1, dtype
 
 
 def _linspace(session: Session, start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> PendingArray:
-    numbers, last = _arange(session, num), combine("sub", num, 1)
-    steps = combine("max", last, 1)
+    # Of the type that both ends have as floating numbers, and computed in it.
+    start, stop = combine("mul", start, 1.0), combine("mul", stop, 1.0)
+    ends, _ = element_of(combine("add", start, stop), session)
+    numbers, steps = _arange(session, num, dtype=stored_dtype(ends)), combine("max", combine("sub", num, 1), 1)
     between = combine("add", start, combine("mul", numbers, combine("div", combine("sub", stop, start), steps)))
     made: PendingArray = combine("where", combine("eq", numbers, steps), stop, between)
     return made if dtype is None else _of(session, made.element, tuple(made.extents), dtype)

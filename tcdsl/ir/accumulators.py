@@ -10,7 +10,7 @@ import numpy as np
 
 from tcdsl.ir.dtypes import is_boolean, is_integer
 
-__all__ = ["ACCUMULATORS", "Accumulator", "neutral_element"]
+__all__ = ["ACCUMULATORS", "CHOICES", "Accumulator", "neutral_element"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,9 @@ _ROWS = (
 )
 
 ACCUMULATORS: Mapping[str, Accumulator] = MappingProxyType({row.name: row for row in _ROWS})
+
+CHOICES = "`+=` (sum), `*=` (product), `>>=` (max), `<<=` (min), `|=` (any) or `&=` (all)"
+"""What to write instead of a plain ``=`` where values meet in one cell."""
 
 
 def neutral_element(accumulator: str, dtype: str) -> bool | int | float:

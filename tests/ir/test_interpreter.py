@@ -348,6 +348,12 @@ def test_gather() -> None:
     same(run_one(GATHER, table, np.array([2, 0, 2])), table[[2, 0, 2]], "float32")
 
 
+HINT = (
+    "write clamp(...) around the index for the nearest cell, or get(..., default) to read a default there; "
+    'or decorate with oob="skip" or oob="clamp"'
+)
+
+
 @pytest.mark.parametrize("value", [-1, 3, 2**62])
 def test_a_data_index_out_of_range_names_everything(value: int) -> None:
     with pytest.raises(DataIndexError) as caught:
@@ -356,7 +362,7 @@ def test_a_data_index_out_of_range_names_everything(value: int) -> None:
     assert str(caught.value).split("\n") == [
         f"index {value} is out of range for axis 0 of `embedding`, which has extent 3",
         "    at i = 1, d = 0",
-        'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"',
+        HINT,
     ]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl import op
+from tcdsl import cd, op
 from tests.language.outcomes import assert_gives, refusal
 
 x = np.array([1.0, 3.0, 4.0, 9.0])
@@ -171,14 +173,139 @@ def test_the_gradient_of_a_fill_goes_to_the_fill_value() -> None:
     tc.check_grads(f, (x, np.ones(4)), order=2)
 
 
-def test_boundaries_are_for_reading() -> None:
+KINDS = ("clamp", "wrap", "reflect", "symmetric")
+
+
+def stores(sign: str, **options: str) -> Any:
+    """One store through each boundary, by an index that is data and by one that is affine."""
+
+    @op(**options)
+    def plus(x, b):
+        c, w, r, s = output(3), output(3), output(3), output(3)
+        c[clamp(b[i])] += x[i]
+        w[wrap(b[i])] += x[i]
+        r[reflect(b[i])] += x[i]
+        s[symmetric(b[i])] += x[i]
+        c[clamp(2 * i - 3)] += x[i]
+        w[wrap(2 * i - 3)] += x[i]
+        r[reflect(2 * i - 3)] += x[i]
+        s[symmetric(2 * i - 3)] += x[i]
+        return c, w, r, s
+
+    @op(**options)
+    def largest(x, b):
+        c, w, r, s = output(3), output(3), output(3), output(3)
+        c[clamp(b[i])] >>= x[i]
+        w[wrap(b[i])] >>= x[i]
+        r[reflect(b[i])] >>= x[i]
+        s[symmetric(b[i])] >>= x[i]
+        c[clamp(2 * i - 3)] >>= x[i]
+        w[wrap(2 * i - 3)] >>= x[i]
+        r[reflect(2 * i - 3)] >>= x[i]
+        s[symmetric(2 * i - 3)] >>= x[i]
+        return c, w, r, s
+
+    return plus if sign == "+=" else largest
+
+
+@pytest.mark.parametrize("oob", ["check", "skip", "clamp"])
+@pytest.mark.parametrize("sign", ["+=", ">>="])
+def test_a_boundary_on_a_target_says_which_cell_takes_the_value(sign: str, oob: str) -> None:
+    values, places = np.array([1.0, 2.0, 4.0, 8.0, 16.0]), np.array([0, -1, 1, 7, -9])
+    f = stores(sign, oob=oob)
+    combine, start = (np.add, 0.0) if sign == "+=" else (np.maximum, -np.inf)
+    wanted = []
+    for kind in KINDS:
+        cells = np.full(3, start)
+        found = [mapped(kind, n, 3) for n in (*places, *(2 * i - 3 for i in range(5)))]
+        combine.at(cells, found, np.append(values, values))
+        wanted.append(cells)
+    assert_gives(f, values, places, wanted=tuple(wanted))
+    tc.check_grads(lambda x: f(x, places), (values / 8,), order=2)
+
+
+def test_boundaries_on_targets_of_every_state() -> None:
+    @cd
+    def deposit(y, x, b):
+        y[wrap(b[i]), j] += x[i, j]
+
+    y = np.zeros((3, 2))
+    deposit(y, np.arange(8.0).reshape(4, 2), np.array([-1, 3, 0, 2]))
+    np.testing.assert_array_equal(y, [[6, 8], [0, 0], [6, 8]])
+
     @op
-    def f(x):
-        y = output(4)
-        y[clamp(i - 1)] += x[i]
+    def in_rounds(x, b):
+        (N,) = x.shape
+        kept = output(N)
+        kept[i] = 100.0
+        for t in range(N):
+            kept[wrap(t + 2)] = x[t]  # a round writes one cell
+            kept[clamp(b[t])] -= 1
+        return kept
+
+    assert_gives(in_rounds, x, np.array([9, -9, -9, 1]), wanted=[3, 8, 1, 3])
+
+    @op
+    def anew(A, b):
+        y = output(3)
+        y[i] = 7.0
+        y[clamp(b[i])] = sum(A[i, j])
         return y
 
-    assert "`clamp` around an index of the target" in refusal(tc.DslSyntaxError, f, x)
+    assert_gives(anew, np.ones((2, 4)), np.array([-4, 0]), wanted=[8, 0, 0])
+
+    @op
+    def numbers(x, n):
+        y = output(4)
+        y[clamp(n)] = x[0]
+        y[wrap(-1)] += x[clamp(-1)]
+        return y
+
+    assert_gives(numbers, x, -7, wanted=[1, 0, 0, 1])
+    assert_gives(numbers, x, 22, wanted=[0, 0, 0, 2])
+
+
+def test_a_plain_store_takes_no_boundary() -> None:
+    @op
+    def of_data(x, b):
+        y = output(4)
+        y[clamp(b[i])] = x[i]
+        return y
+
+    @op
+    def affine(x, b):
+        y = output(4)
+        y[wrap(i + b.shape[0])] = x[i]
+        return y
+
+    @op
+    def fresh(x, b):
+        y[reflect(b[i])] += x[i]
+        return y
+
+    b = np.array([0, 1, 2, 3])
+    message = refusal(tc.DslSyntaxError, of_data, x, b)
+    assert "`=` writes each cell once, but `clamp` moves several points to one cell" in message
+    assert "say how the values combine: `+=` (sum)" in message
+    assert "`wrap` moves several points to one cell" in refusal(tc.DslSyntaxError, affine, x, b)
+    message = refusal(tc.ShapeError, fresh, x, b)
+    assert "`reflect(b[i])` moves into an axis whose extent is not known" in message
+    assert "declare the target with its extents" in message
+
+
+def test_a_boundary_on_an_empty_target_has_no_cell() -> None:
+    @op
+    def f(x, size):
+        (N,) = size.shape
+        y = output(N)
+        y[wrap(i + 1)] += x[i]
+        return y
+
+    assert_gives(f, x[:0], np.ones(0), wanted=[])
+    assert_gives(f, x[:0], np.ones(2), wanted=[0, 0])
+    assert "index 0 is out of range for axis 0 of `y`, which has extent 0" in refusal(
+        tc.DataIndexError, f, x, np.ones(0)
+    )
 
 
 def test_a_boundary_on_an_empty_axis_has_nothing_to_read() -> None:

@@ -13,7 +13,19 @@ import numpy as np
 from tests.oracle.accesses import AxisAccess, reading_accesses, surely_bounded
 from tests.oracle.fixed_indices import check_fixed_indices
 from tests.oracle.kinds import concrete, fresh_kind, is_bool
-from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable, variables_of, walk
+from tests.oracle.nodes import (
+    BOUNDARIES,
+    Axis,
+    Cell,
+    Fold,
+    Node,
+    Number,
+    Operation,
+    Variable,
+    has_data,
+    variables_of,
+    walk,
+)
 from tests.oracle.outcome import DataIndexFaultError, DtypeFaultError, FaultError, ShapeFaultError, UnspecifiedError
 from tests.oracle.ranges import Ends, candidates, check_bare_extents, explicit_ranges, in_range, solve
 from tests.oracle.reader import Statement
@@ -71,10 +83,6 @@ def _check_factors(statement: Statement, arrays: Mapping[str, np.ndarray]) -> No
                 raise UnspecifiedError("a negated truth value as a factor: a bracket or a number")
 
 
-def _data(index: Node) -> bool:
-    return any(isinstance(part, Cell) for part in walk(index))
-
-
 def _folds(statement: Statement) -> list[Fold]:
     return [node for node in walk(statement.value) if isinstance(node, Fold)]
 
@@ -94,14 +102,14 @@ def _target_accesses(statement: Statement, shape: tuple[int, ...]) -> list[AxisA
     if len(shape) != len(statement.indices):
         raise ShapeFaultError("the target's rank")
     pairs = zip(statement.indices, shape, strict=True)
-    return [AxisAccess(index, extent, (), None, statement.target) for index, extent in pairs if not _data(index)]
+    return [AxisAccess(index, extent, (), None, statement.target) for index, extent in pairs if not has_data(index)]
 
 
 def _inferred_shape(statement: Statement, ranges: Mapping[str, Any]) -> tuple[int, ...]:
     extents = []
     plain = Values({}, {})
     for index in statement.indices:
-        if _data(index):
+        if has_data(index):
             raise FaultError("the extent along an axis with a data index cannot be inferred")
         names = sorted(variables_of(index))
         boxes = [range(*ranges[name]) for name in names]
@@ -203,7 +211,7 @@ def _too_small(
         return False
     plain = Values({}, {})
     for point in _points(names, box, others):
-        told = (each for each in statement.conditions if not _data(each))
+        told = (each for each in statement.conditions if not has_data(each))
         if not all(plain.at(condition, point) for condition in told):
             continue
         places = [(plain.at(access.index, point), access) for access in loose]
@@ -326,9 +334,7 @@ def _store(statement: Statement, result: Result, place: tuple[int, ...], value: 
 def _place(statement: Statement, shape: tuple[int, ...], values: Values, point: Mapping[str, int]) -> tuple[int, ...]:
     place = []
     for index, extent in zip(statement.indices, shape, strict=True):
-        found = int(values.at(index, point))
-        if isinstance(index, Number) and found < 0:
-            found += extent
+        found = values.place(index, extent, point)
         if not 0 <= found < extent:
             raise DataIndexFaultError(f"the target has no index {found}")
         place.append(found)
@@ -351,6 +357,8 @@ def _doubt(statement: Statement, fresh: bool, names: list[str], box: Mapping[str
     """Why the statement may be refused whatever the sizes are."""
     bare = [index.name for index in statement.indices if isinstance(index, Variable)]
     if statement.accumulate == "=":
+        if any(isinstance(index, Operation) and index.name in BOUNDARIES for index in statement.indices):
+            raise FaultError("a boundary on the target of a plain store moves points to one cell")
         written = set().union(*(variables_of(index) for index in statement.indices))
         if not set(names) <= written:
             raise FaultError("a plain store needs every index variable on its target")

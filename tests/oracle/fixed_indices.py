@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tests.oracle.accesses import AxisAccess
 from tests.oracle.kinds import is_bool
-from tests.oracle.nodes import Fold, Node, Operation, walk
+from tests.oracle.nodes import Fold, Node, Operation, has_data, walk
 from tests.oracle.outcome import ShapeFaultError
 from tests.oracle.ranges import evaluated, in_range
 from tests.oracle.reader import Statement
-from tests.oracle.recurrences import conjuncts, has_data
+from tests.oracle.recurrences import conjuncts
 from tests.oracle.values import Values
 
 __all__ = ["check_fixed_indices"]

@@ -9,7 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Axis", "Cell", "Fold", "Node", "Number", "Operation", "Variable", "variables_of", "walk"]
+__all__ = [
+    "BOUNDARIES",
+    "Axis",
+    "Cell",
+    "Fold",
+    "Node",
+    "Number",
+    "Operation",
+    "Variable",
+    "has_data",
+    "variables_of",
+    "walk",
+]
+
+BOUNDARIES = ("clamp", "wrap", "reflect", "symmetric")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +60,10 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """``+ - / // % ** neg``, ``product`` (all its factors), comparisons, ``and or not if where``, functions."""
+    """``+ - / // % ** neg``, ``product`` (all its factors), comparisons, ``and or not if where``, functions.
+
+    A boundary around an index of a target is one, too: its extent is not known here.
+    """
 
     name: str
     arguments: tuple[Node, ...]
@@ -85,6 +102,13 @@ def walk(node: Node) -> Iterator[Node]:
             for condition in conditions:
                 yield from walk(condition)
             yield from walk(body)
+
+
+def has_data(node: Node) -> bool:
+    """Whether ``node`` reads an array, or is an index of a target that a boundary moves: cells meet there as well."""
+    parts = list(walk(node))
+    moved = any(isinstance(part, Operation) and part.name in BOUNDARIES for part in parts)
+    return moved or any(isinstance(part, Cell) for part in parts)
 
 
 def variables_of(node: Node) -> frozenset[str]:

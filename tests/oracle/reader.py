@@ -11,13 +11,12 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable
+from tests.oracle.nodes import BOUNDARIES, Axis, Cell, Fold, Node, Number, Operation, Variable
 from tests.oracle.outcome import FaultError
 
 __all__ = ["REDUCTIONS", "Reader", "Statement", "free_names"]
 
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin")
-BOUNDARIES = ("clamp", "wrap", "reflect", "symmetric")
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**"}
 _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _WHOLE = {"sum": "+", "prod": "*", "max": ">>", "min": "<<", "any": "|", "all": "&"}

@@ -15,20 +15,15 @@ import numpy as np
 
 from tests.oracle.accesses import AxisAccess
 from tests.oracle.kinds import is_bool
-from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, variables_of, walk
+from tests.oracle.nodes import Axis, Cell, Fold, Node, Operation, has_data, variables_of, walk
 from tests.oracle.ranges import candidates, explicit_ranges
 from tests.oracle.reader import Statement
 from tests.oracle.values import OutOfRangeError, Values
 
-__all__ = ["Traffic", "conjuncts", "has_data", "reads_itself", "restarted_cells", "traffic"]
+__all__ = ["Traffic", "conjuncts", "reads_itself", "restarted_cells", "traffic"]
 
 Place = tuple[int, ...]
 Point = Mapping[str, int]
-
-
-def has_data(node: Node) -> bool:
-    """Whether ``node`` reads an array."""
-    return any(isinstance(part, Cell) for part in walk(node))
 
 
 def reads_itself(statement: Statement) -> bool:
@@ -103,7 +98,7 @@ class _Walker:
 
     def target(self, point: Point) -> Place:
         return tuple(
-            self._moved(Axis("direct", index), extent, point)
+            self.plain.place(index, extent, point)
             for index, extent in zip(self.statement.indices, self.shape, strict=True)
         )
 
@@ -206,10 +201,6 @@ def conjuncts(conditions: Sequence[Node]) -> Iterator[Node]:
             yield condition
 
 
-def _from_end(index: Node, value: int, extent: int) -> int:
-    return value + extent if isinstance(index, Number) and value < 0 else value
-
-
 def own_conditions(statement: Statement) -> list[Node]:
     """The conditions that speak of the target's variables alone: they say which cells are written."""
     names = frozenset[str]().union(*map(variables_of, statement.indices))
@@ -244,8 +235,7 @@ def restarted_cells(
                 continue
             pairs = zip(indices, shape, strict=True)
             cell = tuple(
-                slice(None) if index is None else _from_end(index, int(values.at(index, point)), extent)
-                for index, extent in pairs
+                slice(None) if index is None else values.place(index, extent, point) for index, extent in pairs
             )
         except OutOfRangeError:
             continue
@@ -262,4 +252,4 @@ def _speaks_of(access: AxisAccess, names: Sequence[str]) -> bool:
 def _fits(access: AxisAccess, values: Values, point: Point) -> bool:
     if any(bool(values.at(guard, point)) != wanted for guard, wanted in access.guards):
         return True
-    return 0 <= _from_end(access.index, int(values.at(access.index, point)), access.extent) < access.extent
+    return 0 <= values.place(access.index, access.extent, point) < access.extent

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tests.oracle.kinds import COMPARISONS, concrete, is_bool, is_float, is_whole, kind_of
-from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, Variable
+from tests.oracle.nodes import BOUNDARIES, Axis, Cell, Fold, Node, Number, Operation, Variable
 from tests.oracle.outcome import DataIndexFaultError, FaultError, UnspecifiedError
 
 __all__ = ["INTEGERS", "OutOfRangeError", "Values", "at_an_end", "combine", "neutral"]
@@ -153,6 +153,16 @@ class Values:
             case Fold():
                 return self._fold(node, point)
         return self._operation(node, point)
+
+    def place(self, index: Node, extent: int, point: Mapping[str, int]) -> int:
+        """Where an index of a target says, on an axis of ``extent``: a negative number counts from the end."""
+        match index:
+            case Operation(name=mode, arguments=(moved,)) if mode in BOUNDARIES:
+                if extent == 0:
+                    raise UnspecifiedError("a boundary of an empty axis")
+                return _moved(mode, int(self.at(moved, point)), extent)
+        found = int(self.at(index, point))
+        return found + extent if isinstance(index, Number) and found < 0 else found
 
     def _cell(self, node: Cell, point: Mapping[str, int]) -> Any:
         array = self.arrays[node.tensor]

@@ -24,11 +24,12 @@ from tcdsl.frontend.symbols.graph_tensors import PendingState
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, int64_constant, store_value
-from tcdsl.ir.build import apply
+from tcdsl.ir.boundaries import moved_index
+from tcdsl.ir.build import apply, cast
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, IndexValue, SizeValue, is_affine_index
 
-__all__ = ["access_indices", "axis_nodes", "filled_read", "is_data", "subscript"]
+__all__ = ["access_indices", "axis_nodes", "filled_read", "is_data", "subscript", "target_index"]
 
 _OOB_BOUNDARIES = {"check": Boundary.CHECK, "skip": Boundary.SKIP, "clamp": Boundary.CLAMP}
 
@@ -136,12 +137,32 @@ def axis_index(evaluation: Evaluator, node: ast.expr, extent: Expr | None) -> tu
         if len(node.args) != 1 or node.keywords:
             evaluation.fault(DslSyntaxError, f"`{boundary.value}` takes one index", node)
             return None
-        index = index_expression(evaluation, node.args[0], None)
+        index = index_expression(evaluation, node.args[0], None, moves=True)
         return None if index is None else (index, boundary)
     index = index_expression(evaluation, node, extent)
     if index is None:
         return None
     return index, _OOB_BOUNDARIES[evaluation.environment.oob] if is_data(index) else Boundary.SKIP
+
+
+def target_index(evaluation: Evaluator, node: ast.expr, extent: Expr | None) -> tuple[Expr | None, Boundary | None]:
+    """The index of one axis of a target, and the boundary around it, which has moved it into range.
+
+    ``y[clamp(i - 1)]`` is ``y[min(max(i - 1, 0), N - 1)]``, an index that is data: cells meet, and no sets say where.
+    """
+    boundary = _boundary(evaluation, node)
+    entry = axis_index(evaluation, node, extent)
+    if entry is None or boundary is None:
+        return None if entry is None else entry[0], boundary
+    if extent is None:
+        evaluation.fault(
+            ShapeError,
+            f"`{ast.unparse(node)}` moves into an axis whose extent is not known",
+            node,
+            "declare the target with its extents",
+        )
+        return None, boundary
+    return moved_index(cast(entry[0], INTEGER, evaluation.span(node)), extent, boundary), boundary
 
 
 def _boundary(evaluation: Evaluator, node: ast.expr) -> Boundary | None:
@@ -154,8 +175,11 @@ def _boundary(evaluation: Evaluator, node: ast.expr) -> Boundary | None:
     return Boundary(meaning) if meaning in BOUNDARIES else None
 
 
-def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None) -> Expr | None:
-    """``node`` as an index; a negative integer counts from the end of an axis of ``extent``."""
+def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None, moves: bool = False) -> Expr | None:
+    """``node`` as an index; a negative integer counts from the end of an axis of ``extent``.
+
+    One that a boundary ``moves`` is the position that it says: ``x[clamp(-1)]`` is the first cell.
+    """
     if isinstance(node, ast.Slice | ast.Starred) or (isinstance(node, ast.Constant) and node.value in (None, Ellipsis)):
         evaluation.fault(
             DslSyntaxError,
@@ -172,7 +196,7 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
     evaluation.terms |= dict.fromkeys(map(id, terms(node, evaluation.index_variables)), False)
     given = evaluation.evaluate(node, Position.INDEX)
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        fixed = evaluation.attempt(lambda: _fixed(evaluation, int(given), node, extent), node)
+        fixed = evaluation.attempt(lambda: _fixed(evaluation, int(given), node, extent, moves), node)
         return None if isinstance(fixed, Faulty) else fixed
     value = evaluation.scalar(given, node)
     if value is None:
@@ -186,7 +210,7 @@ def index_expression(evaluation: Evaluator, node: ast.expr, extent: Expr | None)
     expr: Expr | None = evaluation.attempt(lambda: exact_index(given_expr, evaluation.definitions, integers), node)
     if expr is None or isinstance(expr, Faulty):
         return None
-    if integers.is_alone(expr):
+    if integers.is_alone(expr) and not moves:
         # A negative integer counts from the end.
         return _from_end(evaluation, expr, node, extent) if integers.is_negative(expr) else expr
     if _kind(expr) == "data" and is_affine_index(expr):
@@ -215,9 +239,9 @@ def _whole(evaluation: Evaluator, node: ast.Name) -> SymbolicArray | None:
     return given if isinstance(given, SymbolicArray) and given.rank > 0 else None
 
 
-def _fixed(evaluation: Evaluator, number: int, node: ast.expr, extent: Expr | None) -> Expr | None:
+def _fixed(evaluation: Evaluator, number: int, node: ast.expr, extent: Expr | None, moves: bool) -> Expr | None:
     constant = int64_constant(number, evaluation.span(node))
-    return constant if number >= 0 else _from_end(evaluation, constant, node, extent)
+    return constant if number >= 0 or moves else _from_end(evaluation, constant, node, extent)
 
 
 def _from_end(evaluation: Evaluator, number: Expr, node: ast.expr, extent: Expr | None) -> Expr | None:

@@ -24,7 +24,7 @@ from tcdsl.frontend.points.definitions import outside_names
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, scalar_of, standing_alone
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
-from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
+from tcdsl.frontend.statements.accesses import axis_nodes, target_index
 from tcdsl.frontend.statements.point_loops import with_point_calls
 from tcdsl.frontend.statements.recorded_values import bound_sketch, record_bare, scopes_of
 from tcdsl.frontend.statements.reduction_scopes import Open, ReductionScopes, require_divisors
@@ -36,7 +36,8 @@ from tcdsl.frontend.stores.stores import record_sketch, store
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, COMBINING, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.expressions import Boundary, Expr
+from tcdsl.ir.accumulators import CHOICES
+from tcdsl.ir.expressions import Boundary, Expr, index_variables, locals_read
 from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch
 
@@ -72,10 +73,12 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
     evaluation = Evaluation(environment, variables)
     if isinstance(state, Fresh):
         evaluation.unwritten = form.name
-    indices = _target_indices(evaluation, form, state)
+    indices, boundaries = _target_indices(evaluation, form, state)
     accumulate, reset, value, loops = _value(evaluation, form)
     conditions = [evaluation.condition(condition) for condition in form.conditions]
     unique, oob = _options(evaluation, form)
+    if accumulate == "assign" and not unique:
+        _refuse_meeting_cells(evaluation, form, indices, boundaries)
     stored = None
     if value is not None:
         stored = evaluation.attempt(
@@ -105,7 +108,10 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
     return replace(sketch, unique=unique, resets=reset, restarts=restarts)
 
 
-def _target_indices(evaluation: Evaluation, form: Assignment, state: TargetState) -> list[Expr | None]:
+def _target_indices(
+    evaluation: Evaluation, form: Assignment, state: TargetState
+) -> tuple[list[Expr | None], list[Boundary | None]]:
+    """An index and the boundary around it for every axis of the target."""
     count = len(form.indices)
     extents: Sequence[Expr | None] = (None,) * count if state.extents is None else state.extents
     if len(extents) != count:
@@ -122,18 +128,22 @@ def _target_indices(evaluation: Evaluation, form: Assignment, state: TargetState
             notes,
         )
         extents = (None,) * count
-    found: list[Expr | None] = []
-    for node, extent in zip(form.indices, extents, strict=True):
-        entry = axis_index(evaluation, node, extent)
-        if entry is not None and entry[1] is not Boundary.SKIP and not is_data(entry[0]):
+    found = [target_index(evaluation, node, extent) for node, extent in zip(form.indices, extents, strict=True)]
+    return [index for index, _ in found], [boundary for _, boundary in found]
+
+
+def _refuse_meeting_cells(
+    evaluation: Evaluation, form: Assignment, indices: Sequence[Expr | None], boundaries: Sequence[Boundary | None]
+) -> None:
+    # Without index variables there is one cell, as in `y[wrap(t + 2)] = x[t]` in round t of a loop that runs.
+    for node, index, boundary in zip(form.indices, indices, boundaries, strict=True):
+        if index is not None and boundary is not None and (index_variables(index) or locals_read(index)):
             evaluation.fault(
                 DslSyntaxError,
-                f"`{entry[1].value}` around an index of the target",
+                f"`=` writes each cell once, but `{boundary.value}` moves several points to one cell",
                 node,
-                "boundaries are for reading; a condition says which cells are written",
+                f"say how the values combine: {CHOICES}",
             )
-        found.append(None if entry is None else entry[0])
-    return found
 
 
 def _value(evaluation: Evaluation, form: Assignment) -> tuple[str, bool, Value | None, Loops]:

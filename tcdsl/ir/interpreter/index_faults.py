@@ -36,7 +36,10 @@ def index_fault(
     if name != label and label.startswith("d_"):
         notes = ()  # on the way back rounds are counted from the last
     fact = f"index {index} is out of range for axis {axis} of `{name}`, which has extent {extent}"
-    hint = 'write get(..., default) to read a default there, or decorate with oob="skip" or oob="clamp"'
+    hint = (
+        "write clamp(...) around the index for the nearest cell, or get(..., default) to read a default there; "
+        'or decorate with oob="skip" or oob="clamp"'
+    )
     if span is not None and span.filename.startswith(COMPREHENSIONS):
         hint = "choose what is read there: `0 <= p(i) && p(i) < N ? A(p(i)) : 0.0`"
     return Diagnostic(DataIndexError, fact, span, notes, hint)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import islpy as isl
 
 from tcdsl.errors import DslSyntaxError
+from tcdsl.ir.accumulators import CHOICES
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
 from tcdsl.polyhedra.affine import equated, function_of, sizes_condition
@@ -26,7 +27,6 @@ from tcdsl.ranges.solving.regions import Region, ends_of
 
 __all__ = ["check_variables_on_target", "is_injective"]
 
-_CHOICES = "`+=` (sum), `*=` (product), `>>=` (max), `<<=` (min), `|=` (any) or `&=` (all)"
 _CHOICES_OF_VALID = "`+=` (sum), `*=` (product), `>=` (max) or `<=` (min)"
 _UNIQUE = 'assign(y[p[i]], "=:", x[i], unique=True) checks at run time that no cell is written twice'
 
@@ -42,7 +42,7 @@ def check_variables_on_target(inference: Inference, variables: Sequence[str]) ->
         inference.fault(
             f"`=` writes each cell once, but {listed} {are} not on the target {inference.label(target.tensor)}",
             target.span,
-            hint=f"say how the values over {listed} combine: {_CHOICES}",
+            hint=f"say how the values over {listed} combine: {CHOICES}",
             kind=DslSyntaxError,
         )
     return not missing
@@ -195,7 +195,7 @@ def _injective_map(inference: Inference, region: Region, known: isl.Set, outputs
 
 
 def _choices(inference: Inference) -> str:
-    return _CHOICES_OF_VALID if inference.sketch.mode == "valid" else _CHOICES
+    return _CHOICES_OF_VALID if inference.sketch.mode == "valid" else CHOICES
 
 
 def _several_values(region: Region, known: isl.Set) -> isl.Set:

@@ -126,10 +126,9 @@ def _require_extent(inference: Inference, access: AxisAccess, extent: Polynomial
 
 
 def _checked_unique(inference: Inference, region: Region, accesses: list[AxisAccess], ranges: Ranges) -> bool:
-    # Whether cells have to be checked at run time: asked for, and not known to be written once.
+    # Whether cells have to be checked at run time: not known to be written once.
     if not inference.sketch.unique:
-        is_injective(inference, region, accesses, ranges.solved)
-        return False
+        return not is_injective(inference, region, accesses, ranges.solved)
     trial = inference.trial()
     return not is_injective(trial, region, accesses, ranges.solved) or bool(trial.assertions)
 

@@ -140,6 +140,8 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     stated = {name for name, ends in explicit.items() if None not in ends}
     sure = {name for access in accesses if not access.conditional for name in access.variables} | stated
     fresh = target.array is None and target.shape is None
+    if fresh and any(access.conditional and any(map(_symbolic_stride, walk(access.index))) for access in accesses):
+        raise UnspecifiedError("a stride that is a size, where a branch decides whether it is read")
     outer = _variables(statement)
     inner = [name for fold in _folds(statement) for name in fold.variables]
     if target.array is not None and not target.declared:

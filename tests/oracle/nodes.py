@@ -105,10 +105,16 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def has_data(node: Node) -> bool:
-    """Whether ``node`` reads an array, or is an index of a target that a boundary moves: cells meet there as well."""
-    parts = list(walk(node))
-    moved = any(isinstance(part, Operation) and part.name in BOUNDARIES for part in parts)
-    return moved or any(isinstance(part, Cell) for part in parts)
+    """Whether ``node`` reads an array, divides a variable by a size, or is an index of a target under a boundary."""
+    return any(isinstance(part, Cell) or (isinstance(part, Operation) and _is_data(part)) for part in walk(node))
+
+
+def _is_data(node: Operation) -> bool:
+    if node.name in ("//", "%"):
+        divided, divisor = node.arguments
+        by_size = any(isinstance(part, Number) and part.symbolic for part in walk(divisor))
+        return by_size and bool(variables_of(divided))
+    return node.name in BOUNDARIES
 
 
 def variables_of(node: Node) -> frozenset[str]:

@@ -239,7 +239,9 @@ def _target(draft: Draft, kept: list[str], accumulate: str) -> tuple[str, list[s
             index, extent = name, draft.extent(name)
         else:
             index, extent = draft.index(name, kept)
-        if form != "fresh" and accumulate != "=" and extent and draft.chance(8):
+        if form != "fresh" and extent and draft.chance(6):
+            index, extent = f"({name} + {draft.number(0, 2)}) % {draft.size(draft.extent(name))}", draft.extent(name)
+        elif form != "fresh" and accumulate != "=" and extent and draft.chance(8):
             index = f"{draft.choose('clamp', 'wrap', 'reflect', 'symmetric')}({index} + {draft.number(0, 2)})"
             extent = draft.number(1, 4)
         indices.append(index)

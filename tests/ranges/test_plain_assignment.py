@@ -155,7 +155,18 @@ def test_lower_parts_that_are_too_long_by_one_meet_the_next():
                     bound(program, sizes)
 
 
-def test_overlapping_strides_without_order_are_an_error():
-    with pytest.raises(ShapeError, match="cannot tell whether") as caught:
-        Shapes({"A": 2, "S": 1, "D": 1}).add("C[i*S_0 + p*D_0] = A[i, p]")
-    assert "unique=True" in str(caught.value)
+@pytest.mark.parametrize(
+    "target", ["C[i*S_0 + p*D_0]", "C[(i + 2*p) % S_0]", "C[i // S_0, p]", "C[i + P[0], p % D_0]", "C[i*p]"]
+)
+def test_what_sets_cannot_say_of_sizes_is_looked_at_in_the_call(target):
+    ranks = {"A": 2, "S": 1, "D": 1, "P": 1, "C": 2 if ", " in target else 1}
+    shapes = Shapes(ranks, {"P": "int64"})
+    shapes.add(f"{target} = A[i, p]", keep="C")
+    assert shapes.program().statements[0].unique
+
+
+@pytest.mark.parametrize("target", ["C[(i + 2) % S_0, i]", "C[i // S_0, i]"])
+def test_what_other_indices_tell_apart_is_not(target):
+    shapes = Shapes({"A": 1, "S": 1, "C": 2})
+    shapes.add(f"{target} = A[i]", keep="C")
+    assert not shapes.program().statements[0].unique

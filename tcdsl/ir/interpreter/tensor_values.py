@@ -166,7 +166,7 @@ class _Execution:
         points = [", ".join(f"{name} = {values[k]}" for name, values in block.coordinates.items()) for k in numbers]
         return Diagnostic(
             ShapeError,
-            f"{self._label(self._access.tensor)}[{cell}] is written twice by an assignment that promises unique cells",
+            f"`=` writes each cell once, but {self._label(self._access.tensor)}[{cell}] is written twice",
             self._statement.span,
             (f"first at {points[0]}, again at {points[1]}",),
             "write an accumulator such as += or >>=, or make the indices unique",

@@ -200,8 +200,7 @@ def _is_variable(plan: LoopOrder, expr: Expr, name: str) -> bool:
     # Whether the index has the variable's value at every point.
     if expr == IndexValue(name):
         return True
-    points = plan.statement.domain.set
-    return holds(apply("eq", expr, index(name)), points)
+    return expr.dtype == "int64" and holds(apply("eq", expr, index(name)), plan.statement.domain.set)
 
 
 def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: FreshNames) -> LoopOrder:

@@ -2,7 +2,8 @@
 
 A map that is not one-to-one for any sizes is a fault (``O[i // 2]``), unless in the degenerate case that an index
 variable has at most one value; one that depends on sizes is checked at the call (``O[i*P + p]`` for p < Q: ``Q <=
-P``); one that depends on data needs ``assign(..., unique=True)``.
+P``). Where no set can say what sizes do to it (``O[(i + 2) % N]``), the statement marks the cells that it writes; one
+that depends on cells at index variables needs ``assign(..., unique=True)``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import islpy as isl
 from tcdsl.errors import DslSyntaxError
 from tcdsl.ir.accumulators import CHOICES
 from tcdsl.ir.build import apply, index, integer
-from tcdsl.ir.expressions import Expr, IndexValue, substitute
+from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, index_variables, substitute, walk
 from tcdsl.polyhedra.affine import equated, function_of, sizes_condition
 from tcdsl.polyhedra.mixed_radix import digits
 from tcdsl.polyhedra.size_algebra import SizeInterval
@@ -53,27 +54,34 @@ def is_injective(
 ) -> bool:
     """Whether no two points of ``region`` write one cell, at least for the sizes that the assertions leave.
 
-    Notes a fault if that is wrong for all sizes, or depends on data.
+    If not, the statement has to look; a fault if it is wrong for all sizes, or depends on data.
     """
     outputs: list[Polynomial] = []
-    data = False
+    open_axes: list[AxisAccess] = []
     known = region.points.intersect_params(inference.algebra.context)
     for access in accesses:
-        if access.form is None:
-            data = True
-            continue
-        found = digits(inference.algebra, access.form, known)
+        found = None
+        if access.form is not None:
+            found = digits(inference.algebra, access.form, known)
+            found = _asserted_digits(inference, access, known, intervals) if found is None else found
         if found is None:
-            found = _asserted_digits(inference, access, known, intervals)
-        if found is None:
-            return False
-        outputs.extend(found)
+            open_axes.append(access)
+        else:
+            outputs.extend(found)
     if _determined(outputs, region.variables):
         return True
-    if data:
-        _report_data(inference)
+    if open_axes:
+        if not all(_of_variables(access.index) for access in open_axes):
+            _report_data(inference)
         return False
     return _injective_map(inference, region, known, outputs)
+
+
+def _of_variables(index: Expr) -> bool:
+    # Whether index variables reach the index by arithmetic alone: a cell at none of them is one number for all points.
+    nodes = list(walk(index))
+    cells = [node for node in nodes if isinstance(node, Read) and index_variables(node)]
+    return not cells and not any(isinstance(node, Local) for node in nodes)
 
 
 def _determined(outputs: Sequence[Polynomial], variables: Sequence[str]) -> bool:
@@ -102,19 +110,15 @@ def _asserted_digits(
     assert access.form is not None
     stride = access.form.stride()
     parts = None if stride is None else access.form.split(stride)
-    if stride is not None and parts is not None and parts[1].quasi_affine:
-        high, low = parts
-        span = _span(inference, low, known, intervals)
-        leading = digits(algebra, high, known)
-        if span is not None and leading is not None:
-            _require_apart(inference, access, stride, span, high, intervals)
-            return [*leading, low]
-    inference.fault(
-        f"cannot tell whether `{inference.text(access.index)}` is different for different points",
-        access.span,
-        hint=f"write the index with digits, `i*P + p` where 0 <= p < P, or use an accumulator; {_UNIQUE}",
-    )
-    return None
+    if stride is None or parts is None or not parts[1].quasi_affine:
+        return None
+    high, low = parts
+    span = _span(inference, low, known, intervals)
+    leading = digits(algebra, high, known)
+    if span is None or leading is None:
+        return None
+    _require_apart(inference, access, stride, span, high, intervals)
+    return [*leading, low]
 
 
 def _span(

@@ -14,11 +14,12 @@ extent 0. A negative index is a fault, which the statement's author mends by shi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 
 import islpy as isl
 
 from tcdsl.ir.build import apply, integer, truth
-from tcdsl.ir.expressions import Constant, Expr, SizeValue
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, is_affine_index
 from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
@@ -98,9 +99,7 @@ def inferred_extent(
     form = access.form
     open_extent = f"the extent of axis {access.axis} of {inference.label(access.tensor)} cannot be inferred"
     if form is None:
-        fact = f"{open_extent}, because `{inference.text(access.index)}` depends on data"
-        inference.fault(fact, access.span, hint="declare the extents of the target")
-        return None
+        return _extent_of_remainders(inference, access, intervals, open_extent)
     least, most = (_extreme(inference, form, intervals, largest) for largest in (False, True))
     if least is None or most is None:
         inference.fault(
@@ -115,6 +114,25 @@ def inferred_extent(
     _require_no_negative_index(inference, access, least, lengths)
     access.settled = True
     return _not_below_zero(inference, most + 1, lengths)
+
+
+def _extent_of_remainders(
+    inference: Inference, access: AxisAccess, intervals: Mapping[str, SizeInterval], open_extent: str
+) -> Polynomial | None:
+    # `y[(i + 2) % N]` reaches every position below N where i has at least N values.
+    index = access.index.operand if isinstance(access.index, Cast) else access.index
+    if isinstance(index, Apply) and index.primitive == "mod" and is_affine_index(index):
+        with suppress(NotAffine):
+            divided, divisor = map(inference.algebra.form, index.arguments)
+            (name, *others) = divided.variables
+            unit = divided.linear_in(name) and abs(divided.coefficient(name).value or 0) == 1
+            if unit and not others and inference.algebra.nonnegative(intervals[name].length - divisor):
+                access.settled = True
+                return divisor
+    because = "" if is_affine_index(index) else ", because it depends on data"
+    fact = f"{open_extent} from `{inference.text(index)}`{because}"
+    inference.fault(fact, access.span, hint="declare the extents of the target")
+    return None
 
 
 def _extreme(

@@ -44,7 +44,7 @@ def failure(
     positions = [*rounds, *((variable, words[POSITION_WORD + k]) for k, variable in enumerate(variables))]
     notes = at_positions(positions)
     if check.axis == UNIQUE_AXIS:
-        fact = f"a cell of `{check.tensor}` is written twice by an assignment that promises unique cells"
+        fact = f"`=` writes each cell once, but a cell of `{check.tensor}` is written twice"
         hint = "write an accumulator such as += or >>=, or make the indices unique"
         return Diagnostic(ShapeError, fact, check.span, notes, hint).error()
     return index_fault(check.tensor, check.axis, value, extent, check.span, notes).error()

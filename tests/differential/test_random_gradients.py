@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tcdsl as tc
+from tcdsl.ir.program import Program
 from tests.autodiff.program_gradients import check_program_gradient
 from tests.differential.agreement import agree, shown
 from tests.differential.loading import loaded
@@ -32,13 +35,15 @@ def compiled_pullback_as_interpreted(case: Case) -> None:
         seeds = tuple(random.uniform(-1, 1, array.shape) for array in outputs)
         found = pullback(seeds if isinstance(value, tuple) else seeds[0])
         program = function.program(*arrays)
+        # What is only checked is an output of the program that the function does not return.
+        program = replace(program, outputs=program.outputs[: len(outputs)])
         names = [t.name for t, array in zip(program.inputs, arrays, strict=True) if array.dtype.kind == "f"]
         wanted = interpreted_pullback(program, names, arrays, seeds)
     agree(case, wanted, [array for array in found if array is not None], 200, "compiled pullback against interpreted")
 
 
 def interpreted_pullback(
-    program: object, names: list[str], arrays: list[np.ndarray], seeds: tuple[np.ndarray, ...]
+    program: Program, names: list[str], arrays: list[np.ndarray], seeds: tuple[np.ndarray, ...]
 ) -> list[np.ndarray]:
     from tcdsl.autodiff import adjoint
     from tcdsl.ir.interpreter.interpreter import interpret

@@ -206,7 +206,8 @@ class Reduction:
     """A reduction inside a value: ``sum(E[i, l])``, with the variables it binds. It stands in sketches only
     (`tcdsl.ranges.sketches.sketch`): range inference makes statements of their own of reductions.
 
-    ``accumulate`` is ``add multiply max min or and``, or ``mean``, ``argmax``, ``argmin`` (one variable; int64).
+    ``accumulate`` is ``add multiply max min or and``, or ``mean``, ``argmax``, ``argmin`` (int64; the position among
+    all points, in the order of the ranges, if there are several variables).
     ``conditions`` are a generator's ``if``s, and the statement's trailing conditions that speak of ``variables``. A
     point whose reads are out of range drops out of this reduction only. ``filters`` are conditions that came from
     brackets (``sum(x[k] * (k < 3))``): tested like ``conditions``, after them, but never an explicit range. ``dtype``

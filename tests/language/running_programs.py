@@ -38,10 +38,10 @@ def check(function: Any, arguments: tuple[Any, ...], expected: Any) -> None:
             np.testing.assert_allclose(one, wanted, rtol=1e-6)
 
 
-def program(body: str, parameters: str = "x: 'real[N]', n", decorator: str = "op") -> Any:
-    """``f(x, n)`` with this body, or a function of other parameters."""
-    namespace: dict[str, Any] = {"op": op, "cd": cd, "tc": tc}
-    source = f"@{decorator}\ndef f({parameters}):\n" + "\n".join(f"    {line}" for line in body.splitlines())
+def program(body: str, parameters: str = "x: 'real[N]', n", decorator: str = "op", before: str = "") -> Any:
+    """``f(x, n)`` with this body, or a function of other parameters; ``before`` is what stands around it."""
+    namespace: dict[str, Any] = {"op": op, "cd": cd, "tc": tc, "np": np}
+    source = f"{before}@{decorator}\ndef f({parameters}):\n" + "\n".join(f"    {line}" for line in body.splitlines())
     filename = f"<loop {abs(hash(source))}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     exec(compile(source, filename, "exec"), namespace)

@@ -10,6 +10,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import cd, op
 from tests.language.outcomes import assert_gives, refusal
+from tests.language.running_programs import check, program
 
 x = np.array([1.0, 2.0, 3.0])
 A = np.arange(6.0).reshape(2, 3) + 1
@@ -417,3 +418,68 @@ def test_cells_at_positions_that_bare_reductions_find_beside_whole_arrays() -> N
 
     x, y = np.array([1.0, 2.0, 4.0, 3.0]), np.array([5.0, 7.0])
     assert_gives(op(program), x, y, wanted=(x + 0.4, 4 * x, 4 * y, -4 * x))
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("return x * x[argmin(v[i])]", x * 3),
+        ("return x + v.sum() * mean(v[i])", x + 12),
+        ("return A[argmax(v[i]) % 2]", A[1]),
+        ("return A[:, argmin(v[i])]", A[:, 2]),
+        ("return relu(x - mean(v[i] for i in range(2))), x * sum(A[i, j])", (np.maximum(x - 2.5, 0), x * 21)),
+        ("n = sqrt(sum(v[i] * v[i]))\nreturn x / n * sum(v[i] / n)", x / 14 * 6),
+        ("d = x * sum(v[i])\nd[1:] += d[1:] * max(v[i])\nd *= min(d[i])\nreturn d", np.array([6, 48, 72]) * 6.0),
+        ("N, = v.shape\nreturn x * sum(v[k] * k for k in range(N))", x * 5),
+        ("i = 1\nreturn x * sum(v[i] * v[j])", x * 18),
+        ("y = x * 1\nfor t in range(2):\n    y = y + x * y[argmax(y[i])] * t\nreturn y", x * 4),
+        ("return x if sum(v[i]) > 3 else -x", x),
+    ],
+)
+def test_reductions_without_a_name_among_whole_arrays_are_bare_ones(body: str, wanted: Any) -> None:
+    f = program(body, "x, v, A")
+    check(f, (x, np.array([2.0, 3.0, 1.0]), A), wanted)
+    tc.check_grads(f, (x, np.array([2.0, 3.0, 1.0]), A))
+
+
+def test_index_variables_beside_reductions_are_those_of_a_statement() -> None:
+    message = refusal(tc.ShapeError, program("return x * sum(v[i]) + x[i]", "x, v"), x, x)
+    assert "`x` has rank 1 and stands here without an index" in message
+
+
+WINDOW = """def window(a, s):
+    return a[clamp(s - 1)]
+
+def beside(a, j, s):
+    return a[wrap(j + s)] * w
+
+w = 2.0
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("mean(window(x, s) for s in range(3))", 4 / 3),
+        ("sum(window(x, s) for s in range(x.shape[0]))", 4.0),
+        ("max(window(x, s + 1) for s in range(2))", 2.0),
+        ("argmax(window(x, s) for s in range(3))", 2.0),
+        ("mean(beside(x, i, s) for s in range(2))", [3.0, 5.0, 4.0]),
+        ("sum([beside(x, i, s) for s in (0, 2)])", [8.0, 6.0, 10.0]),
+    ],
+)
+def test_generators_of_functions_that_index(value: str, wanted: Any) -> None:
+    f = program(f"d = {value}\ny[i] = d + 0 * x[i]\nreturn y", "x", before=WINDOW)
+    check(f, (x,), np.broadcast_to(wanted, 3))
+
+
+def test_generators_of_whole_arrays_are_combined_cell_by_cell() -> None:
+    times = "def times(a, k):\n    calls.append(k)\n    return a * k\n\ncalls = []\n\n"
+    f = program("return mean(times(x, k) for k in range(3)), np.sum(x * k for k in (1, 2))", "x", before=times)
+    np.testing.assert_array_equal(f(x), (x, 3 * x))
+    assert f.__wrapped__.__globals__["calls"] == [0, 1, 2]
+    rows = "def row(a, k):\n    return a[k]\n\n"
+    check(program("d = sum(row(A, k) for k in range(2))\nreturn d", "A", before=rows), (A,), A.sum(0))
+    f = program("return argmax(x * k for k in range(3))", "x")
+    assert "`argmax` over 3 Python objects" in refusal(tc.DslSyntaxError, f, x)

@@ -7,6 +7,7 @@ import numpy as np
 import tcdsl as tc
 from tcdsl import op
 from tests.language.outcomes import assert_gives, refusal
+from tests.language.running_programs import program
 
 E = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]])
 x = np.array([1.0, 2.0, 3.0, 4.0, 6.0])
@@ -171,6 +172,53 @@ def test_argmax_and_argmin_are_positions_along_the_reduced_variable() -> None:
 
     E = np.array([[5.0, 2.0, 3.0], [4.0, 7.0, 1.0]])
     assert_gives(f, E, wanted=([0, 1], [1, 0, 1], [2, 1], [1, 11]), dtype=np.int64)
+
+
+def test_the_position_among_several_ranges_counts_in_their_order() -> None:
+    @op
+    def f(A):
+        _, J, L = A.shape
+        rows[i] = argmax(A[i, j, l] for j in range(J) for l in range(L))
+        columns[i] = argmin(A[i, j, l] for l in range(L) for j in range(J))
+        some[i] = 2 * argmax(A[i, j, l] for j in range(J) for l in range(3) if l != j)
+        everything = argmin(A[i, j, l] for i in range(2) for j in range(J) for l in range(L))
+        return rows, columns, some, everything
+
+    A = np.random.default_rng(3).integers(0, 9, (2, 3, 4)).astype(float)
+    apart = np.where(np.eye(3, dtype=bool), -1, A[:, :, :3]).reshape(2, 9)
+    wanted = (
+        A.reshape(2, 12).argmax(1),
+        A.transpose(0, 2, 1).reshape(2, 12).argmin(1),
+        2 * apart.argmax(1),
+        A.argmin(),
+    )
+    assert_gives(f, A, wanted=wanted, dtype=np.int64)
+    assert "`argmax` over an empty range" in refusal(tc.ShapeError, f, A[:, :0])
+    A[0, 1, 2] = A[1, 2, 0] = np.nan
+    assert_gives(f, A, wanted=([6, 8], [7, 2], [10, 12], 6))
+
+    @op
+    def of_data(A, b):
+        k[()] = argmax(A[i, j] for i in range(2) for j in range(3) if b[j] > 0)
+        return k
+
+    values = np.array([[5.0, 2.0, 3.0], [4.0, 7.0, 1.0]])
+    assert_gives(of_data, values, np.array([1, 0, 1]), wanted=0)
+    assert_gives(of_data, values, np.array([0, 1, 1]), wanted=4)
+    assert "`argmax` over an empty range" in refusal(tc.ShapeError, of_data, values, np.zeros(3, int))
+
+    for generator in (
+        "for i in range(1, 2) for j in range(3)",
+        "for i in range(0, 2, 2) for j in range(3)",
+        "for i in range(2) for j in range(i)",
+        "for i in range(2) for j in range(k + 1)",
+    ):
+        f = program(f"a[k] = argmax(A[i, j] + A[k, 0] {generator})\nreturn a", "A")
+        message = refusal(tc.DslSyntaxError, f, values)
+        assert "`argmax` over 2 ranges, of which one does not count all numbers from 0" in message
+    assert "argmax(... for i in range(n) for j in range(n))" in refusal(
+        tc.DslSyntaxError, program("a[()] = argmax(A[i, j])\nreturn a", "A"), values
+    )
 
 
 def test_the_first_of_several_winners_is_taken() -> None:

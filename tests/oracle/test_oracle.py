@@ -159,6 +159,7 @@ def test_reductions_inside_values() -> None:
     check("O[i] = sum(w[k] * A[i, k]) / sum(w[k])\nreturn O", A @ B[:, 1] / B[:, 1].sum(), A=A, w=B[:, 1])
     check("O[i] = mean(A[i, k])\nreturn O", A.mean(1), A=A)
     check("O[i] = argmax(A[i, k])\nreturn O", A.argmax(1), A=A)
+    check("O[()] = 0 + argmax(A[i, k] % 5 for k in range(4) for i in range(3))\nreturn O", (A % 5).T.argmax(), A=A)
     check("O[i] = 2 * sum(A[i, k]), k < 2\nreturn O", 2 * A[:, :2].sum(1), A=A)
     check("O[i] = 1 + sum(A[i, k] for k in range(1, 3) if k > 1)\nreturn O", 1 + A[:, 2], A=A)
     check("O = output(3)\nO[i] = 1 + sum(x[2*i + j] for j in range(2))\nreturn O", [4.0, 13, 17], x=X)

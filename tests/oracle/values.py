@@ -5,6 +5,7 @@ Floats are float64 whatever their type, as in the reference interpreter; integer
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -271,11 +272,15 @@ class Values:
     def _winner(self, node: Fold, found: list[tuple[tuple[int, ...], Any]]) -> int:
         if not found:
             raise UnspecifiedError("the position of the largest of no values")
-        best = found[0]
-        for place, value in found[1:]:
+        # Of several ranges the position is that among all of their points, in the order in which they are written.
+        highs = [high for _, _, high in node.ranges] if len(node.variables) > 1 else [0]
+        order = [node.variables.index(name) for name, _, _ in node.ranges] if len(highs) > 1 else [0]
+        places = [(functools.reduce(lambda n, k: n * highs[order.index(k)] + p[k], order, 0), v) for p, v in found]
+        best = min(places)
+        for place, value in sorted(places, key=operator.itemgetter(0)):
             if (value > best[1]) if node.kind == "argmax" else (value < best[1]):
                 best = (place, value)
-        return best[0][0]
+        return best[0]
 
 
 def _moved(mode: str, index: int, extent: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, GeneratorType
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, TcdslError
@@ -29,6 +29,14 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     ``relu(x)``, ``np.exp(x)`` and ``math.sqrt(rate)`` are primitives, ``float32(x)`` a cast, ``max(a, b)`` is
     elementwise, and ``sum(x)``, ``np.max(x, axis=0)`` reduce whole arrays as NumPy's functions do.
     """
+    if len(arguments) == 1 and isinstance(arguments[0], GeneratorType):
+        name = recognize(function)
+        if name in _TAKE_ALL:
+            return _of_generator(name, function, list(arguments[0]), keywords)
+    return _called(function, arguments, keywords)
+
+
+def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     if function is len and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
         return _length(arguments[0])
     filled = filled_array(function, arguments, keywords)
@@ -59,6 +67,25 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
     if name in PRIMITIVES:
         return _primitive(algebra, name, arguments)
     return function(*arguments, **keywords)
+
+
+# Those that ask a generator for all that it gives.
+_TAKE_ALL = frozenset(REDUCTIONS) - {"any", "all"}
+
+
+def _of_generator(name: str, function: Any, elements: list[Any], keywords: Mapping[str, Any]) -> Any:
+    # What a generator of Python's has given, which NumPy would take for one object: cell by cell, as Python's `sum`.
+    if isinstance(function, BuiltinFunctionType):
+        return _called(function, [elements], keywords)
+    if algebra_of(elements) is None and not any(isinstance(each, PointValue) for each in elements):
+        return function(elements, **keywords)
+    if keywords:
+        raise _fault(f"`{name}` does not take {', '.join(keywords)} here", "write a statement in index notation")
+    if name not in ("sum", "mean"):
+        fact = f"`{name}` over {len(elements)} Python objects"
+        raise _fault(fact, f"use a range and an index, as in `{name}(x[k] for k in range(n))`, or an array")
+    total = sum(elements)
+    return total / len(elements) if name == "mean" else total
 
 
 _OF_SCALARS = {"max": "max", "min": "min", "any": "or_", "all": "and_"}

@@ -42,6 +42,7 @@ __all__ = [
     "Position",
     "index_meaning",
     "index_names",
+    "indexing_names",
     "is_letter",
     "is_range",
     "value_meaning",
@@ -158,6 +159,17 @@ def index_arguments(call: ast.Call, environment: FunctionScope) -> list[ast.expr
     """
     function = _called(call.func, environment)
     return [*indexing_arguments(function, call), *_free_letters(function, call, environment)]
+
+
+def indexing_names(node: ast.AST, environment: FunctionScope) -> frozenset[str]:
+    """The names in the subscripts of ``node``, and in what it gives functions of the user's to index with."""
+    parts: list[ast.expr] = []
+    for part in ast.walk(node):
+        if isinstance(part, ast.Subscript):
+            parts.append(part.slice)
+        elif isinstance(part, ast.Call):
+            parts.extend(indexing_arguments(_called(part.func, environment), part))
+    return frozenset(each.id for part in parts for each in ast.walk(part) if isinstance(each, ast.Name))
 
 
 def _called(node: ast.expr, environment: FunctionScope) -> object:

@@ -25,6 +25,7 @@ from tcdsl.frontend.python.recorded_statements import RecordedDefinition
 from tcdsl.frontend.source.assigned_names import is_of_names
 from tcdsl.frontend.source.rewritten_functions import RECORDER, thunk
 from tcdsl.frontend.source.syntax_trees import copied
+from tcdsl.frontend.symbols.recognition import REDUCTIONS
 
 __all__ = ["RECORDER", "BindingRewriter", "FunctionNames", "may_hold_letters", "parts_of", "recorder_call"]
 
@@ -71,6 +72,16 @@ class BindingRewriter(ast.NodeTransformer):
         self._uses = LetterUses(definition)
         #: Names that may hold local definitions.
         self._locals: set[str] = set()
+        #: How many comprehensions and lambdas are around, whose names are no names of the function.
+        self._inner = 0
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Visit the parts of ``node``."""
+        inner = isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp | ast.Lambda)
+        self._inner += inner
+        super().generic_visit(node)
+        self._inner -= inner
+        return node
 
     def _statement_name(self, statement: object) -> ast.expr:
         name = f"{RECORDER}statement_{len(self.statements)}"
@@ -123,6 +134,14 @@ class BindingRewriter(ast.NodeTransformer):
 
     def _may_define(self, value: ast.expr) -> bool:
         return may_hold_letters(value, self.own) or not self._locals.isdisjoint(names_in(value))
+
+    def _bare_reduction(self, node: ast.Call) -> str:
+        # What a call that may be a bare reduction calls; nothing of others.
+        function = node.func
+        name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+        if self._inner or name not in REDUCTIONS or len(node.args) != 1 or node.keywords:
+            return ""
+        return name if may_hold_letters(node, self.own) else ""
 
     def _parts(self, value: ast.expr, target: ast.expr, node: ast.stmt, places: Mapping[str, str]) -> ast.expr:
         # What is unpacked: of a display each part for itself, so that whole arrays may stand beside scalars at a point.
@@ -187,16 +206,26 @@ def names_in(node: ast.AST) -> set[str]:
 
 
 def may_hold_letters(value: ast.expr, own: frozenset[str]) -> bool:
-    """Whether a subscript's index, or a letter beside subscripts, could be an index variable.
+    """Whether a subscript's index, or a letter beside subscripts, could be an index variable, also in functions that a
+    generator over a range calls.
 
     Only then is it worth asking at staging. ``own`` are the function's names.
     """
+    if any(isinstance(node, ast.GeneratorExp) and _calls_over_range(node) for node in ast.walk(value)):
+        return True
     return not own.issuperset(letters_outside_subscripts(value)) or any(
         isinstance(name, ast.Name) and name.id[:1].islower()
         for node in ast.walk(value)
         if isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and _is_get(node.func))
         for name in ast.walk(node.slice if isinstance(node, ast.Subscript) else node.func)
     )
+
+
+def _calls_over_range(node: ast.GeneratorExp) -> bool:
+    ranges = (clause.iter.func for clause in node.generators if isinstance(clause.iter, ast.Call))
+    if not any(isinstance(each, ast.Name) and each.id == "range" for each in ranges):
+        return False
+    return any(isinstance(part, ast.Call) for part in ast.walk(node.elt))
 
 
 def _is_get(function: ast.expr) -> bool:
@@ -259,7 +288,10 @@ def letters_outside_subscripts(node: ast.AST) -> Iterator[str]:
         case ast.Call(args=arguments):
             for argument in arguments:
                 yield from letters_outside_subscripts(argument)
-        case ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.Lambda():
+        case ast.GeneratorExp(generators=clauses) | ast.ListComp(generators=clauses) | ast.SetComp(generators=clauses):
+            own = {name.id for clause in clauses for name in _names(clause.target)}
+            yield from (letter for letter in letters_outside_subscripts(node.elt) if letter not in own)
+        case ast.DictComp() | ast.Lambda():
             return  # they have names of their own
         case _:
             for child in ast.iter_child_nodes(node):

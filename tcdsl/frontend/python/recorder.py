@@ -40,10 +40,11 @@ from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, curren
 from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, current_session, materialized, session_of
 from tcdsl.frontend.staging.target_states import UNBOUND, Declared, Existing, Fresh, TargetState
+from tcdsl.frontend.statements.local_definitions import evaluate_local, is_local_definition
 from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic
 from tcdsl.frontend.statements.part_targets import extents_of, is_part, record_part
 from tcdsl.frontend.statements.statement_syntax import AUGMENTED
-from tcdsl.frontend.statements.tensor_statements import evaluate_local, evaluate_statement, is_local_definition
+from tcdsl.frontend.statements.tensor_statements import evaluate_statement
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import OpenArray, SymbolicArray, SymbolicNumber, SymbolicTensor, View
 from tcdsl.frontend.symbols.weak_targets import in_its_type
@@ -230,8 +231,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
                 session.location(),
                 f"pass an array of rank 0: `np.array({name})`",
             )
-        element, extents = element_of(number, session)
-        return record_elementwise(session, element, extents, name)
+        return record_elementwise(session, *element_of(number, session), name)
 
     def _stored(self, current: SymbolicTensor | View, version: SymbolicTensor) -> SymbolicTensor | View:
         # A store into what a name holds, of which `version` is the new version.

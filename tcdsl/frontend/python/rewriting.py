@@ -220,6 +220,13 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
     # -- expressions -----------------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        label = self._bare_reduction(node)
+        if not label:
+            return self._call(node)
+        # `y * y[argmin(x[i])]`: a bare reduction that has no name.
+        return self._local("part", copied(node), self._call(node), label, node)
+
+    def _call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         self.outside_call(node)
         if isinstance(node.func, ast.Name) and node.func.id in _FRAME_CALLS:

@@ -22,8 +22,8 @@ from tcdsl.frontend.source.python_stores import augmented
 from tcdsl.frontend.staging.declarations import DeclaredTarget
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.statements.accesses import axis_nodes
+from tcdsl.frontend.statements.local_definitions import letters_outside_reductions, reads_points
 from tcdsl.frontend.statements.statement_syntax import read_assignment
-from tcdsl.frontend.statements.tensor_statements import reads_points
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value, stored_dtype, sum_dtype
 from tcdsl.ir.accumulators import neutral_element
@@ -158,7 +158,7 @@ def _check_letters(node: ast.stmt, name: str, extents: Sequence[Expr] | None, en
         fact = f"slices and the index {_listed(letters)} in one subscript"
         raise DslSyntaxError.at(fact, environment.span(target), _hint(name, axes, extents))
     value = value_of(node) or ast.Constant(None)
-    letters = index_names((), value, (), environment)
+    letters = letters_outside_reductions(value, environment)
     subscripts = [each for each in ast.walk(value) if isinstance(each, ast.Subscript)]
     if letters and any(reads_points(each, environment) for each in subscripts):
         fact = f"a part of `{name}` takes whole arrays, but the value has the index {_listed(letters)}"

@@ -189,7 +189,7 @@ class ReductionScopes:
         if not own:
             self._fault_nothing_bound(expr)
             return expr
-        if expr.accumulate in ("argmax", "argmin") and len(own) > 1:
+        if expr.accumulate in ("argmax", "argmin") and len(own) > 1 and not expr.variables:
             self._fault_many_positions(expr, own)
             return expr
         used = sorted(outer[name] for name in self._free(expr) if name in outer)
@@ -237,7 +237,8 @@ class ReductionScopes:
         self._fault(
             f"`{expr.accumulate}` over the indices {', '.join(own)}: a position has one",
             expr.span,
-            "put all but one of them on the target",
+            "put all but one of them on the target, or say in which order the position counts, as in "
+            f"`{expr.accumulate}(... {' '.join(f'for {name} in range(n)' for name in own)})`",
         )
 
     def _check_trailing(self, names: Mapping[str, str]) -> None:

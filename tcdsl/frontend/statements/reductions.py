@@ -34,6 +34,8 @@ from tcdsl.ir.expressions import (
     IndexValue,
     Reduction,
     SizeValue,
+    index_variables,
+    reads,
     walk,
 )
 
@@ -42,12 +44,16 @@ __all__ = ["Loops", "leading_loops", "open_reduction", "reduce_given", "reductio
 
 @dataclass(slots=True)
 class Loops:
-    """The leading ``for`` clauses of a generator that run over ranges: variables, their ranges, and the ``if``s."""
+    """The leading ``for`` clauses of a generator that run over ranges: variables, their ranges, and the ``if``s.
+
+    ``counting`` says that all of these are ranges of sizes that begin at 0 and go by 1.
+    """
 
     variables: list[str] = field(default_factory=list)
     ranges: list[ExplicitRange] = field(default_factory=list)
     conditions: list[Expr] = field(default_factory=list)
     names: dict[str, object] = field(default_factory=dict)
+    counting: bool = True
 
 
 def reduction(evaluation: Evaluator, name: str, node: ast.Call, function: object, position: Position) -> object:
@@ -125,14 +131,7 @@ def _result_dtype(name: str, value: Value) -> str:
 
 
 def _over_tensor(evaluation: Evaluator, name: str, tensor: SymbolicTensor, node: ast.Call) -> object:
-    # sum(x) of a whole tensor: over all of its cells.
-    if name in ("argmax", "argmin") and tensor.rank > 1:
-        return evaluation.fault(
-            DslSyntaxError,
-            f"`{name}` over {tensor.rank} axes at once",
-            node,
-            "a position has one axis: index the others",
-        )
+    # sum(x) of a whole tensor: over all of its cells, in whose order positions are counted.
     loops = Loops()
     for axis, extent in enumerate(tensor.extents):
         variable = f"axis_{axis}{GENERATED}{evaluation.depth}"
@@ -170,9 +169,10 @@ class _OverGenerator:
             value = evaluation.scalar(self.of(clauses[count:]), self.element)
         if value is None:
             return FAULTY
-        if name in ("argmax", "argmin") and len(loops.variables) > 1:
-            fact = f"`{name}` over {len(loops.variables)} variables"
-            return evaluation.fault(DslSyntaxError, fact, self.node, "a position has one variable")
+        if name in ("argmax", "argmin") and len(loops.variables) > 1 and not loops.counting:
+            fact = f"`{name}` over {len(loops.variables)} ranges, of which one does not count all numbers from 0"
+            hint = "the position is that among all of them: write `for j in range(n)` with sizes, and conditions on j"
+            return evaluation.fault(DslSyntaxError, fact, self.node, hint)
         return open_reduction(evaluation, name, value, loops, self.node)
 
     def _unrolled(self, clauses: Sequence[ast.comprehension]) -> object:
@@ -248,6 +248,8 @@ def _bound(
 ) -> None:
     span = evaluation.span(clause.iter)
     low, high, step = ends
+    # Ends that are numbers of rounds or of other generators make no rectangle.
+    loops.counting &= step == 1 and low == integer(0) and not index_variables(high) and not any(reads(high))
     if step > 1:
         # The positions between are left out, so that the variable keeps its own values; the range ends at the last one.
         inner = apply("sub", apply("sub", high, low, span=span), integer(1), span=span)

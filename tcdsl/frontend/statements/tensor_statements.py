@@ -6,7 +6,6 @@
     C[i, j] = sum(A[i, k] * B[k, j])                reset: the whole value is one reduction call
     O[i] >>= x[i + k], k < 3                        conditions follow the value
     assign(T[p[i]], "=:", v[i], unique=True)        any accumulator, with options
-    z = x[i] * x[i]                                 a local definition: a scalar at each point
 """
 
 from __future__ import annotations
@@ -14,34 +13,31 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, TcdslError, raise_diagnostics
+from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, raise_diagnostics
 from tcdsl.frontend.names.function_scope import FunctionScope
-from tcdsl.frontend.names.name_resolution import index_arguments, index_names, is_range
-from tcdsl.frontend.points.definitions import outside_names
-from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, scalar_of, standing_alone
+from tcdsl.frontend.names.name_resolution import index_names, is_range
+from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
-from tcdsl.frontend.statements.accesses import axis_nodes, target_index
+from tcdsl.frontend.statements.accesses import target_index
 from tcdsl.frontend.statements.point_loops import with_point_calls
-from tcdsl.frontend.statements.recorded_values import bound_sketch, record_bare, scopes_of
+from tcdsl.frontend.statements.recorded_values import bound_sketch, scopes_of
 from tcdsl.frontend.statements.reduction_scopes import Open, ReductionScopes, require_divisors
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statements.statement_evaluation import Evaluation
 from tcdsl.frontend.statements.statement_syntax import Assignment, read_statement
 from tcdsl.frontend.stores.partial_resets import restarted
 from tcdsl.frontend.stores.stores import record_sketch, store
-from tcdsl.frontend.symbols.recognition import BOUNDARIES, COMBINING, recognize
-from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.recognition import COMBINING, recognize
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.accumulators import CHOICES
 from tcdsl.ir.expressions import Boundary, Expr, index_variables, locals_read
 from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch
 
-__all__ = ["evaluate_local", "evaluate_statement", "is_local_definition", "reads_points", "sketch_statement"]
+__all__ = ["evaluate_statement", "sketch_statement"]
 
 
 def evaluate_statement(node: ast.stmt, state: TargetState, environment: FunctionScope) -> SymbolicTensor:
@@ -211,134 +207,3 @@ def _check_reset(binding: ReductionScopes, opened: Open, form: Assignment, envir
             fact = f"the index `{name}` is neither on the target nor bound by the generator"
             hint = f"add `for {name} in range(...)`, or put `{name}` on the target"
             binding.faults.append(Diagnostic(ShapeError, fact, environment.span(form.value), hint=hint))
-
-
-# -- local definitions ---------------------------------------------------------------------------------------
-
-
-def is_local_definition(node: ast.stmt, environment: FunctionScope) -> bool:
-    """Whether ``z = value`` defines a scalar at each point: a cell of a tensor is indexed by a free index variable."""
-    match node:
-        case ast.Assign(targets=[ast.Name()], value=value) if not isinstance(value, ast.Tuple):
-            pass
-        case _:
-            return False
-    if _reduces_ranges(value, environment) or _computes_with_reductions(value, environment):
-        return True
-    if _reads_beyond_ends(value, environment):
-        return True
-    variables = index_names((), value, (), environment)
-    if not environment.letters.isdisjoint(variables) and not any(map(environment.is_index_symbol, variables)):
-        return True
-    names = [part.id for part in ast.walk(value) if isinstance(part, ast.Name)]
-    if not variables or any(map(environment.is_index_symbol, variables)):
-        return False
-    if any(isinstance(environment.own(name), PointValue) for name in names):
-        return True  # the variables of a bare reduction are its own
-    parts = list(ast.walk(value))
-    if any(isinstance(part, ast.Call) and _indexes(part, environment) for part in parts):
-        return True
-    return any(isinstance(part, ast.Subscript) and reads_points(part, environment) for part in parts)
-
-
-def _indexes(call: ast.Call, environment: FunctionScope) -> bool:
-    arguments = index_arguments(call, environment)
-    return bool(index_names(arguments, ast.Constant(0), (), environment))
-
-
-def _reduces_ranges(node: ast.expr, environment: FunctionScope) -> bool:
-    # `sum(x[i] for i in range(N))`, which Python cannot run over a size; over numbers it can, and what is summed may be
-    # whole arrays.
-    generators = [part for part in ast.walk(node) if isinstance(part, ast.GeneratorExp)]
-    ranges = [clause.iter for part in generators for clause in part.generators if is_range(clause.iter, environment)]
-    if not ranges:
-        return False
-    evaluation = Evaluation(environment, index_names((), node, (), environment))
-    ends = [end for call in ranges if isinstance(call, ast.Call) for end in call.args]
-    if any(isinstance(evaluation.quietly(end), SymbolicSize) for end in ends):
-        return True
-    return isinstance(evaluation.quietly(node), Value)
-
-
-def _reads_beyond_ends(node: ast.expr, environment: FunctionScope) -> bool:
-    # `get(x[k - 1], 0.0)` and `x[wrap(k - 1)]`, which Python cannot call; without index variables they are one cell.
-    words = ("get", *BOUNDARIES)
-    calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)]
-    if not any(each.id in words for each in calls):
-        return False
-    evaluation = Evaluation(environment, index_names((), node, (), environment))
-    return any(recognize(evaluation.quietly(each)) in words for each in calls if each.id in words)
-
-
-def _computes_with_reductions(node: ast.expr, environment: FunctionScope) -> bool:
-    # `1 / n` of a bare reduction `n` is one too; functions of the user's are not run for this question.
-    parts = list(ast.walk(node))
-    if not any(isinstance(part, ast.Name) and isinstance(environment.own(part.id), BareReduction) for part in parts):
-        return False
-    evaluation = Evaluation(environment, index_names((), node, (), environment))
-    calls = [part for part in parts if isinstance(part, ast.Call)]
-    if all(recognize(evaluation.quietly(call.func)) is not None for call in calls):
-        return isinstance(evaluation.quietly(node), Value)
-    return not _holds_whole_arrays(node, evaluation)
-
-
-def _holds_whole_arrays(node: ast.AST, evaluation: Evaluation) -> bool:
-    match node:
-        case ast.Name() | ast.Attribute():
-            given = evaluation.quietly(node)
-            return evaluation.is_array(given) and bool(given.shape)  # type: ignore[attr-defined]
-        case ast.Subscript(value=base, slice=index):
-            if any(isinstance(part, ast.Slice) for part in axis_nodes(index)):
-                return True
-            tensor = evaluation.quietly(base)
-            rank = len(tensor.shape) if evaluation.is_array(tensor) else 0  # type: ignore[attr-defined]
-            return rank > len(axis_nodes(index))
-        case ast.Call(args=arguments, keywords=keywords):
-            return any(_holds_whole_arrays(part, evaluation) for part in (*arguments, *keywords))
-    return any(_holds_whole_arrays(part, evaluation) for part in ast.iter_child_nodes(node))
-
-
-def reads_points(node: ast.Subscript, environment: FunctionScope) -> bool:
-    """Whether a subscript is a cell of a tensor at free index variables, which those of a bare reduction are not."""
-    names = {part.id for part in ast.walk(node.slice) if isinstance(part, ast.Name)}
-    bare = frozenset(name for name in names if isinstance(environment.own(name), BareReduction))
-    if not index_names((node.slice,), ast.Constant(0), (), environment, bare):
-        return False
-    evaluation = Evaluation(environment, ())
-    try:
-        base = evaluation.evaluate(node.value)
-        return isinstance(base, Faulty) or evaluation.tensor_of(base, node.value) is not None
-    except TcdslError:
-        return True
-
-
-def evaluate_local(node: ast.Assign, environment: FunctionScope) -> Any:
-    """What ``z = value`` defines, for the function to bind to ``z``: a `PointValue` or `BareReduction`, or a tuple or
-    list with such parts. Raises its faults, all together.
-    """
-    return with_point_calls(environment, lambda: _local(node, environment))
-
-
-def _local(node: ast.Assign, environment: FunctionScope) -> Any:
-    (target,) = node.targets
-    assert isinstance(target, ast.Name)
-    evaluation = Evaluation(environment, index_names((), node.value, (), environment))
-    span = environment.span(node.value)
-
-    def defined(given: object) -> Any:
-        value = evaluation.scalar(given, node.value)
-        evaluation.finish()
-        assert value is not None
-        if outside_names(value.expr, evaluation.definitions):
-            return PointValue.define(target.id, value, evaluation.definitions, span)
-        point = PointValue.define(target.id, standing_alone(value), evaluation.definitions, span)
-        return BareReduction(environment.session.builder, target.id, point, partial(record_bare, environment))
-
-    def part(given: Any) -> Any:
-        # Of a tuple or list: what is no scalar at a point is what it is.
-        if type(given) in (tuple, list):
-            return type(given)(map(part, given))
-        return defined(given) if isinstance(given, Value) else given
-
-    found = evaluation.evaluate(node.value)
-    return part(found) if type(found) in (tuple, list) else defined(found)

@@ -200,9 +200,18 @@ class _Temporary:
         attains = apply("eq", value, best)
         if is_floating(value.dtype):  # NaN wins, as in NumPy
             attains = apply("or_", attains, apply("ne", value, value))
-        position = index(self.level.variables[0])
+        position = self._place()
         found = self._accumulated("min", "int64", position, [*self.conditions, attains], f"arg{extreme}")
         return self._not_empty(found, f"arg{extreme}")
+
+    def _place(self) -> Expr:
+        # Of several variables, whose ranges begin at 0: the position in row-major order.
+        highs = {given.variable: given.high for given in self.level.ranges}
+        first, *others = self.level.variables
+        place: Expr = index(first)
+        for name in others:
+            place = apply("add", apply("mul", place, highs[name]), index(name))
+        return place
 
     def _not_empty(self, found: Expr, name: str) -> Expr:
         """The position ``found``, where there is one: an error at the call if sizes decide it, else at run time."""
@@ -215,8 +224,12 @@ class _Temporary:
             fact = f"`{name}` over an empty range"
             self.inference.require(expression_of_condition(sizes), fact, self.reduction.span)
             return found
-        fibers = arranged(self.region.points, self.level.variables)
-        ends = ends_of(self.inference, fibers, 0)
+        ends = ends_of(self.inference, arranged(self.region.points, self.level.variables), 0)
+        if ends is not None and len(self.level.variables) > 1:
+            count = Polynomial.number(1)
+            for given in self.level.ranges:
+                count = count * self.inference.algebra.form(given.high)
+            ends = SizeInterval(Polynomial.number(0), count - 1)
         return found if ends is None else self._checked(found, ends, name)
 
     def _checked(self, found: Expr, ends: SizeInterval, name: str) -> Expr:

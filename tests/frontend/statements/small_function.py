@@ -20,10 +20,9 @@ from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.staging.declarations import DeclaredTarget
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.staging.target_states import UNBOUND, Existing, Fresh, TargetState
+from tcdsl.frontend.statements.local_definitions import evaluate_local, is_local_definition
 from tcdsl.frontend.statements.tensor_statements import (
-    evaluate_local,
     evaluate_statement,
-    is_local_definition,
     sketch_statement,
 )
 from tcdsl.frontend.symbolic_operators import WholeArrays

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.statements.tensor_statements import is_local_definition
+from tcdsl.frontend.statements.local_definitions import is_local_definition
 from tcdsl.ir.expressions import Apply, Let, Read, Reduction, walk
 from tests.frontend.statements.small_function import SmallFunction, run, sketch
 

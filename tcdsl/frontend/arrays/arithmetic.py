@@ -109,9 +109,12 @@ def _factor_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
 
 
 def broadcast(
-    session: Session, parts: Sequence[tuple[Value, tuple[Expr, ...]]]
+    session: Session, parts: Sequence[tuple[Value, tuple[Expr, ...]]], fact: str = "", hint: str = ""
 ) -> tuple[list[Value], tuple[Expr, ...]]:
-    """The values of cells of several operands on their common shape, and that shape; `ShapeError` if there is none."""
+    """The values of cells of several operands on their common shape, and that shape.
+
+    `ShapeError` if there is none, which says ``fact`` and ``hint`` if they are given.
+    """
     # Right-aligned. An axis of extent 1 reads its only cell; whether a symbolic extent is 1 is a guard of the program.
     rank = max(len(extents) for _, extents in parts)
     result: list[Expr] = []
@@ -126,7 +129,7 @@ def broadcast(
             if extent is None:
                 extent, first = own, position
                 continue
-            relation = meet(session, extent, own)
+            relation = meet(session, extent, own, fact, hint)
             if relation == "left":
                 for earlier in range(first, position):
                     if k < len(parts[earlier][1]):
@@ -142,7 +145,7 @@ def broadcast(
     return values, tuple(reversed(result))
 
 
-def meet(session: Session, left: Expr, right: Expr) -> str:
+def meet(session: Session, left: Expr, right: Expr, fact: str = "", hint: str = "") -> str:
     """How two extents meet on an axis that broadcasts: ``equal``, ``left`` (that one is 1 and stretches), ``right``.
 
     What this call's sizes decide is kept as a guard, and equality as an assertion of the program.
@@ -155,13 +158,13 @@ def meet(session: Session, left: Expr, right: Expr) -> str:
     if isinstance(right, Constant) and right.value == 1:
         return "right"
     relation = session.broadcast_relation(left, right)
-    if relation == "equal":
-        session.builder.require_equal(
-            left,
-            right,
-            f"the arrays do not broadcast: extents {valued(left)} and {valued(right)} meet on one axis",
-            session.location(),
-        )
+    fits = apply("eq", left, right)
+    if relation != "equal":
+        if session.knows(left, right):
+            return relation
+        fits = apply("or_", apply("eq", left if relation == "left" else right, integer(1)), fits)
+    fact = f"{fact or 'the arrays do not broadcast'}: extents {valued(left)} and {valued(right)} meet on one axis"
+    session.builder.require(fits, f"{fact}\n{hint}" if hint else fact, session.location())
     return relation
 
 

@@ -19,6 +19,7 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import all_cells, axes, broadcast, element_of, staged_operand
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows, rows_of
 from tcdsl.frontend.arrays.views import part_of, whole
+from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.staging.target_states import Existing
 from tcdsl.frontend.stores.stores import TargetStore, store
@@ -142,13 +143,15 @@ def _broadcast_to(session: Session, part: View, operand: object, accumulate: str
             "reduce the axes that are too many, or say by a logic how the rows meet: "
             f'`{part.label}["...|...->... => ..."] = value`',
         )
-    (_, value), result = broadcast(session, parts)
+    fact, hint = (
+        f"the value does not broadcast to {what}",
+        "a target keeps its shape; only the value's axes of extent 1 stretch",
+    )
+    if part.tensor.memory and accumulate == "assign":
+        hint += f"; in code `{part.label} = ...` stores into what the name holds: call another array by another name"
+    (_, value), result = broadcast(session, parts, fact, hint)
     if result != part.extents:
-        raise session.fault(
-            ShapeError,
-            f"the value does not broadcast to {what}",
-            "a target keeps its shape; only the value's axes of extent 1 stretch",
-        )
+        raise session.fault(ShapeError, fact, hint)
     return value
 
 
@@ -177,6 +180,10 @@ def _fitting(session: Session, part: View, operand: object, assigned: bool) -> o
 def _is_one(session: Session, extent: Expr) -> bool:
     if isinstance(extent, Constant):
         return extent.value == 1
+    if not session.knows(extent):
+        fact = f"the arrays do not broadcast: extents {valued(extent)} and 1 meet on one axis of what is stored into"
+        session.builder.require_equal(extent, integer(1), fact, session.location())
+        return True
     return session.broadcast_relation(extent, integer(1)) == "equal"
 
 

@@ -323,8 +323,7 @@ def rewrite(source: FunctionSource, in_place: bool = False) -> Rewritten:
     it writes it.
     """
     definition = source.definition
-    body = definition.body if in_place else with_cells_apart(definition.body)
-    definition.body = with_single_return(body)
+    definition.body = with_single_return(with_cells_apart(definition.body, in_place))
     bindings = bindings_of(definition.body)
     parameters = [argument.arg for argument in parameters_of(definition)]
     annotated = [name for a in parameters_of(definition) if a.annotation for name in annotation_names(a.annotation)]

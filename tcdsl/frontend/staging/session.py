@@ -27,12 +27,13 @@ from tcdsl.frontend.symbols.graph_tensors import GraphRecording, GraphShapes, Gr
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.point_calls import AtEachPoint, PointCalls
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
-from tcdsl.ir.build import integer
+from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import AxisExtent
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.ir.sizes.spoken_sizes import error_in_words
 from tcdsl.ir.text.expression_printer import format_expr
+from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.span import Span
 
 __all__ = [
@@ -220,13 +221,33 @@ class Session:
     # -- what ordinary Python asks ---------------------------------------------------------------------------
 
     def broadcast_relation(self, left: Expr, right: Expr) -> str:
-        """How two extents meet in whole-array arithmetic, decided by this call's sizes and kept as a guard."""
+        """How two extents meet in whole-array arithmetic, decided by this call's sizes and kept as a guard.
+
+        Of extents that differ from round to round no call says it: there ``x[t:t + 1]`` stretches, as it has a cell or
+        none in every round.
+        """
         try:
             relation = broadcast_relation(self.evaluate(left), self.evaluate(right))
         except KeyError:
+            if self._is_thin(left) != self._is_thin(right):
+                return "left" if self._is_thin(left) else "right"
             relation = "equal"
         self.guards[BroadcastGuard(left, right, relation)] = None
         return relation
+
+    def knows(self, *extents: Expr) -> bool:
+        """Whether this call says what extents are: in a round of a loop they may differ from round to round."""
+        try:
+            return bool([self.evaluate(each) for each in extents])
+        except KeyError:
+            return False
+
+    def _is_thin(self, extent: Expr) -> bool:
+        # Whether an extent is never above 1.
+        try:
+            return self.builder.known().never(apply("gt", extent, integer(1)))
+        except NotAffine:
+            return False
 
     def are_same(self, left: Expr, right: Expr) -> bool:
         """Whether two extents are the same in this call. That they are is kept as a guard."""

@@ -55,14 +55,27 @@ def _applied(primitive: str, parts: list[Bounds]) -> Bounds | None:
         case "mul":
             ends = [normalized(apply("mul", one, other)) for one in parts[0] for other in parts[1]]
             return reduce(_smaller, ends), reduce(_larger, ends)
-        case "floor_div" if isinstance(other_low, Constant) and other_low == other_high and other_low.value > 0:
-            return apply("floor_div", low, other_low), apply("floor_div", high, other_low)
+        case "floor_div" if _is_positive(other_low):
+            # What is negative is the larger the more it is divided by.
+            least, most = ([apply("floor_div", end, by) for by in parts[-1]] for end in (low, high))
+            return reduce(_smaller, least), reduce(_larger, most)
         case "mod" if isinstance(other_low, Constant) and other_low == other_high and other_low.value > 0:
             return integer(0), apply("sub", other_low, integer(1))
         case "where":
             return _smaller(low, other_low), _larger(high, other_high)
         case _:
             return None
+
+
+def _is_positive(expr: Expr) -> bool:
+    match expr:
+        case Constant(value=value):
+            return value > 0
+        case Apply(primitive="max", arguments=arguments):
+            return any(map(_is_positive, arguments))
+        case Apply(primitive="min" | "mul", arguments=arguments):
+            return all(map(_is_positive, arguments))
+    return False
 
 
 def _smaller(one: Expr, other: Expr) -> Expr:

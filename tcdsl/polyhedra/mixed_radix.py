@@ -16,7 +16,7 @@ from tcdsl.polyhedra.affine import condition_set
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
 
-__all__ = ["digits", "in_range_by_digits"]
+__all__ = ["digits", "in_range_by_digits", "splits"]
 
 
 def _always(algebra: SizeAlgebra, form: Polynomial, points: isl.Set) -> bool:
@@ -29,19 +29,26 @@ def _always(algebra: SizeAlgebra, form: Polynomial, points: isl.Set) -> bool:
     return bool(points.intersect(condition_set(condition, points)).is_empty())
 
 
+def splits(form: Polynomial) -> list[tuple[Polynomial, Polynomial, Polynomial]]:
+    """Strides with quotient and a rest that is quasi-affine: ``P, i, p`` of ``i*P + p``.
+
+    Behind a convolution they are sums: ``i*(N + 1) + j`` has ``N + 1, i, j``.
+    """
+    product = form.stride()
+    parts = None if product is None else form.split(product)
+    found = [] if product is None or parts is None else [(product, *parts)]
+    found += [(each, *form.divided_by(each)) for each in form.sums_before_variables()]
+    return [each for each in found if each[2].quasi_affine]
+
+
 def _split(algebra: SizeAlgebra, form: Polynomial, points: isl.Set) -> tuple[Polynomial, Polynomial, Polynomial] | None:
     """``(P, q, r)`` with ``form == q*P + r`` and ``0 <= r < P`` at all ``points``."""
-    stride = form.stride()
-    if stride is None:
-        return None
-    parts = form.split(stride)
-    if parts is None or not parts[1].quasi_affine:
-        return None
-    # q*P - 1 - p has the digits q - 1 and P - 1 - p.
-    for shift in (0, 1, -1):
-        low, high = parts[1] + stride * shift, parts[0] - shift
-        if _always(algebra, low, points) and _always(algebra, stride - low - 1, points):
-            return stride, high, low
+    for stride, whole, rest in splits(form):
+        # q*P - 1 - p has the digits q - 1 and P - 1 - p.
+        for shift in (0, 1, -1):
+            low, high = rest + stride * shift, whole - shift
+            if _always(algebra, low, points) and _always(algebra, stride - low - 1, points):
+                return stride, high, low
     return None
 
 
@@ -93,6 +100,8 @@ def _compared(algebra: SizeAlgebra, form: Polynomial, bound: Polynomial, points:
 def _divmod(algebra: SizeAlgebra, form: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
     # Where the divisor is 0 there are no digits below it and no points; max keeps the division itself from failing.
     parts = form.split(divisor)
+    if parts is None and len(divisor.terms) > 1:
+        parts = form.divided_by(divisor)
     if parts is not None and not parts[1].terms:
         return parts
     whole, rest = (Polynomial({}), form) if parts is None or not algebra.nonnegative(parts[1]) else parts

@@ -170,6 +170,30 @@ class Polynomial:
                 rest[(variable, product)] = scale - whole * factor
         return Polynomial({term: scale for term, scale in quotient.items() if scale}), Polynomial(rest)
 
+    def divided_by(self, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+        """Quotient and rest by a sum of sizes: ``i*N + i + j`` by ``N + 1`` is ``i``, and ``j`` is left.
+
+        What index variables stand before is divided where nothing is left of it.
+        """
+        quotient, rest = Polynomial({}), Polynomial({})
+        for atom in dict.fromkeys(atom for atom, _ in self.terms):
+            factor = Polynomial({(None, m): scale for (of, m), scale in self.terms.items() if of == atom})
+            whole, left = _long_division(factor, divisor)
+            if atom is not None and left.terms:
+                whole, left = Polynomial({}), factor
+            before = Polynomial.number(1) if atom is None else Polynomial({(atom, ()): 1})
+            quotient, rest = quotient + before * whole, rest + before * left
+        return quotient, rest
+
+    def sums_before_variables(self) -> list[Polynomial]:
+        """The factors of index variables that are sums of sizes, the shortest first: ``N + 1`` of ``i*N + i + j``.
+
+        Each of them comes with its negative: which one is positive, others know.
+        """
+        factors = (self.coefficient(name) for name in sorted(self.variables) if self.linear_in(name))
+        sums = sorted((each for each in factors if len(each.terms) > 1), key=lambda each: len(each.terms))
+        return [signed for each in sums for signed in (each, -each)]
+
     def stride(self) -> Polynomial | None:
         """The smallest product of sizes, times an integer, that index variables are multiplied by.
 
@@ -187,3 +211,23 @@ class Polynomial:
         """The sizes and expressions of sizes in the terms."""
         for _, monomial in self.terms:
             yield from monomial
+
+
+def _long_division(form: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+    # Of forms of sizes alone, by the leading term of the divisor: the longest product, the last of several.
+    def rank(term: SizeTerm) -> tuple[int, list[tuple[int, str]]]:
+        return len(term[1]), list(map(_order, term[1]))
+
+    lead = max(divisor.terms, key=rank)
+    quotient, rest = Polynomial({}), Polynomial({})
+    while form.terms:
+        term = max(form.terms, key=rank)
+        whole, over = divmod(form.terms[term], divisor.terms[lead])
+        left = divided(term[1], lead[1])
+        if left is None or over:
+            taken = Polynomial({term: form.terms[term]})
+            rest, form = rest + taken, form - taken
+        else:
+            taken = Polynomial({(None, left): whole})
+            quotient, form = quotient + taken, form - taken * divisor
+    return quotient, rest

@@ -60,6 +60,26 @@ def test_division_by_terms():
     assert N.split(N + 1) is None
 
 
+def test_division_by_sums():
+    assert (I * N + I + J).divided_by(N + 1) == (I, J)
+    assert (I * (N + M) * (K - 1) + J * (K - 1) + 4).divided_by(K - 1) == (I * (N + M) + J, Polynomial.number(4))
+    assert (I * N + J).divided_by(N + 1) == (Polynomial({}), I * N + J)
+    assert (N * M + N + 5).divided_by(M + 1) == (N, Polynomial.number(5))
+    assert (I * N + I + J).sums_before_variables() == [N + 1, -N - 1]
+    draw = random.Random(5)
+    atoms = (N, M, K, Polynomial.number(1), Polynomial.number(-2))
+    for _ in range(200):
+        divisor, sizes, factor = (
+            sum((draw.choice(atoms) * draw.choice(atoms) for _ in range(3)), Polynomial({})) for _ in range(3)
+        )
+        if not divisor.terms:
+            continue
+        form = (I * factor + sizes) * divisor
+        assert form.divided_by(divisor) == (I * factor + sizes, Polynomial({}))
+        quotient, rest = (form + J + N).divided_by(divisor)
+        assert quotient * divisor + rest == form + J + N
+
+
 def test_strides():
     assert (I * N * M + J * M).stride() == M
     assert (I * N * 4 + J * N * 6).stride() == N * 2

@@ -34,6 +34,42 @@ def test_flattening():
     )
 
 
+@pytest.mark.parametrize(
+    ("extents", "place", "expected"),
+    [
+        ("A_1 - P_0 + 1", "i*(A_1 - P_0 + 1) + j", lambda B: B.ravel()),
+        ("A_1 - P_0 + 1", "j*A_0 + i", lambda B: B.T.ravel()),
+        ("A_1 - P_0 + 1", "A_0*(A_1 - P_0 + 1) - 1 - (i*(A_1 - P_0 + 1) + j)", lambda B: B.ravel()[::-1]),
+        ("A_1 - P_0 + 1", "(i*(A_1 - P_0 + 1) + j)*2 + 1", lambda B: np.stack([0 * B, B], -1).ravel()),
+        ("(A_1 - P_0) // 2 + 1", "i*((A_1 - P_0) // 2 + 1) + j", lambda B: B.ravel()),
+    ],
+)
+def test_flattening_what_a_window_leaves(extents, place, expected):
+    shapes = Shapes({"A": 2, "P": 1})
+    step = 2 if "//" in extents else 1
+    shapes.add(f"B[i, j] += A[i, {step}*j + k] * P[k]", extents=["A_0", extents])
+    size = f"A_0*({extents})" + ("*2" if "*2" in place else "")
+    shapes.add(f"C[{place}] = B[i, j]", extents=[size])
+    (_, flattened) = shapes.program().statements
+    assert not flattened.unique
+    assert flattened.condition is None
+
+    def right(A, P):
+        count = (A.shape[1] - len(P)) // step + 1
+        if count < 0:
+            return None
+        return expected(np.array([[row[step * j :][: len(P)] @ P for j in range(count)] for row in A]))
+
+    same(shapes, right, (1, 2, 3, 5))
+
+
+def test_sums_of_sizes_that_are_no_digits_are_compared_at_the_call():
+    shapes = Shapes({"A": 2, "P": 1, "C": 1})
+    shapes.add("C[i*(P_0 + 1) + j] = A[i, j]", keep="C")
+    assert "meets cells again: its lower part spans" in shapes.program().assertions[-1].message
+    assert not shapes.program().statements[0].unique
+
+
 def test_flattening_three_axes():
     shapes = Shapes({"A": 3})
     shapes.add("C[i*A_1*A_2 + j*A_2 + k] = A[i, j, k]")

@@ -153,6 +153,37 @@ def repeated(I, times):
     return O
 
 
+def flattened_pools(I, K):
+    N, X, Y, CI, CO, KX, KY = TensorDims(7)
+    n, x, y, i, j, ci, co = TensorIndexes(7)
+    I.bind_dims(N, X, Y, CI)
+    K.bind_dims(KX, KY, CI, CO)
+    C = TensorOutput(N, X - KX + 1, Y - KY + 1, CO)
+    C[n, x, y, co] += I[n, x + i, y + j, ci] * K[i, j, ci, co]
+    P = TensorOutput(N, (X - KX + 2) // 2, (Y - KY + 2) // 2, CO)
+    P[n, x, y, co] >= C[n, 2 * x + i, 2 * y + j, co]
+    P.add_constraints([i < 2, j < 2])
+    _, PX, PY, _ = dims = TensorDims(4)
+    P.bind_dims(*dims)
+    _, CX, CY, _ = of_convolution = TensorDims(4)
+    C.bind_dims(*of_convolution)
+    return (
+        reshape(C, (N, CX * CY * CO)),
+        reshape(P, (1, N * PX * PY * CO)),
+        reshape(P, (N * PX, PY * CO)),
+        reshape(P, (N, PX, CO, PY)),
+        reshape(P, (N, ((X - KX) // 2 + 1) * ((Y - KY) // 2 + 1) * CO)),
+    )
+
+
+def _flattened_pools(I, K):
+    X, Y = I.shape[1] - K.shape[0] + 1, I.shape[2] - K.shape[1] + 1
+    C = sum(I[:, a : a + X, b : b + Y] @ K[a, b] for a, b in np.ndindex(K.shape[:2]))
+    P = C.reshape(len(I), X // 2, 2, Y // 2, 2, -1).max((2, 4))
+    N, PX, PY, CO = P.shape
+    return C.reshape(N, -1), P.reshape(1, -1), P.reshape(N * PX, -1), P.reshape(N, PX, CO, PY), P.reshape(N, -1)
+
+
 def _convolved(I, K, *_):
     size = I.shape[1] - 2
     return sum(I[:, a : a + size, b : b + size] @ K[a, b] for a in range(3) for b in range(3))
@@ -191,5 +222,6 @@ MORE_IDIOMS = (
         lambda P, I: np.concatenate([P[:, :2], I[:, None], P[:, 3:]], 1),
     ),
     Program(strided_slice, (cells(9), 2, 3), lambda I, start, step: I[start::step]),
+    Program(flattened_pools, (cells(2, 7, 5, 2), cells(2, 2, 2, 3)), _flattened_pools),
     Program(repeated, (cells(3), 2), np.tile),
 )

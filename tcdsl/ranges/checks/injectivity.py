@@ -17,7 +17,7 @@ from tcdsl.ir.accumulators import CHOICES
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, index_variables, substitute, walk
 from tcdsl.polyhedra.affine import equated, function_of, sizes_condition
-from tcdsl.polyhedra.mixed_radix import digits
+from tcdsl.polyhedra.mixed_radix import digits, splits
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged, twice
@@ -108,11 +108,10 @@ def _asserted_digits(
     """
     algebra = inference.algebra
     assert access.form is not None
-    stride = access.form.stride()
-    parts = None if stride is None else access.form.split(stride)
-    if stride is None or parts is None or not parts[1].quasi_affine:
+    found = [each for each in splits(access.form) if len(each[0].terms) == 1 or algebra.nonnegative(each[0])]
+    if not found:
         return None
-    high, low = parts
+    stride, high, low = min(found, key=lambda each: len(each[2].variables))
     span = _span(inference, low, known, intervals)
     leading = digits(algebra, high, known)
     if span is None or leading is None:

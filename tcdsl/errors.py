@@ -156,8 +156,9 @@ class Diagnostic:
             lines.append(self.fact)
         else:
             lines.append(f"{_shown(span.filename)}:{span.position}: {self.fact}")
-            source = linecache.getline(span.filename, span.line).rstrip("\n")
-            if source.strip():
+            line = linecache.getline(span.filename, span.line)
+            if line:
+                source = line.rstrip("\n")
                 indent = len(source) - len(source.lstrip())
                 end = span.end_column if span.end_line == span.line else len(source)
                 width = max(1, min(end, len(source)) - span.column)

@@ -40,6 +40,18 @@ SYNTAX = [
     (IO.format("O(i) = A(i) & A(i)"), DslSyntaxError, "`&&` combines truth values", "&"),
     (IO.format("O(i) = A(i) // 2"), DslSyntaxError, "comments begin with `#`", "/"),
     (IO.format("O(i) = Ä(i)"), DslSyntaxError, "the character `Ä` is not ASCII", "Ä"),
+    *(
+        (IO.format(text), DslSyntaxError, f"the character `{shown}` is not ASCII", found)
+        for text, shown, found in (
+            ("O(i) = A(i) * \u0663", "\u0663", "\u0663"),
+            ("O(i) = A(i) * 1\u0663", "\u0663", "\u0663"),
+            ("O(i) = A(i) * 1.\u0663", "\u0663", "\u0663"),
+            ("O(i) =\u00a0A(i)", r"\xa0", "\u00a0"),
+        )
+    ),
+    (IO.format("O(i) = A(i) * 1e\uff11"), DslSyntaxError, "`1e\uff11` is neither a number nor a name", "1e\uff11"),
+    (IO.format("O(i) = A(i) where i in 0:A.\u0660"), DslSyntaxError, "unexpected `.`", "."),
+    ("def f(float(\u0663) A) -> (O) { O(i) = A(i) }", DslSyntaxError, "the character `\u0663` is not ASCII", "\u0663"),
     (IO.format('O(i) = "text"'), DslSyntaxError, "there are no strings", '"'),
     (IO.format("O(i + 1) = A(i)"), DslSyntaxError, "unexpected `+`", "+"),
     (IO.format("O(i) = A(i) where"), DslSyntaxError, "unexpected `}`", "}"),
@@ -170,6 +182,12 @@ def refused(source: Any, kind: type[TcdslError], message: str, shown: str | None
 @pytest.mark.parametrize(("source", "kind", "message", "shown"), SYNTAX, ids=range(len(SYNTAX)))
 def test_syntax(source: str, kind: type[TcdslError], message: str, shown: str | None) -> None:
     refused(source, kind, message, shown)
+
+
+@pytest.mark.parametrize("source", ["", "  ", "\n\n", "\t\n # nothing"])
+def test_a_source_of_nothing_has_a_place(source: str) -> None:
+    with pytest.raises(DslSyntaxError, match=r"^<tc [0-9a-f]+>:1:1: the source defines nothing\n +\n    \^\nwrite"):
+        tc.comprehensions.define(source)
 
 
 @pytest.mark.parametrize(("source", "message", "shown"), NAMES, ids=range(len(NAMES)))

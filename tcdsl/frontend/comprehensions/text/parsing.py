@@ -167,7 +167,9 @@ def _fault(error: UnexpectedInput, text: str, filename: str) -> TcdslError:
     before = text.split("\n")[line - 1][: max(column - 1, 0)].rstrip()
     written = written or next((each for each in _INSTEAD if each == f"{before[-1:]}{found}"), "")
     if not found.isascii():
-        return DslSyntaxError.at(f"the character `{found}` is not ASCII", span, "names are made of a-z, A-Z, 0-9 and _")
+        shown = found if found.isprintable() else ascii(found)[1:-1]
+        hint = "numbers are made of 0-9 and ., names of a-z, A-Z, 0-9 and _"
+        return DslSyntaxError.at(f"the character `{shown}` is not ASCII", span, hint)
     if found in ")}" and before.endswith(","):
         return DslSyntaxError.at(f"a comma before `{found}`", span, "drop the comma")
     word = re.match(r"[0-9]\w+", rest)

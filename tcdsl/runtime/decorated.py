@@ -12,7 +12,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.session import Session, session_of
-from tcdsl.frontend.surroundings.named_values import Surroundings, called_readings
+from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.surroundings.readings import MISSING, Reading
 from tcdsl.frontend.symbols.known_integers import known
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, View
@@ -108,8 +108,7 @@ class DecoratedStaging(StagedFunction):
                 if isinstance(value, SymbolicTensor):
                     value.memory = True
                     given[value.name] = value
-        session.readings.extend(owner.template.surroundings.read(owner.receiver))
-        session.readings.extend(called_readings(configuration.values()))
+        session.readings.extend(owner.template.surroundings.read(owner.receiver, configuration))
         names = [getattr(value, "label", f"x{k}") for k, value in enumerate(positional)]
         recording = _recording(session, owner, names, positional, configuration)
         if recording is not None:
@@ -179,7 +178,7 @@ def run_inline(
             if not function.in_place:
                 value = SymbolicTensor(value.builder, value.name, value.element_type, value.extents, value.label)
         values.append(value)
-    session.readings.extend(function.template.surroundings.read(function.receiver))
+    session.readings.extend(function.template.surroundings.read(function.receiver, configuration))
     recording = _recording(session, function, [name for name, _ in positional], values, configuration)
     if recording is not None:
         values = recording.values

@@ -19,7 +19,7 @@ from tcdsl.frontend.comprehensions.text.printing import format_definition
 from tcdsl.frontend.comprehensions.text.syntax import Definition, Name
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.session import Session, session_of
-from tcdsl.frontend.surroundings.named_values import Surroundings
+from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor

@@ -22,7 +22,7 @@ from tcdsl.frontend.arrays.arithmetic import element_of
 from tcdsl.frontend.arrays.row_alignment import axis_variable
 from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.staging.session import Session, session_of
-from tcdsl.frontend.surroundings.named_values import Surroundings
+from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, IndexValue, Read, index_variables, walk
@@ -64,7 +64,7 @@ def run_projected(function: ProjectedFunction, slots: Mapping[str, Any], project
     """
     session = session_of("a projected function")
     given: dict[str, Any] = {**slots, PROJECTIONS: projections}
-    session.readings.extend(function.surroundings.read(None))
+    session.readings.extend(function.surroundings.read(None, {}))
     with session.within(slots=dict(slots)):
         function.run(None, **{name: given.get(name) for name in function.parameters})
 

@@ -17,7 +17,7 @@ from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_
 from tcdsl.frontend.source.syntax_trees import copied
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.surroundings.impure_calls import warning_of_impure_calls
-from tcdsl.frontend.surroundings.named_values import Surroundings
+from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.symbols.operators import ArithmeticOperators
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 from tcdsl.span import Span

@@ -283,7 +283,7 @@ class Session:
         reading = next((reading for reading in self.readings if reading.seen is value), None)
         if reading is not None:
             self.uses.note(value, sys._getframe(1))
-        label = reading.names[-1] if reading is not None else label
+        label = reading.label if reading is not None else label
         for captured in self.captured:
             if captured.value is value:
                 known = self.builder.tensor(captured.tensor)

@@ -20,6 +20,10 @@ __all__ = ["ArrayUses"]
 _Place = tuple[int, int, int, int]
 """Line, column, last line, last column."""
 
+# What gives rounds the items as they are: Python's, and the recorder's (`tcdsl.frontend.python.recorder`).
+_HANDING_ON = frozenset(("zip", "rounds", "iterated"))
+_OF_CALLS = ("LOAD_", "PUSH_NULL", "PRECALL", "CALL")
+_STORES = ("STORE_FAST", "STORE_DEREF")
 _ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 
 
@@ -67,20 +71,32 @@ class ArrayUses:
             return False
         plain = [each.seen for each in readings if isinstance(each.seen, CodeType)]
         captured = self._captured.get(key, {})
-        name, is_attribute = reading.names[-1], len(reading.names) > 1
+        name, is_attribute = next(
+            (step, number > 0) for number, step in [*enumerate(reading.names)][::-1] if isinstance(step, str)
+        )
         around = [code for code in (*self.codes, *plain) if is_attribute or not _binds(code, name)]
-        return all(_all_captured(code, name, is_attribute, captured) for code in around) and all(
+        in_container = not isinstance(reading.names[-1], str)
+        return all(_all_captured(code, name, is_attribute, captured, in_container) for code in around) and all(
             _all_captured(code, local, False, captured) for code, local in self._local.get(key, ())
         )
 
 
 def _all_captured(
-    code: CodeType, name: str, is_attribute: bool, captured: Mapping[CodeType, Collection[_Place]]
+    code: CodeType,
+    name: str,
+    is_attribute: bool,
+    captured: Mapping[CodeType, Collection[_Place]],
+    is_container: bool = False,
 ) -> bool:
     # In the code and what is nested in it.
     places = captured.get(code, ())
-    if any(around is None or around not in places for _, around in _loads(code, name, is_attribute)):
-        return False
+    for place, around in _loads(code, name, is_attribute):
+        # Rewriting puts loads of a statement where the statement is.
+        if place not in places and (around is None or around not in places):
+            # `for weight in weights`: then it is the uses of `weight` that count.
+            targets = _targets_of_rounds(code, place) if is_container else ()
+            if not targets or not all(_all_captured(code, target, False, captured) for target in targets):
+                return False
     for inner in code.co_consts:
         if not isinstance(inner, CodeType) or (_binds(inner, name) and not is_attribute):
             continue
@@ -90,6 +106,29 @@ def _all_captured(
             if not (statement and all(_is_in(place, places) for place, _ in _loads(inner, name, is_attribute))):
                 return False
     return True
+
+
+def _targets_of_rounds(code: CodeType, place: _Place | None) -> tuple[str, ...]:
+    # The names that a loop over what is loaded at ``place``, alone or in `zip`, gives to what it finds there.
+    every = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "EXTENDED_ARG")]
+    for number, each in enumerate(every[:-2]):
+        if each.opname != "GET_ITER":
+            continue
+        begin = number
+        while begin and every[begin - 1].opname.startswith(_OF_CALLS):
+            begin -= 1
+        inside = every[begin:number]
+        if all(_place(one.positions) != place for one in inside):
+            continue
+        handed_on = sum(one.opname.startswith("LOAD_") and one.argval in _HANDING_ON for one in inside)
+        if sum(one.opname.startswith("CALL") for one in inside) > handed_on:
+            return ()
+        first = every[number + 2]
+        count = int(first.arg or 0) if first.opname == "UNPACK_SEQUENCE" else 1
+        begin = number + (3 if first.opname == "UNPACK_SEQUENCE" else 2)
+        stores = every[begin : begin + count]
+        return tuple(str(one.argval) for one in stores) if all(one.opname in _STORES for one in stores) else ()
+    return ()
 
 
 def _binds(code: CodeType, name: str) -> bool:

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, TcdslError
-from tcdsl.frontend.surroundings.named_values import Chain, chains, is_installed, users_function
+from tcdsl.frontend.surroundings.containers import Item
+from tcdsl.frontend.surroundings.named_values import Chain, Path, chains, is_installed, users_function
 from tcdsl.frontend.surroundings.readings import MISSING, Reading
 from tcdsl.span import Span
 
@@ -91,11 +92,9 @@ def _sites(function: FunctionType, receiver: Any, configuration: Mapping[str, An
                 pending.append((inner, instance))
 
 
-def _value_of(
-    chain: tuple[str, ...], names: Mapping[str, Any], cells: Mapping[str, CellType], globals_: Mapping[str, Any]
-) -> Any:
+def _value_of(chain: Path, names: Mapping[str, Any], cells: Mapping[str, CellType], globals_: Mapping[str, Any]) -> Any:
     # Without running code of the user's or reading memory of tensors, as properties would.
-    first = chain[0]
+    first = str(chain[0])
     if first in cells:
         value = Reading((first,), cells[first]).current()
     elif first in names:
@@ -104,7 +103,9 @@ def _value_of(
         value = globals_.get(first, MISSING)
         value = vars(builtins).get(first, MISSING) if value is MISSING else value
     for attribute in chain[1:]:
-        if isinstance(value, ModuleType | type | _GENERATORS):
+        if isinstance(attribute, Item):
+            value = attribute.of(value, MISSING) if type(value) in (list, tuple, dict) else MISSING
+        elif isinstance(value, ModuleType | type | _GENERATORS):
             value = getattr(value, attribute, MISSING)
         else:
             value = getattr(value, "__dict__", {}).get(attribute, MISSING)
@@ -114,7 +115,7 @@ def _value_of(
 def _site(chain: Chain, value: Any, filename: str) -> _Site | None:
     line, end_line, column, end_column = chain.position
     span = Span(filename, line, column, end_line, end_column)
-    text = ".".join(chain.names)
+    text = "".join(f"[{step.key!r}]" if isinstance(step, Item) else f".{step}" for step in chain.names)[1:]
     owner = getattr(value, "__self__", None)
     for each in (value, owner):
         if isinstance(each, _GENERATORS):

@@ -1,4 +1,10 @@
-"""Names that staging read, with the values that it saw, to be compared at the next call."""
+"""Names that staging read, with the values that it saw, to be compared at the next call.
+
+Values are the same if they have the same type and content, all the way down: 1, 1.0 and True differ, so do the two
+zeros, and not-a-number is itself. Containers are compared by what they hold (`tcdsl.frontend.surroundings.containers`).
+Arrays are inputs, read at every call, unless Python has read their cells. Any other object is the same only if it is
+the same one, and what staging read of it has readings of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,20 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MISSING", "Instance", "ReadCells", "Reading", "is_compared", "snapshot"]
+from tcdsl.frontend.surroundings.containers import Item, is_array, is_container, parts_of
+from tcdsl.frontend.surroundings.plain_values import same_plain
+
+__all__ = [
+    "MISSING",
+    "AbsentNames",
+    "Content",
+    "Instance",
+    "ReadCells",
+    "Reading",
+    "same",
+    "same_configuration",
+    "snapshot",
+]
 
 #: What a name that does not exist holds.
 MISSING = object()
@@ -16,12 +35,13 @@ MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One name, or attribute chain such as ``settings.stride``, and the value that staging saw.
+    """One name, or a path such as ``settings.stride`` or ``weights[0]``, and the value that staging saw.
 
-    ``root`` is where the first name is looked up: a closure's cell, a module's globals, or an `Instance`.
+    ``root`` is where the first name is looked up: a closure's cell, a module's globals, or an `Instance`, of which the
+    first name is what it is called.
     """
 
-    names: tuple[str, ...]
+    names: tuple[str | Item, ...]
     root: Any
     seen: Any = None
 
@@ -36,32 +56,53 @@ class Reading:
             value = self.root.value
         else:
             value = self.root.get(self.names[0], MISSING)
-        for attribute in self.names[1:]:
-            try:
-                value = getattr(value, attribute, MISSING)
-            except Exception:  # a property that fails; the function may never ask for it
-                return MISSING
+        for step in self.names[1:]:
+            value = step.of(value, MISSING) if isinstance(step, Item) else attribute(value, step)
         return value
 
     @property
-    def place(self) -> tuple[int, str]:
+    def holder(self) -> Any:
+        """Where the last name is looked up."""
+        return Reading(self.names[:-1], self.root).current() if len(self.names) > 1 else self.root
+
+    @property
+    def place(self) -> tuple[int, str | Item]:
         """The same for names of one place: of ``TABLE`` in the module ``tables``, and of ``tables.TABLE`` elsewhere."""
-        *holders, name = self.names
-        holder = Reading(tuple(holders), self.root).current() if holders else self.root
-        return id(vars(holder) if isinstance(holder, ModuleType) else holder), name
+        holder = self.holder
+        return id(vars(holder) if isinstance(holder, ModuleType) else holder), self.names[-1]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The same for readings of one value."""
+        root = self.root.value if isinstance(self.root, Instance) else self.root
+        return id(root), self.names, type(self.seen) if isinstance(self.seen, AbsentNames | ReadCells) else None
+
+    @property
+    def label(self) -> str:
+        """What the program calls an array that is read here."""
+        name = ""
+        for step in self.names:
+            name = f"{name}_{step.key}" if isinstance(step, Item) else step
+        return name if name.isidentifier() else next(step for step in self.names[::-1] if isinstance(step, str))
 
     def unchanged(self) -> bool:
         """Whether staging would see the same value now; arrays are inputs, so only that it is still one."""
-        return _same(self.seen, self.current())
+        return same(self.seen, self.current())
 
     def with_cells(self) -> Reading:
         """The same name, of an array that Python reads while staging."""
-        value = self.current()
-        return replace(self, seen=ReadCells(value)) if isinstance(value, np.ndarray) else self
+        return replace(self, seen=snapshot(self.current(), cells=True))
 
     def renewed(self) -> Reading:
         """The same name with the value that it holds now."""
         return replace(self, seen=snapshot(self.current()))
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The root of paths such as ``self.width``."""
+
+    value: Any
 
 
 class ReadCells:
@@ -69,75 +110,113 @@ class ReadCells:
 
     __slots__ = ("_copy",)
 
-    def __init__(self, array: np.ndarray) -> None:
+    def __init__(self, array: Any) -> None:
         self._copy = np.array(array, order="C")
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, np.ndarray):
-            return isinstance(other, ReadCells) and self == other._copy
+        try:
+            now = np.asarray(other)
+        except Exception:  # such as a tensor of PyTorch that requires gradients by now
+            return False
         held = self._copy
-        if (held.dtype, held.shape) != (other.dtype, other.shape):
+        if (held.dtype, held.shape) != (now.dtype, now.shape):
             return False
         # Bit by bit: not-a-number equals itself.
-        return bool(not held.dtype.hasobject and held.tobytes() == other.tobytes())
+        return held.tobytes() == now.tobytes()
 
     __hash__ = None  # type: ignore[assignment]
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """The root of chains such as ``self.width``."""
+class Content:
+    """What a container held: its type, what its parts are called, and their values."""
 
-    value: Any
+    __slots__ = ("kind", "seen", "structure")
+
+    def __init__(self, value: Any, cells: bool) -> None:
+        parts = parts_of(value)
+        self.kind = type(value)
+        # Keys are compared as values are.
+        self.structure = tuple(map(snapshot, parts.structure))
+        # Arrays inside that can be asked for by a path have readings of their own.
+        self.seen = [
+            item if is_array(item) and parts.steps and not cells else snapshot(item, cells=True) for item in parts.items
+        ]
+
+    def same(self, now: Any) -> bool:
+        """Whether ``now`` holds the same."""
+        if type(now) is not self.kind:
+            return False
+        parts = parts_of(now)
+        return (
+            len(parts.structure) == len(self.structure)
+            and len(parts.items) == len(self.seen)
+            and all(map(same, self.structure, parts.structure))
+            and all(map(same, self.seen, parts.items))
+        )
 
 
-def _same(seen: Any, now: Any) -> bool:
-    if isinstance(now, list | dict | set):
-        return _same_container(seen, now)
-    if seen is now:
-        return True
+class AbsentNames:
+    """Attributes that an object did not have."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+
+
+def attribute(value: Any, name: str) -> Any:
+    """An attribute, or `MISSING`."""
+    try:
+        return getattr(value, name, MISSING)
+    except Exception:  # a property that fails; the function may never ask for it
+        return MISSING
+
+
+def snapshot(value: Any, cells: bool = False) -> Any:
+    """``value`` as it is now: containers may be changed in place, so their present contents are kept.
+
+    With ``cells``, those of arrays too.
+    """
+    if is_container(value):
+        return Content(value, cells)
+    if cells and is_array(value):
+        try:
+            return ReadCells(value)
+        except Exception:  # what cannot be read has no cells to compare
+            return value
+    return value
+
+
+def same(seen: Any, now: Any) -> bool:
+    """Whether ``now`` is what a snapshot of it has seen."""
+    if isinstance(seen, Content):
+        return seen.same(now)
+    if isinstance(seen, AbsentNames):
+        return seen.names.isdisjoint(getattr(now, "__dict__", ()))
     if isinstance(seen, ReadCells):
         return bool(seen == now)
-    if type(seen) is not type(now) or isinstance(now, np.ndarray | ModuleType | FunctionType | type):
-        # Arrays are inputs, read at every call; their type and rank are checked with the other arguments.
-        return isinstance(seen, np.ndarray) and isinstance(now, np.ndarray)
-    try:
-        return bool(seen == now)
-    except Exception:  # a comparison that raises says that the values are not plainly equal
+    # Arrays are inputs; their type and rank are checked with the other arguments.
+    return seen is now or (is_array(seen) and is_array(now)) or same_plain(seen, now)
+
+
+def same_configuration(known: Any, other: Any) -> bool:
+    """Whether two values of configuration are the same, all the way down, also where they are not the same object."""
+    if known is other:
+        return True
+    if type(known) is not type(other):
         return False
-
-
-def _same_container(seen: Any, now: Any) -> bool:
-    # An array in a container became an input as the object that it was, so it must still be that object.
-    if type(seen) is not type(now) or len(seen) != len(now):
+    if is_container(known):
+        one, two = parts_of(known), parts_of(other)
+        pairs = ((one.structure, two.structure), (one.items, two.items))
+        return all(len(a) == len(b) and all(map(same_configuration, a, b)) for a, b in pairs)
+    if is_array(known):
+        return bool(ReadCells(known) == other)
+    if same_plain(known, other):
+        return True
+    held = getattr(known, "__dict__", None)
+    if isinstance(known, type | FunctionType | ModuleType) or known != other:
         return False
-    if isinstance(now, list):
-        return all(map(_same_item, seen, now))
-    if isinstance(now, dict):
-        return all(key in seen and _same_item(seen[key], item) for key, item in now.items())
-    return bool(seen == now)
-
-
-def _same_item(seen: Any, now: Any) -> bool:
-    return seen is now if isinstance(now, np.ndarray) else _same(seen, now)
-
-
-def is_compared(value: Any) -> bool:
-    """Whether an attribute that has this value is asked for again, and compared.
-
-    Other objects may be made anew by each access, as the sizes of a tensor are in a function that is being staged.
-    """
-    if isinstance(value, tuple):
-        from tcdsl.frontend.symbols.symbols import SymbolicSize
-
-        return not any(isinstance(item, SymbolicSize) for item in value)
-    return isinstance(value, bool | int | float | str | np.ndarray)
-
-
-def snapshot(value: Any) -> Any:
-    """``value`` as it is now: containers may be changed in place, so their present contents are kept."""
-    if isinstance(value, list):
-        return [snapshot(item) for item in value]
-    if isinstance(value, dict):
-        return {key: snapshot(item) for key, item in value.items()}
-    return set(value) if isinstance(value, set) else value
+    names = [name for kind in type(known).__mro__ for name in vars(kind).get("__slots__", ())]
+    states = [(held, getattr(other, "__dict__", None))] if held is not None else []
+    slots = [(attribute(known, name), attribute(other, name)) for name in names]
+    return bool(states or slots) and all(same_configuration(*pair) for pair in (*states, *slots))

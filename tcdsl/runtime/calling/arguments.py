@@ -12,6 +12,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, DtypeError
 from tcdsl.frontend.staging.given_arrays import element_type, given_array
+from tcdsl.frontend.surroundings.plain_values import exact
 
 __all__ = ["Argument", "Call", "Signature", "hashable", "is_graph_tensor", "tensor_argument"]
 
@@ -149,7 +150,7 @@ class Signature:
                 configuration[name] = hashable(self.name, name, value)
         key = (
             tuple((a.place, a.dtype, a.array.ndim, a.weak, a.is_integer) for a in arguments),
-            tuple((name, type(value), value) for name, value in sorted(configuration.items())),
+            tuple((name, exact(value)) for name, value in sorted(configuration.items())),
         )
         return Call(tuple(arguments), configuration, len(positional), key)
 

@@ -17,6 +17,8 @@ from tcdsl.config import Settings, settings
 from tcdsl.errors import DtypeError
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.session import BroadcastGuard
+from tcdsl.frontend.surroundings.plain_values import same_plain
+from tcdsl.frontend.surroundings.readings import same_configuration
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.dtypes import INTEGER, is_integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Read, SizeValue, children, walk
@@ -114,6 +116,7 @@ class Entry:
     guards: tuple[BroadcastGuard, ...]
     readings: tuple[Any, ...]
     constants: Mapping[int | str, Any]
+    configuration: Mapping[str, Any]
     narrowed: tuple[NarrowedInteger, ...] = ()
     linear: LinearPart | None = None
     labels: tuple[str, ...] = ()
@@ -133,8 +136,10 @@ class Entry:
         """
         for place, value in self.constants.items():
             argument = next(a for a in call.arguments if a.place == place)
-            if type(argument.given) is not type(value) or argument.given != value:
+            if not same_plain(value, argument.given):
                 return None
+        if not all(same_configuration(value, call.configuration[name]) for name, value in self.configuration.items()):
+            return None
         if not all(reading.unchanged() for reading in self.readings):
             return None
         arrays: list[np.ndarray] = []

@@ -9,9 +9,8 @@ copies.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,9 +18,11 @@ import numpy as np
 from tcdsl.config import CURRENT, PROCESS, Settings, from_environment
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
-from tcdsl.frontend.surroundings.readings import MISSING, Instance, ReadCells, Reading
+from tcdsl.frontend.surroundings.plain_values import same_plain
+from tcdsl.frontend.surroundings.readings import same_configuration
 from tcdsl.recent import Recent
 from tcdsl.runtime.calling.arguments import Call
+from tcdsl.runtime.calling.staleness import Staleness
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
 
@@ -154,7 +155,7 @@ class RepeatedCall:
         }
         constants = [(where[place], value) for place, value in entry.constants.items()]
         self._constants = [(place, value) for place, value in constants if self._is_given(place)]
-        self._staleness = _Staleness(entry.readings)
+        self._staleness = Staleness(entry.readings)
         used = [call.arguments[source] for source in entry.inputs if isinstance(source, int)]
         self._others = [source for source in entry.inputs if not isinstance(source, int)]
         self._defaults = {each.place: each.given for each in call.arguments if not self._is_given(where[each.place])}
@@ -259,11 +260,11 @@ class RepeatedCall:
     def _same_constants(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
         for name, value in self._configuration:
             other = keywords[name]
-            if other is not value and (type(other) is not type(value) or other != value):
+            if other is not value and not same_configuration(value, other):
                 return False
         for place, value in self._constants:
             other = keywords[place] if isinstance(place, str) else arguments[place]
-            if type(other) is not type(value) or other != value:
+            if not same_plain(value, other):
                 return False
         return all(type(keywords[name]) is kind for name, kind in self._named)
 
@@ -363,47 +364,3 @@ class RepeatedCall:
             launches[shapes] = ((kernel, plan), *known[:_LAYOUTS])
             self._planning = launches, kernel
         return results
-
-
-class _Staleness:
-    """Whether readings are unchanged, asked again and again: by identity where the object behind a name decides."""
-
-    def __init__(self, readings: Sequence[Reading]) -> None:
-        # Containers and attributes are compared as always.
-        names: dict[tuple[int, str], tuple[Callable[..., Any], str, Any]] = {}
-        cells: dict[int, tuple[CellType, Any]] = {}
-        self._codes: list[tuple[FunctionType, Any]] = []
-        self._others: list[Reading] = []
-        for reading in readings:
-            now = MISSING if len(reading.names) > 1 else reading.current()
-            root = reading.root.value if isinstance(reading.root, Instance) else None
-            if isinstance(root, FunctionType) and reading.names[1:] == ("__code__",):
-                self._codes.append((root, reading.seen))
-            elif (
-                len(reading.names) > 1
-                or isinstance(now, list | dict | set)
-                or isinstance(reading.seen, ReadCells)
-                or not reading.unchanged()
-            ):
-                self._others.append(reading)
-            elif isinstance(reading.root, CellType) and now is not MISSING:
-                cells[id(reading.root)] = (reading.root, now)
-            elif isinstance(reading.root, dict):
-                names[id(reading.root), reading.names[0]] = (reading.root.get, reading.names[0], now)
-            else:
-                self._others.append(reading)
-        self._names = list(names.values())
-        self._cells = list(cells.values())
-
-    def unchanged(self) -> bool:
-        """Whether staging would see the same now."""
-        for get, name, seen in self._names:
-            if get(name, MISSING) is not seen:
-                return False
-        for cell, seen in self._cells:
-            if cell.cell_contents is not seen:
-                return False
-        for function, seen in self._codes:
-            if function.__code__ is not seen:
-                return False
-        return not self._others or all(reading.unchanged() for reading in self._others)

@@ -18,6 +18,7 @@ from tcdsl.frontend.staging.loop_choices import LoopChoices, RunInProgram
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.surroundings.containers import is_array
 from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.known_integers import known
@@ -307,13 +308,9 @@ def _entry(session: Session, call: Call, traced: Traced, constants: Mapping[int 
         traced.structure,
         (*sources, *_more_inputs(session)),
         tuple(session.guards),
-        # What the function itself changed while it was staged, such as a list that it appends to, is no reason
-        # to stage it again.
-        tuple(
-            _guard(reading if reading.unchanged() else reading.renewed(), traced.readings, session)
-            for reading in traced.readings
-        ),
+        _settled(traced.readings, session),
         constants,
+        call.configuration,
         narrowed_integers(program, {tensor.name for tensor, argument in given if argument.weak == "int"}),
         None if traced.linear is None else LinearPart.of(traced.linear),
         labels=tuple(argument.label for argument in call.arguments),
@@ -332,14 +329,14 @@ def _more_inputs(session: Session) -> list[CapturedArray | CarriedInteger]:
 
 
 def _printable(key: tuple[Any, ...], entry: Entry) -> str:
-    arguments, configuration = key
+    arguments, _ = key
     parts = []
     for tensor, (place, dtype, rank, weak, _) in zip(entry.labels, arguments, strict=True):
         if place in entry.constants:
             parts.append(f"{tensor}={entry.constants[place]!r}")
         else:
             parts.append(f"{tensor}: {weak}" if weak else f"{tensor}: {dtype}[{', '.join('_' * rank)}]")
-    parts.extend(f"{name}={value!r}" for name, _, value in configuration)
+    parts.extend(f"{name}={value!r}" for name, value in entry.configuration.items())
     spoken = spoken_in(entry.executable.program) if entry.guards else {}
     for guard in entry.guards:
         left, right = (in_words(format_expr(each), spoken) for each in (guard.left, guard.right))
@@ -351,12 +348,28 @@ def _printable(key: tuple[Any, ...], entry: Entry) -> str:
     return f"{entry.executable.program.name}({', '.join(parts)})"
 
 
-def _guard(reading: Reading, readings: Sequence[Reading], session: Session) -> Reading:
-    # Of what no input of the program reads, but Python did, the program depends on what it held; and so it does where
-    # one input stands for arrays of two names, which another time may be two.
-    if not isinstance(reading.seen, np.ndarray):
-        return reading
-    is_input = any(each.value is reading.seen for each in session.captured)
-    if is_input and len({each.place for each in readings if each.seen is reading.seen}) == 1:
-        return reading if session.uses.all_captured(reading, readings) else reading.with_cells()
-    return reading.with_cells()
+def _settled(readings: Sequence[Reading], session: Session) -> tuple[Reading, ...]:
+    # What the function itself changed while it was staged, such as a list that it appends to, is no reason to stage it
+    # again.
+    now = [
+        reading if reading.unchanged() else reading.renewed()
+        for reading in {each.key: each for each in readings}.values()
+    ]
+    places: dict[int, set[Any]] = {}
+    for reading in now:
+        if is_array(reading.seen):
+            places.setdefault(id(reading.seen), set()).add(reading.place)
+    inputs = {id(each.value) for each in session.captured}
+    return tuple(
+        reading
+        if not is_array(reading.seen)
+        # Of what no input of the program reads, but Python did, the program depends on what it held; and so it does
+        # where one input stands for arrays of two names, which another time may be two.
+        or (
+            id(reading.seen) in inputs
+            and len(places[id(reading.seen)]) == 1
+            and session.uses.all_captured(reading, now)
+        )
+        else reading.with_cells()
+        for reading in now
+    )

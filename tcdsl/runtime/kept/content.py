@@ -38,7 +38,7 @@ import numpy as np
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.source.annotations import annotation_names
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
-from tcdsl.frontend.surroundings.named_values import chains, outer_chains
+from tcdsl.frontend.surroundings.named_values import chains, outer_names
 from tcdsl.frontend.surroundings.readings import MISSING, Instance, Reading, snapshot
 from tcdsl.indices import IndexLetter
 from tcdsl.runtime.kept.known_names import BUILTINS, OF_NUMPY, PURE_MODULES, STAGING
@@ -168,7 +168,7 @@ class Contents:
         annotated: Collection[str] = ()
         self._add_code(code, names)
         if text is None:
-            heads = dict.fromkeys(chain.names[0] for chain in chains(code) if chain.names[0] in names)
+            heads = dict.fromkeys(str(chain.names[0]) for chain in chains(code) if chain.names[0] in names)
         else:
             heads, annotated, names, targets = _names_in(text)
         self.add(function.__defaults__)
@@ -323,7 +323,7 @@ def _names_in(text: str) -> _Names:
     for each in parameters:
         each.annotation = None
     definition.returns = None
-    inside = dict.fromkeys(chain[0] for chain in outer_chains(definition, own))
+    inside = outer_names(definition, own)
     annotated = [node.id for each in outside for node in ast.walk(each) if isinstance(node, ast.Name)]
     heads = inside | dict.fromkeys(name for name in (*annotated, *quoted) if name not in own)
     return _Names(heads, frozenset(heads) - inside.keys(), dict.fromkeys(attributes), tuple(bindings.targets))

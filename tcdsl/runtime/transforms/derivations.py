@@ -22,7 +22,8 @@ from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.session import Session, StagingStopped
 from tcdsl.frontend.staging.subprograms import Part, like, symbolic
 from tcdsl.frontend.surroundings.impure_calls import warning_of_impure_calls
-from tcdsl.frontend.surroundings.named_values import called_readings, users_function
+from tcdsl.frontend.surroundings.named_values import users_function
+from tcdsl.frontend.surroundings.reachable import called_readings
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Read
@@ -197,7 +198,7 @@ class DerivativeStaging(StagedFunction):
         function = self.function
         if isinstance(function, FunctionType):
             session.filenames.add(function.__code__.co_filename)
-        session.readings.extend(called_readings(configuration.values(), given=function))
+        session.readings.extend(called_readings(configuration, given=function))
         try:
             with self._watch(function, configuration):
                 result = function(*positional, **configuration)

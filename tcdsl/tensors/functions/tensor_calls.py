@@ -23,7 +23,7 @@ from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.loop_choices import LoopChoices, RunInProgram
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize, UnknownShapes
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.surroundings.named_values import called_readings
+from tcdsl.frontend.surroundings.reachable import called_readings
 from tcdsl.frontend.symbols.known_integers import known
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
 from tcdsl.ir.build import cast
@@ -230,7 +230,7 @@ def _called(
         tensors_session(function.__name__, algebra) as (session, recording),
         session.within(oob=function.oob),
     ):
-        session.readings.extend(called_readings(configuration.values()))
+        session.readings.extend(called_readings(configuration))
         session.may_be_whole, session.loops = not whole, loops
         session.shapes = algebra if isinstance(algebra, ShapesOfRounds) else None
         values = [known(_operand(each)) for each in given]

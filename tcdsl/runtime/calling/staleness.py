@@ -1,0 +1,168 @@
+"""Whether readings are unchanged, asked again and again: by identity where the objects behind names decide.
+
+::
+
+    staleness = Staleness(entry.readings)
+    staleness.unchanged()
+
+A path of names is looked up step by step, each step once for all paths that share it; a container is the same if the
+same objects are in it. Where an object is another one, values are compared, and the objects of now are remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from operator import is_
+from types import CellType, FunctionType
+from typing import Any
+
+from tcdsl.frontend.surroundings.containers import Item, base_of, is_array, is_container, parts_of
+from tcdsl.frontend.surroundings.plain_values import PLAIN
+from tcdsl.frontend.surroundings.readings import MISSING, AbsentNames, Content, Instance, ReadCells, Reading, attribute
+
+__all__ = ["Staleness"]
+
+
+class Staleness:
+    """Whether ``readings`` are unchanged."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        self._readings = readings
+        self._begin()
+
+    def _begin(self) -> None:
+        self._steps: set[tuple[int, Any]] = set()
+        self._names: list[tuple[Callable[..., Any], str, Any]] = []
+        self._cells: list[tuple[CellType, Any]] = []
+        self._attributes: list[tuple[Any, str, Any]] = []
+        self._codes: list[tuple[FunctionType, Any]] = []
+        self._absent: list[tuple[Callable[[Any], bool], Any]] = []
+        self._contents: list[tuple[Callable[[Any], Any], Any, Collection[Any]]] = []
+        self._others: list[Reading] = []
+        for reading in self._readings:
+            self._note(reading)
+
+    def _note(self, reading: Reading) -> None:
+        root = reading.root
+        value = root.value if isinstance(root, Instance) else MISSING
+        if isinstance(reading.seen, AbsentNames):
+            held = getattr(value, "__dict__", None)
+            if isinstance(held, dict):
+                self._absent.append((reading.seen.names.isdisjoint, held))
+                self._take(value, "__dict__", held)
+            else:  # of a class
+                self._others.append(reading)
+            return
+        if isinstance(value, FunctionType) and reading.names[1:] == ("__code__",):
+            self._codes.append((value, reading.seen))
+            return
+        # Arrays are inputs, of which any may stand at the end of the path.
+        is_input = is_array(reading.seen)
+        steps = reading.names
+        if isinstance(root, CellType):
+            value = Reading(steps[:1], root).current()
+            if value is MISSING:
+                self._others.append(reading)
+                return
+            if not (is_input and len(steps) == 1) and self._is_new(root, None):
+                self._cells.append((root, value))
+        elif not isinstance(root, Instance):
+            value = root.get(steps[0], MISSING)
+            if not (is_input and len(steps) == 1) and self._is_new(root, steps[0]):
+                self._names.append((root.get, str(steps[0]), value))
+        for number, step in enumerate(steps[1:], 2):
+            if isinstance(step, Item):
+                self._hold(value)
+                value = step.of(value, MISSING)
+            else:
+                holder, value = value, attribute(value, step)
+                if not (is_input and number == len(steps)):
+                    self._take(holder, step, value)
+        if isinstance(reading.seen, ReadCells):
+            self._others.append(reading)
+        elif isinstance(reading.seen, Content):
+            self._hold(value)
+
+    def _is_new(self, holder: Any, step: Any) -> bool:
+        key = id(holder), step
+        if key in self._steps:
+            return False
+        self._steps.add(key)
+        return True
+
+    def _take(self, holder: Any, name: str, value: Any) -> None:
+        if self._is_new(holder, name):
+            self._attributes.append((holder, name, value))
+
+    def _hold(self, value: Any) -> None:
+        # That a container, and the containers in it, hold the objects that they hold now.
+        if not self._is_new(value, _CONTENT) or not is_container(value):
+            return
+        parts = parts_of(value)
+        read = _QUICK.get(base_of(type(value)) if type(value) in _QUICK else None)
+        if read is None:
+            self._contents.append((_all_parts, value, _all_parts(value)))
+        else:
+            for each in read:
+                self._contents.append((each, value, tuple(each(value))))
+        for item in parts.items:
+            if type(item) not in PLAIN:
+                if is_array(item) and not parts.steps:
+                    self._contents.append((_never, value, ()))  # its cells count
+                else:
+                    self._hold(item)
+
+    def unchanged(self) -> bool:
+        """Whether staging would see the same now."""
+        if self._same_objects():
+            return not self._others or all(reading.unchanged() for reading in self._others)
+        if not all(reading.unchanged() for reading in self._readings):
+            return False
+        self._begin()
+        return True
+
+    def _same_objects(self) -> bool:
+        for get, name, seen in self._names:
+            if get(name, MISSING) is not seen:
+                return False
+        for cell, seen in self._cells:
+            if cell.cell_contents is not seen:
+                return False
+        for function, seen in self._codes:
+            if function.__code__ is not seen:
+                return False
+        for holder, name, seen in self._attributes:
+            if getattr(holder, name, MISSING) is not seen:
+                return False
+        for isdisjoint, held in self._absent:
+            if not isdisjoint(held):
+                return False
+        for read, container, seen in self._contents:
+            now = read(container)
+            if len(now) != len(seen) or not all(map(is_, now, seen)):
+                return False
+        return True
+
+
+_CONTENT = object()
+
+
+def _itself(container: Any) -> Any:
+    return container
+
+
+def _all_parts(container: Any) -> tuple[Any, ...]:
+    parts = parts_of(container)
+    return (*parts.structure, *parts.items)
+
+
+def _never(container: Any) -> tuple[Any, ...]:
+    return (None,)
+
+
+#: How the parts of common containers are read without making anything.
+_QUICK: dict[type | None, tuple[Callable[[Any], Any], ...]] = {
+    list: (_itself,),
+    tuple: (_itself,),
+    dict: (_itself, dict.values),
+}

@@ -9,14 +9,15 @@ import copy
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pickle import PicklingError
-from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from types import CodeType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError
-from tcdsl.frontend.source.function_source import FunctionSource, check_decorators, is_plain_python, read_source
+from tcdsl.frontend.source.function_source import FunctionSource, is_plain_python, read_source, text_of
+from tcdsl.frontend.source.texts import FunctionText, place_text
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION, DeclarationMet
 from tcdsl.frontend.surroundings.readings import MISSING, Reading
 from tcdsl.locks import COMPILING, computed_once
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DecoratedFunction", "decorated"]
 
+# Where classes of arguments stand that have no operations for methods.
+_NO_METHODS = frozenset(("builtins", "numpy"))
 _OOB = ("check", "skip", "clamp")
 _UNGIVEN: Any = object()
 _ATTRIBUTES = frozenset(
@@ -44,16 +47,13 @@ _ATTRIBUTES = frozenset(
         "in_place",
         "oob",
         "_receiver",
-        "decorators",
         "repeated",
         "kept",
         "_bound",
-        "_class",
         "signature",
         "rules",
     )
 ) | {"template", "source", "staging", "_declares"}
-_RULE_DECORATORS = ("defvjp", "defjvp")
 
 Function = TypeVar("Function", bound="DecoratedFunction")
 
@@ -63,8 +63,6 @@ class DecoratedFunction(Inspected):
 
     __name__: str
     __qualname__: str
-    #: The decorators that make such functions.
-    spellings: ClassVar[tuple[object, ...]] = ()
 
     def __init__(
         self,
@@ -72,20 +70,17 @@ class DecoratedFunction(Inspected):
         in_place: bool,
         oob: str = "check",
         receiver: Any = None,
-        decorators: Sequence[str] = (),
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.in_place = in_place
         self.oob = oob
         self._receiver = receiver
-        self.decorators = tuple(decorators)
         #: The calls that are served without further questions.
         self.repeated = RepeatedCalls()
         #: Those that are served from disk, and those that are kept there.
         self.kept = KeptCalls(self)
         self._bound: dict[tuple[int, int], DecoratedFunction] = {}
-        self._class: type | None = None
         target = function if receiver is None else MethodType(function, receiver)
         self.signature = Signature(target, function.__name__)
         #: The derivative rules by mode, ``pullback`` and ``pushforward``; a method's instances share them.
@@ -103,9 +98,7 @@ class DecoratedFunction(Inspected):
     @computed_once
     def source(self) -> FunctionSource:
         """The definition that the user wrote. `DslSyntaxError` if it is not available."""
-        source = read_source(self.function)
-        check_decorators(self.function, source, self.spellings, self.decorators)
-        return source
+        return read_source(self.function)
 
     @computed_once
     def staging(self) -> DecoratedStaging:
@@ -151,11 +144,13 @@ class DecoratedFunction(Inspected):
                     if done is not None or self.kept.run(arguments, keywords, buffers) is not None:
                         return out
             function, given = self._with_receiver(arguments)
+            if function is not self:
+                return function(*given, out=out, **keywords)
             if out is _UNGIVEN:
                 out = None
-            elif function.signature.declares_out:
+            elif self.signature.declares_out:
                 keywords["out"], out = out, None
-            return function._called(out, given, keywords)
+            return self._called(out, arguments, keywords)
         except RecursionError as error:
             return with_large_stack(functools.partial(self, *arguments, out=out, **keywords), error)
         except Exception as error:
@@ -204,17 +199,21 @@ class DecoratedFunction(Inspected):
             hint = "call it with tensors, `tc.tensor(x)`; `explain` of a routine that runs on them shows their program"
             raise ConfigurationError.at(fact, met.fault.diagnostics[0].span, hint) from None
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._class = owner
-
     def _with_receiver(self, arguments: tuple[Any, ...]) -> tuple[DecoratedFunction, tuple[Any, ...]]:
-        # `Base.f(self, x)`: the first argument of a method that is called through its class is its instance. From
-        # Python 3.13 on, class methods pass their class here in the same way.
+        # `Base.f(self, x)`, or as a property calls it: the first argument of a method is its instance. From Python 3.13
+        # on, class methods pass their class here in the same way.
         if self._receiver is None and arguments:
             first = arguments[0]
-            if isinstance(first, type) or (self._class is not None and isinstance(first, self._class)):
+            if isinstance(first, type) or any(map(self._stands_in, _users_classes(first))):
                 return self.__get__(first), arguments[1:]
         return self, arguments
+
+    def _stands_in(self, kind: type) -> bool:
+        # Whether this is a method of a class, under whatever other decorators.
+        name = self.function.__name__
+        if (kind.__module__, f"{kind.__qualname__}.{name}") == (self.function.__module__, self.function.__qualname__):
+            return not isinstance(vars(kind).get(name), staticmethod)
+        return any(each is self for each in vars(kind).values())
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
@@ -226,7 +225,7 @@ class DecoratedFunction(Inspected):
             cache = self._bound
         key = (id(self), id(instance))
         if key not in cache:
-            bound = type(self)(self.function, self.in_place, self.oob, instance, self.decorators)
+            bound = type(self)(self.function, self.in_place, self.oob, instance)
             bound.rules = self.rules
             cache[key] = bound
         return cache[key]
@@ -299,7 +298,7 @@ class DecoratedFunction(Inspected):
         made = (
             rule
             if isinstance(rule, DecoratedFunction)
-            else decorated(type(self), rule, False, self.oob, _RULE_DECORATORS)
+            else decorated(type(self), rule, False, self.oob, "defvjp" if mode == "pullback" else "defjvp")
         )
         if made.in_place:
             raise DifferentiationError(f"the rule `{made.__name__}` is a @cd function; a rule returns values: use @op")
@@ -320,11 +319,9 @@ class DecoratedFunction(Inspected):
 
 
 @user_facing
-def decorated(
-    kind: type[Function], function: Any, in_place: bool, oob: str, decorators: Sequence[str] = ()
-) -> Function:
+def decorated(kind: type[Function], function: Any, in_place: bool, oob: str, name: str = "") -> Function:
     """The object of class ``kind`` that a decorated function becomes. `DslSyntaxError` if it cannot be decorated."""
-    name = "cd" if in_place else decorators[0] if decorators else "op"
+    name = name or ("cd" if in_place else "op")
     if oob not in _OOB:
         raise ConfigurationError(f"@{name}(oob={oob!r}): choose from {', '.join(map(repr, _OOB))}")
     if isinstance(function, staticmethod | classmethod):
@@ -339,14 +336,14 @@ def decorated(
         raise DslSyntaxError(
             f"another decorator stands between @{name} and `def {function.__name__}`; put @{name} directly above `def`"
         )
-    made = kind(function, in_place, oob, decorators=decorators)
+    made = kind(function, in_place, oob)
     # Reading the source now reports what cannot be decorated where it is decorated.
     made.source  # noqa: B018
     return made
 
 
-# They write functions that other processes cannot import by value.
-_BY_VALUE = ("cloudpickle", "dill")
+# They write functions that other processes cannot import by value; some packages hold copies of them.
+_BY_VALUE = frozenset(("cloudpickle", "dill"))
 
 
 class BoundFunctions(dict[tuple[int, int], Any]):
@@ -354,6 +351,10 @@ class BoundFunctions(dict[tuple[int, int], Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BoundFunctions, ()
+
+
+def _users_classes(instance: object) -> Iterator[type]:
+    return (each for each in type(instance).__mro__ if each.__module__ not in _NO_METHODS)
 
 
 def _buffers(out: Any) -> tuple[Any, ...]:
@@ -373,14 +374,8 @@ def reduced(function: Any) -> tuple[Any, ...]:
     if found is function and not (by_value and place[0] == "__main__"):
         return _by_name, place
     if by_value:
-        return _decorated, (
-            type(function),
-            function.function,
-            function.in_place,
-            function.oob,
-            function.decorators,
-            function.rules,
-        )
+        texts = _texts_by_value(function.function)
+        return _decorated, (type(function), function.function, function.in_place, function.oob, function.rules, texts)
     # What `exec` has run need not be of any module.
     fact = f"{function!r} cannot be pickled: the name {'.'.join(filter(None, place))} does not lead to it"
     raise PicklingError(f"{fact}; decorate a function of a module or of a class there, or use cloudpickle")
@@ -389,7 +384,7 @@ def reduced(function: Any) -> tuple[Any, ...]:
 def _is_by_value() -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).partition(".")[0] in _BY_VALUE:
+        if not _BY_VALUE.isdisjoint(str(frame.f_globals.get("__name__")).split(".")):
             return True
         frame = frame.f_back
     return False
@@ -402,11 +397,39 @@ def _by_name(module: str, qualname: str) -> Any:
     return found
 
 
+def _texts_by_value(function: FunctionType) -> dict[FunctionType, FunctionText]:
+    # The texts of a function and of the plain functions that it names: by value they lose their file.
+    found: dict[FunctionType, FunctionText] = {}
+    waiting: list[Any] = [function]
+    while waiting:
+        each = waiting.pop()
+        text = text_of(each) if isinstance(each, FunctionType) and each not in found else None
+        if text is not None:
+            found[each] = text
+            cells = dict(zip(each.__code__.co_freevars, each.__closure__ or (), strict=True))
+            names = (*_names(each.__code__), *cells)
+            waiting.extend(Reading((name,), cells.get(name, each.__globals__)).current() for name in names)
+    return found
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
 def _decorated(
-    kind: type, function: FunctionType, in_place: bool, oob: str, decorators: tuple[str, ...], rules: dict[str, Any]
+    kind: type,
+    function: FunctionType,
+    in_place: bool,
+    oob: str,
+    rules: dict[str, Any],
+    texts: Mapping[FunctionType, FunctionText],
 ) -> Any:
-    made = kind(function, in_place, oob, decorators=decorators)
+    for each, text in texts.items():
+        if each is function or text_of(each) is None:
+            place_text(each, text)
+    made = kind(function, in_place, oob)
     made.rules = rules
-    # Its decorators were looked at where it was decorated; their names need not mean anything here.
-    made.source = read_source(function)
     return made

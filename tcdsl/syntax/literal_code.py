@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import CodeType
 
 from tcdsl.errors import TcdslError
-from tcdsl.frontend.source.function_source import register_parser
+from tcdsl.frontend.source.texts import register_parser
 from tcdsl.syntax.grammar.parsing import parse
 from tcdsl.tracebacks import hide_library_frames
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcdsl.comprehensions import notebook as comprehension_cells
-from tcdsl.frontend.source.function_source import register_parser
+from tcdsl.frontend.source.texts import is_run_by_magic, register_parser, remember_cell
 from tcdsl.syntax.grammar.edits import Edited
 from tcdsl.syntax.grammar.parsing import carrier_text, desugared, parse
 from tcdsl.syntax.grammar.tokens import Lines
@@ -109,9 +109,29 @@ class LiteralCells:
             function = self._functions.get(ast.dump(node))
             if function is not None:
                 first = _first_line(node)
-                _show(function, first)
+                self._show(function, first)
                 _move(node, function, first - function.line)
         return tree
+
+    def _show(self, function: _Function, first: int) -> None:
+        if is_run_by_magic():
+            # What a magic such as %%time runs is stored nowhere.
+            text = "\n" * (first - 1) + "".join(function.literal)
+            name = self._shell.compile.cache(text, self._shell.execution_count, raw_code=text)
+            register_parser(name, parse)
+            remember_cell(name)
+            return
+        # IPython has just stored the plain cell, under a name of its own; the last stored is the last that matches.
+        for name, entry in reversed(list(linecache.cache.items())):
+            if len(entry) != 4 or entry[1] is not None:
+                continue
+            _, _, rows, path = entry
+            last = first - 1 + len(function.plain)
+            if [row.rstrip("\n") for row in rows[first - 1 : last]] == [row.rstrip("\n") for row in function.plain]:
+                shown = [*rows[: first - 1], *function.literal, *rows[last:]]
+                linecache.cache[name] = (sum(map(len, shown)), None, shown, path)
+                register_parser(name, parse)
+                return
 
 
 def _with_magics(rows: list[str], lines: list[str], magics: set[int]) -> list[str]:
@@ -137,20 +157,6 @@ def _move(node: ast.FunctionDef, function: _Function, shift: int) -> None:
             ast.copy_location(part, placed)
             part.lineno += shift  # type: ignore[attr-defined]
             part.end_lineno += shift  # type: ignore[attr-defined]
-
-
-def _show(function: _Function, first: int) -> None:
-    # IPython has just stored the plain cell, under a name of its own; the last stored is the last that matches.
-    for name, entry in reversed(list(linecache.cache.items())):
-        if len(entry) != 4 or entry[1] is not None:
-            continue
-        _, _, rows, path = entry
-        last = first - 1 + len(function.plain)
-        if [row.rstrip("\n") for row in rows[first - 1 : last]] == [row.rstrip("\n") for row in function.plain]:
-            shown = [*rows[: first - 1], *function.literal, *rows[last:]]
-            linecache.cache[name] = (sum(map(len, shown)), None, shown, path)
-            register_parser(name, parse)
-            return
 
 
 def _magics(lines: list[str]) -> set[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -358,15 +359,18 @@ def read_only_argument() -> Any:
     return step(x, ones(3))
 
 
-def passing(function: Callable[..., Any]) -> Callable[..., Any]:
-    function.passed = True  # type: ignore[attr-defined]
-    return function
+def wrapping(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def inner(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return inner
 
 
 @fault
 def decorator_not_directly_above_def() -> Any:
     @op
-    @passing
+    @wrapping
     def f(x):
         return x
 

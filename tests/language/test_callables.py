@@ -180,16 +180,25 @@ def test_another_decorator_above_is_ordinary_python() -> None:
     np.testing.assert_array_equal(f(X), 2 * X)
 
 
-@pytest.mark.parametrize("between", [passing, wrapping])
-def test_another_decorator_between_is_an_error(between: Any) -> None:
+def test_another_decorator_between_that_wraps_is_an_error() -> None:
     with pytest.raises(tc.DslSyntaxError, match="stands between") as caught:
 
         @op
-        @between
+        @wrapping
         def f(x):
             return x
 
     assert "directly above `def`" in str(caught.value)
+
+
+def test_one_that_gives_the_function_itself_changes_nothing() -> None:
+    @op
+    @passing
+    def f(x):
+        y[i] = 2 * x[i]
+        return y
+
+    np.testing.assert_array_equal(f(X), 2 * X)
 
 
 def test_lambdas_async_functions_and_generators_are_errors() -> None:

@@ -373,7 +373,7 @@ def test_what_cannot_be_decorated() -> None:
 
 
 def test_another_decorator_between() -> None:
-    with pytest.raises(tc.DslSyntaxError, match="stands between"):
+    with pytest.raises(tc.DslSyntaxError, match="another decorator stands between @op and `def first`"):
 
         @op
         @passing
@@ -384,12 +384,126 @@ def test_another_decorator_between() -> None:
         function.tag = True
         return function
 
-    with pytest.raises(tc.DslSyntaxError, match=r"`tagged` stands between"):
+    @op
+    @tagged
+    def second(x):
+        y[i] = 2 * x[i]
+        return y
 
-        @op
-        @tagged
-        def second(x):
-            return x
+    assert second.tag
+    np.testing.assert_array_equal(second(x), [2, 2, 2])
+
+
+def timed(function: Any) -> Any:
+    made = op(function)
+
+    @functools.wraps(function)
+    def inner(*arguments: Any, **keywords: Any) -> Any:
+        return made(*arguments, **keywords)
+
+    return inner
+
+
+class Named:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, function: Any) -> Any:
+        return op(function)
+
+
+def own(function: Any) -> Any:
+    return op(function)
+
+
+OWN = {"plain": own, "partial": op(oob="skip"), "object": Named("a"), "wrapping": timed}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_decorators_of_ones_own_that_call_op(name: str) -> None:
+    decorate = OWN[name]
+
+    @decorate
+    def f(x, *, n=3):
+        y[i] = n * x[i]
+        return y
+
+    np.testing.assert_array_equal(f(x, n=2), [2, 2, 2])
+    np.testing.assert_array_equal(tc.grad(lambda x: f(x).sum())(x), [3, 3, 3])
+
+
+def test_a_decorator_of_ones_own_that_calls_cd() -> None:
+    def in_place(function: Any) -> Any:
+        return cd(function)
+
+    @in_place
+    def double(x):
+        x[i] *= 2
+
+    given = np.ones(2)
+    double(given)
+    assert given.tolist() == [2, 2]
+
+
+def logged(function: Any) -> Any:
+    @functools.wraps(function)
+    def inner(self: Any, *arguments: Any) -> Any:
+        return function(self, *arguments)
+
+    return inner
+
+
+class Vector:
+    def __init__(self, cells: np.ndarray) -> None:
+        self.cells = cells
+
+    @property
+    @op
+    def squared(self):
+        total[()] += self.cells[i] ** 2
+        return total
+
+    @functools.cached_property
+    @op
+    def doubled(self):
+        return 2 * self.cells
+
+    @logged
+    @op
+    def scaled(self, x):
+        return x * self.cells
+
+    @staticmethod
+    @op
+    def halved(x):
+        return x / 2
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.cells
+
+
+class Longer(Vector):
+    @property
+    def squared(self):
+        return super().squared + 1
+
+
+def test_operations_under_property_and_other_decorators_are_methods() -> None:
+    vector, longer = Vector(np.arange(3.0)), Longer(np.ones(2))
+    assert (vector.squared, longer.squared) == (5, 3)
+    vector.cells = np.arange(4.0)
+    assert vector.squared == 14
+    assert vector.doubled.tolist() == [0, 2, 4, 6]
+    assert longer.scaled(np.full(2, 2.0)).tolist() == [2, 2]
+    assert Vector.halved(vector).tolist() == [0, 0.5, 1, 1.5]
+
+    @op
+    def of_property(x, *, vector):
+        y[i] = x[i] * vector.squared
+        return y
+
+    assert of_property(x, vector=longer).tolist() == [3, 3, 3]
+    assert tc.grad(lambda x: of_property(x, vector=longer).sum())(x).tolist() == [3, 3, 3]
 
 
 def test_source_that_is_not_available() -> None:

@@ -158,7 +158,7 @@ def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     import importlib
     import sys
 
-    from tcdsl.frontend.source import function_source as source
+    from tcdsl.frontend.source import texts as source
 
     monkeypatch.syspath_prepend(str(tmp_path))
     path = tmp_path / "literal_fault.py"

@@ -136,6 +136,39 @@ def test_cell_magics(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert shell.user_ns["out"].stdout == "[3.]\n"
 
 
+MAGICS_OF_CELLS = ["%%time", "%%timeit -n1 -r2", "%%capture out", "%%prun -q", "%%time\n\n", "%%capture\n%%time"]
+SPELLED = {"plain": "    y = x * 3 - relu(x)  # kept\n", "literal": "    y = x *. 3 -. relu(x)  # kept\n"}
+
+
+@pytest.mark.parametrize("spelling", SPELLED)
+@pytest.mark.parametrize("magic", MAGICS_OF_CELLS)
+def test_functions_of_cells_that_a_magic_runs(
+    shell: Any, capsys: pytest.CaptureFixture[str], magic: str, spelling: str
+) -> None:
+    if spelling == "plain":
+        run(shell, "%unload_ext tcdsl")
+    run(shell, "import numpy as np, tcdsl as tc\nkept = []")
+    source = "@tc.op\ndef f(x):\n" + SPELLED[spelling] + "    return y\n"
+    helper = "def bent(v):\n    return v * 2 if v > 1 else v\n"
+    more = "@tc.op\ndef g(x):\n    z[i] = bent(x[i])\n    return z\ndef late():\n" + source.replace("@tc", "    @tc")
+    more = more.replace("\ndef f", "\n    def k").replace(SPELLED[spelling], "    " + SPELLED[spelling])
+    more = more.replace("    return y\n", "        return y\n    return k\n")
+    kept = "kept.extend([f, g, late])\nassert f(np.ones(2))[0] == 2\nNone\n"
+    run(shell, magic + "\n" + helper + source + more + kept)
+    f, g, late = run(shell, "kept")[-3:]
+    assert g(np.array([1.0, 2.0])).tolist() == [1, 4]
+    if magic != "%%prun -q":  # which runs a text, the plain one
+        assert inspect.getsource(f.function) == source
+    run(shell, magic + "\n@tc.op\ndef other(x):\n    return x + 1\nkept.append(other)\nother(np.ones(1))")
+    # Where the function stands in a cell that ran before, it is decorated from that.
+    assert late()(np.ones(2)).tolist() == [2, 2]
+    result = shell.run_cell(magic + "\n@tc.op\ndef bad(a):\n    s[j] = a[i, j]\n    return s\nbad(np.ones((2, 2)))\n")
+    shown = result.error_in_exec
+    if "capture" not in magic:
+        assert isinstance(shown, tc.DslSyntaxError)
+        assert "    s[j] = a[i, j]\n" in str(shown)
+
+
 @pytest.mark.parametrize(
     "cell",
     ["x =-1", "s = '@op'\nx =-1", "@staticmethod\ndef f(c):\n    c =-1\n    return c\nx = f.__func__(0)"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import os
 import pickle
 import subprocess
 import sys
@@ -235,3 +236,82 @@ def test_functions_without_a_name_by_value() -> None:
         cloudpickle.dump(value, file)
         assert_array_equal(pickle.loads(file.getvalue())(X), value(X))
     assert pickle.loads(cloudpickle.dumps(cubes)) is cubes
+
+
+MAIN = """\
+import numpy as np, tcdsl as tc, cloudpickle, sys
+from tcdsl import op
+def bent(v):
+    return v * SCALE if v > 1 else v
+SCALE = 3.0
+@op
+def inner(x):
+    y[i] = bent(x[i])
+    return y
+class Model:
+    def __init__(self, w):
+        self.w = w
+    @op
+    def run(self, x):
+        return x * self.w
+    @property
+    @op
+    def total(self):
+        t[()] += self.w[i]
+        return t
+@op
+def outer(x, *, n=1):
+    t[()] += sum(inner(x)[i] * n for i in range(x.shape[0]))
+    return t
+@op
+def faulty(x):
+    y[i] = x[j]
+    return y
+cloudpickle.dump((outer, tc.grad(outer), Model(np.ones(3)), faulty), open(sys.argv[1], "wb"))
+"""
+
+
+def test_operations_of_a_script_by_value_in_another_process(tmp_path: Path) -> None:
+    pytest.importorskip("cloudpickle")
+    script = tmp_path / "script.py"
+    script.write_text(MAIN)
+    subprocess.run([sys.executable, script, tmp_path / "things"], check=True, cwd=ROOT, timeout=120)
+    for text in (MAIN, None, MAIN.replace("SCALE = 3.0", "SCALE = 4.0\n")):
+        # The file is there, is gone, and has changed.
+        script.unlink(missing_ok=True)
+        if text is not None:
+            script.write_text(text)
+        outer, slope, model, faulty = pickle.loads((tmp_path / "things").read_bytes())
+        x = np.arange(4.0)
+        assert outer(x, n=2) == 32
+        assert slope(x).tolist() == [1, 1, 3, 3]
+        assert (model.run(x[:3]).tolist(), model.total) == ([0, 1, 2], 3)
+        assert "y[i] = bent(x[i])" in str(outer.function.__globals__["inner"].explain("source"))
+        with pytest.raises(tc.DslSyntaxError) as caught:
+            faulty(x)
+        assert "    y[i] = x[j]\n" in str(caught.value)
+        assert "script.py" in str(caught.value)
+        again = pickle.loads(_by_value(outer))
+        assert again(x) == 16
+
+
+def _by_value(value: object) -> bytes:
+    import cloudpickle
+
+    return cloudpickle.dumps(value)
+
+
+def test_joblib_takes_operations_of_main(tmp_path: Path) -> None:
+    pytest.importorskip("joblib")
+    script = tmp_path / "script.py"
+    script.write_text(
+        MAIN.partition("cloudpickle.dump")[0].replace(", cloudpickle, sys", "")
+        + "from joblib import Parallel, delayed\n"
+        "calls = [outer, tc.grad(outer), Model(np.ones(3)).run, lambda x: outer(x)]\n"
+        "print(Parallel(n_jobs=2)(delayed(each)(np.arange(3.0)) for each in calls))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, script], check=True, cwd=tmp_path, timeout=120, capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "[np.float64(7.0), array([1., 1., 3.]), array([0., 1., 2.]), np.float64(7.0)]\n"

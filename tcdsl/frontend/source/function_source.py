@@ -5,29 +5,27 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import tokenize
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
-from types import CellType, FunctionType
+from types import CodeType, FunctionType
+from typing import Any
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.source.spacing import mark_spacing
+from tcdsl.frontend.source.texts import FunctionText, cells_with, named_code, parser_of
 from tcdsl.span import Span
 
 __all__ = [
     "FunctionSource",
-    "check_decorators",
     "is_plain_python",
     "read_source",
     "readable_source",
-    "register_parser",
     "span_of",
+    "text_of",
 ]
-
-# Files that are not plain Python, by name, with what parses their text: the literal spelling's files are entered here
-# when they are compiled.
-_PARSERS: dict[str, Callable[[str], ast.Module]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +63,15 @@ def read_source(function: FunctionType) -> FunctionSource:
         raise _fault(function, f"`{name}` is an async function", "write a plain `def`")
     if inspect.isgeneratorfunction(function):
         raise _fault(function, f"`{name}` is a generator", "return tensors instead of yielding them")
-    linecache.checkcache(function.__code__.co_filename)
+    lines = _lines_of(function)
+    if lines is None:
+        raise _unavailable(function, name)
     try:
-        lines, first = inspect.getsourcelines(function)
-    except (OSError, TypeError):
-        raise _unavailable(function, name) from None
-    text = "".join(lines)
-    # An indented definition is parsed inside a block of its own, so that columns, and strings over several lines, stay.
-    indented = text[:1].isspace()
-    try:
-        with warnings.catch_warnings():
-            # Python has given them when it compiled the file.
-            warnings.simplefilter("ignore")
-            module = _parser(function)("if True:\n" + text if indented else text)
+        definition, indented = _parsed(lines, _parser(function))
     except SyntaxError:
         raise _fault(
             function, f"the source of `{name}` cannot be parsed on its own", "put the `def` on lines of its own"
         ) from None
-    definition = module.body[0].body[0] if isinstance(module.body[0], ast.If) else module.body[0]
     if not isinstance(definition, ast.FunctionDef) or definition.name != function.__name__:
         if function.__code__.co_filename == "<string>":
             # What exec runs has the name under which Python 3.13 keeps the text of ``python -c``.
@@ -92,9 +81,63 @@ def read_source(function: FunctionType) -> FunctionSource:
             f"the source found for `{name}` is not its definition",
             "did the file change since it was imported? Reload it",
         )
+    first = function.__code__.co_firstlineno
     _place(definition, first - 1 - indented, lines, indented)
     mark_spacing(definition, lines, first)
-    return FunctionSource(function.__code__.co_filename, definition, text)
+    return FunctionSource(function.__code__.co_filename, definition, "".join(lines))
+
+
+def text_of(function: FunctionType) -> FunctionText | None:
+    """The text of ``function``, for another process; ``None`` if it is not available."""
+    lines = _lines_of(function)
+    if lines is None:
+        return None
+    return FunctionText(function.__code__.co_filename, tuple(lines), _parser(function))
+
+
+def _lines_of(function: FunctionType) -> list[str] | None:
+    for _ in range(2):
+        linecache.checkcache(function.__code__.co_filename)
+        try:
+            return inspect.getsourcelines(function)[0]
+        except (OSError, TypeError):
+            if not _is_found_in_cell(function):
+                return None
+    return None
+
+
+def _is_found_in_cell(function: FunctionType) -> bool:
+    # Whether its code now has the name of a cell, in which it stands.
+    code = function.__code__
+    for name, rows in cells_with(code.co_firstlineno):
+        try:
+            lines = list(inspect.getblock(rows[code.co_firstlineno - 1 :]))
+            definition, indented = _parsed(lines, parser_of(name))
+            ast.increment_lineno(definition, code.co_firstlineno - 1 - indented)
+            made = compile(ast.Module([definition], []), name, "exec", dont_inherit=True).co_consts
+        except (SyntaxError, ValueError, AttributeError, tokenize.TokenError):
+            continue
+        if any(isinstance(each, CodeType) and _looks(each) == _looks(code) for each in made):
+            function.__code__ = named_code(code, name)
+            return True
+    return False
+
+
+def _looks(code: CodeType) -> tuple[Any, ...]:
+    # What does not depend on which names around it are those of a function.
+    return code.co_name, code.co_varnames, {place for place in code.co_positions() if place[3]}
+
+
+def _parsed(lines: list[str], parser: Callable[[str], ast.Module]) -> tuple[ast.stmt, bool]:
+    # An indented definition is parsed inside a block of its own, so that columns, and strings over several lines, stay.
+    text = "".join(lines)
+    indented = text[:1].isspace()
+    with warnings.catch_warnings():
+        # Python has given them when it compiled the file.
+        warnings.simplefilter("ignore")
+        module = parser("if True:\n" + text if indented else text)
+    first = module.body[0]
+    return (first.body[0] if isinstance(first, ast.If) else first), indented
 
 
 def _read_lambda(function: FunctionType) -> FunctionSource | None:
@@ -134,21 +177,13 @@ def readable_source(function: FunctionType) -> FunctionSource | None:
         return None
 
 
-def register_parser(filename: str, parser: Callable[[str], ast.Module]) -> None:
-    """Say how the text of ``filename`` is parsed, of which a module or notebook cell has been compiled.
-
-    ``parser`` returns a tree with positions in that text, as `ast.parse` does.
-    """
-    _PARSERS[filename] = parser
-
-
 def _parser(function: FunctionType) -> Callable[[str], ast.Module]:
     # A module that Python's own loader has loaded is plain Python, whatever it was before it was reloaded.
     spec = function.__globals__.get("__spec__")
     filename = function.__code__.co_filename
     if type(getattr(spec, "loader", None)) is SourceFileLoader and getattr(spec, "origin", None) == filename:
         return ast.parse
-    return _PARSERS.get(filename, ast.parse)
+    return parser_of(filename)
 
 
 def is_plain_python(function: FunctionType) -> bool:
@@ -180,44 +215,3 @@ def span_of(node: ast.AST, filename: str) -> Span | None:
     end_line = placed.end_lineno or placed.lineno
     end_column = placed.col_offset + 1 if placed.end_col_offset is None else placed.end_col_offset
     return Span(filename, placed.lineno, placed.col_offset, end_line, end_column)
-
-
-def check_decorators(
-    function: FunctionType, source: FunctionSource, decorators: tuple[object, ...], methods: Sequence[str] = ()
-) -> None:
-    """Raise `DslSyntaxError` unless one of ``decorators`` stands directly above the ``def``, or none at all.
-
-    ``methods`` are decorators that are known by their names, because they are attributes, as in ``@f.defvjp``.
-    """
-    definition, filename = source.definition, source.filename
-    if not definition.decorator_list:
-        return
-    nearest = definition.decorator_list[-1]
-    base = nearest.func if isinstance(nearest, ast.Call) else nearest
-    if isinstance(base, ast.Attribute) and base.attr in methods:
-        return
-    names = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    known = {name: cell.cell_contents for name, cell in names.items() if _is_filled(cell)}
-    try:
-        # The decorator's own expression, which Python has evaluated once already.
-        found = eval(compile(ast.Expression(base), filename, "eval"), function.__globals__, known)  # noqa: S307
-    except NameError:
-        # A name of the function around, imported there: what it was is gone, but for how it is spelled.
-        spelled = ast.unparse(base).rpartition(".")[2]
-        found = next((each for each in decorators if getattr(each, "__name__", None) == spelled), None)
-    except Exception:  # any error of the user's expression means that it is not one of ours
-        found = None
-    if not any(found is decorator for decorator in decorators):
-        raise DslSyntaxError.at(
-            f"the decorator `{ast.unparse(nearest)}` stands between `def {definition.name}` and tcdsl's",
-            span_of(nearest, filename),
-            "put @op or @cd directly above `def`; other decorators go above it",
-        )
-
-
-def _is_filled(cell: CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  # reading it is the test
-    except ValueError:
-        return False
-    return True

@@ -122,6 +122,3 @@ def cd(function: Any = None, /, *, oob: str = "check") -> Any:
     if function is None:
         return functools.partial(decorated, TensorFunction, in_place=True, oob=oob)
     return decorated(TensorFunction, function, True, oob)
-
-
-TensorFunction.spellings = (op, cd)

@@ -16,6 +16,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError
+from tcdsl.frontend.source.annotations import evaluable_annotations
 from tcdsl.frontend.source.function_source import FunctionSource, is_plain_python, read_source, text_of
 from tcdsl.frontend.source.texts import FunctionText, place_text
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION, DeclarationMet
@@ -82,6 +83,8 @@ class DecoratedFunction(Inspected):
         self.kept = KeptCalls(self)
         self._bound: dict[tuple[int, int], DecoratedFunction] = {}
         target = function if receiver is None else MethodType(function, receiver)
+        self.__wrapped__ = target
+        self.__annotations__ = evaluable_annotations(function)
         self.signature = Signature(target, function.__name__)
         #: The derivative rules by mode, ``pullback`` and ``pushforward``; a method's instances share them.
         self.rules: dict[str, DecoratedFunction] = {}

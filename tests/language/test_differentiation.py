@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -416,3 +417,34 @@ def test_sizes_of_arrays_that_are_read_for_nothing_else() -> None:
     _, pullback = tc.vjp(lambda x: scaled(x, w), X)
     np.testing.assert_array_equal(pullback(X)[0], 5 * X)
     np.testing.assert_array_equal(slope(X, w), [10, 10, 10])
+
+
+@op
+def weighed(x, w, *, k=1):
+    total[()] += x[i] ** 2 * w[i] * k
+    return total
+
+
+def lambda_of_weighed(x, w, *, k=1):
+    return weighed(x, w, k=k)
+
+
+@pytest.mark.parametrize("function", [weighed, lambda_of_weighed], ids=["op", "python"])
+def test_functions_of_which_some_arguments_are_given(function: Any) -> None:
+    x, w = np.arange(1.0, 4.0), np.array([2.0, 3.0, 4.0])
+    bound = functools.partial(function, k=3)
+    assert tc.grad(bound)(x, w).tolist() == (6 * x * w).tolist()
+    assert tc.grad(bound)(x, w, k=5).tolist() == (10 * x * w).tolist()
+    assert tc.value_and_grad(bound, argnums=1)(x, w)[1].tolist() == (3 * x**2).tolist()
+    for given in (functools.partial(function, w=w), functools.partial(functools.partial(function, k=1), w=w)):
+        assert tc.grad(given)(x).tolist() == (2 * x * w).tolist()
+        assert tc.jacobian(given)(x).tolist() == (2 * x * w).tolist()
+        assert tc.hessian(given)(x).tolist() == np.diag(2 * w).tolist()
+        assert tc.grad(given)(x, k=2).tolist() == (4 * x * w).tolist()
+        tc.check_grads(given, (x,))
+    given = tc.grad(functools.partial(function, w=w))
+    given(x)
+    w[0] = 7.0
+    assert given(x).tolist() == (2 * x * w).tolist()
+    assert tc.grad(functools.partial(function, x))(w).tolist() == (x**2).tolist()
+    assert repr(given) == f"<gradient by 0 of {function.__name__}>"

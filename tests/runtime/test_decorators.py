@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import math
 import pickle
 import re
 import sys
+import typing
+import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -473,6 +477,10 @@ class Vector:
     def scaled(self, x):
         return x * self.cells
 
+    @op
+    def plain(self, x):
+        return x * self.cells
+
     @staticmethod
     @op
     def halved(x):
@@ -504,6 +512,26 @@ def test_operations_under_property_and_other_decorators_are_methods() -> None:
 
     assert of_property(x, vector=longer).tolist() == [3, 3, 3]
     assert tc.grad(lambda x: of_property(x, vector=longer).sum())(x).tolist() == [3, 3, 3]
+
+
+@op
+def annotated(x: real[N], y: float32[N, K] = None, *, n: int = 3, z: any[()] = 1.0) -> real[N]:
+    return x * n
+
+
+def test_annotations_of_tensors_can_be_evaluated() -> None:
+    hints = typing.get_type_hints(annotated, include_extras=True)
+    assert hints.pop("n") is int
+    assert hints == {
+        "x": typing.Annotated[Any, "real[N]"],
+        "y": typing.Annotated[Any, "float32[N, K]"],
+        "z": typing.Annotated[Any, "any[()]"],
+        "return": typing.Annotated[Any, "real[N]"],
+    }
+    assert typing.get_type_hints(annotated)["x"] is Any
+    assert set(typing.get_type_hints(Vector.halved)) == set()
+    assert list(inspect.signature(Vector(np.ones(2)).plain).parameters) == ["x"]
+    assert annotated(x).tolist() == [3, 3, 3]
 
 
 def test_source_that_is_not_available() -> None:
@@ -689,3 +717,56 @@ def test_decorators_imported_in_a_function() -> None:
         np.testing.assert_array_equal(function(x), times * x)
     change(x)
     np.testing.assert_array_equal(x, 5 * np.arange(3.0))
+
+
+# -- what looks at the frame that calls it -------------------------------------------------------------------
+
+
+LOG = logging.getLogger("tests.decorators")
+
+
+@cd
+def logging_code(x):
+    LOG.info("first")
+    logging.getLogger("tests.decorators").info("second")
+    for t in range(x.shape[0]):
+        LOG.info("in a loop")
+        x[t] += 1.0
+    if x[0] > 0:
+        logging.info("in an arm")  # noqa: LOG015
+        x[0] = 1.0
+    warnings.warn("a warning", stacklevel=1)
+
+
+@op
+def stopping(x):
+    y[i] = 2 * x[i]
+    breakpoint()  # noqa: T100
+    return y + 1
+
+
+def test_logging_and_warnings_show_the_users_line(caplog: pytest.LogCaptureFixture) -> None:
+    lines, first = inspect.getsourcelines(logging_code.function)
+    with caplog.at_level(logging.INFO), pytest.warns(UserWarning, match="a warning") as warned:
+        logging_code(np.ones(3))
+    assert len({record.getMessage() for record in caplog.records}) == 4
+    for record in caplog.records:
+        assert (record.filename, f'("{record.getMessage()}")' in lines[record.lineno - first]) == (
+            Path(__file__).name,
+            True,
+        )
+    assert (warned[0].filename, lines[warned[0].lineno - first].strip()[:13]) == (__file__, "warnings.warn")
+
+
+def test_breakpoint_stops_in_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def stop() -> None:
+        frame = sys._getframe(1)
+        seen.append((frame.f_code.co_name, frame.f_lineno, frame.f_locals["y"].ndim))
+
+    monkeypatch.setattr(sys, "breakpointhook", stop)
+    lines, first = inspect.getsourcelines(stopping.function)
+    line = first + next(k for k, text in enumerate(lines) if "breakpoint" in text)
+    assert stopping.interpret(np.ones(2)).tolist() == [3, 3]
+    assert seen[0] == ("stopping", line, 1)

@@ -32,7 +32,7 @@ from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr, IndexValue, SizeValue
 from tcdsl.ir.text.printer import format_expr
 
-__all__ = ["filled_array"]
+__all__ = ["filled_array", "fills_array"]
 
 _SYMBOLIC = (GraphTensor, SymbolicArray, SymbolicNumber, SymbolicSize)
 
@@ -41,7 +41,7 @@ def filled_array(function: Any, arguments: Sequence[Any], keywords: Mapping[str,
     """``function(*arguments, **keywords)`` if that fills an array whose extents or cells only the call knows, else
     ``NotImplemented``.
     """
-    rule = next((made for numpys, made in _RULES if numpys is function), None)
+    rule = _rule(function)
     if rule is None or not any(map(_is_symbolic, (*arguments, *keywords.values()))):
         return NotImplemented
     session = session_of(f"np.{function.__name__}")
@@ -51,6 +51,15 @@ def filled_array(function: Any, arguments: Sequence[Any], keywords: Mapping[str,
         fact = f"np.{function.__name__} of sizes: {error}"
         raise session.fault(DslSyntaxError, fact, "write the cells in a statement: `y[i] = ...`") from None
     return rule(*given.args, **given.kwargs)
+
+
+def fills_array(function: Any) -> bool:
+    """Whether `filled_array` may know ``function``."""
+    return _rule(function) is not None
+
+
+def _rule(function: Any) -> Callable[..., PendingArray] | None:
+    return next((made for numpys, made in _RULES if numpys is function), None)
 
 
 def _is_symbolic(given: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
-from tcdsl.frontend.arrays.filled_arrays import filled_array
+from tcdsl.frontend.arrays.filled_arrays import filled_array, fills_array
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.staging.session import current_session, session_of
@@ -19,7 +19,7 @@ from tcdsl.frontend.symbols.recognition import CASTS, REDUCTIONS, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["call_function"]
+__all__ = ["call_function", "is_plain_call"]
 
 
 def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -86,6 +86,11 @@ def _of_generator(name: str, function: Any, elements: list[Any], keywords: Mappi
         raise _fault(fact, f"use a range and an index, as in `{name}(x[k] for k in range(n))`, or an array")
     total = sum(elements)
     return total / len(elements) if name == "mean" else total
+
+
+def is_plain_call(function: Any) -> bool:
+    """Whether `call_function` calls ``function`` as Python does, whatever its arguments are."""
+    return function is not len and recognize(function) is None and not fills_array(function)
 
 
 _OF_SCALARS = {"max": "max", "min": "min", "any": "or_", "all": "and_"}

@@ -17,7 +17,6 @@ from tcdsl.frontend.arrays.array_literals import is_literal
 from tcdsl.frontend.arrays.array_stores import record_in_view, refuse_bitwise, store_elementwise
 from tcdsl.frontend.arrays.unpacking import own_memory
 from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, binds_objects, declared_target
-from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue
 from tcdsl.frontend.python.list_operands import augmented_operand
@@ -30,7 +29,6 @@ from tcdsl.frontend.python.recorded_statements import (
     TensorStatement,
 )
 from tcdsl.frontend.running_loops.loop_recorder import LoopRecorder
-from tcdsl.frontend.running_loops.outside_changes import refuse_globals
 from tcdsl.frontend.source.assigned_names import target_of
 from tcdsl.frontend.source.logic_operands import LogicOperand
 from tcdsl.frontend.source.python_stores import augmented, store_item
@@ -38,7 +36,7 @@ from tcdsl.frontend.source.spacing import refused, signed
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
-from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, current_session, materialized, session_of
+from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.staging.target_states import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.statements.local_definitions import evaluate_local, is_local_definition
 from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic
@@ -417,14 +415,6 @@ class Recorder(LoopRecorder, OperatorRecorder):
         return _one_or_all(found[name] if name in found else scope.holds(name) for name in call.names)
 
     # -- expressions
-
-    def call(self, function: Any, *arguments: Any, **keywords: Any) -> Any:
-        """``function(...)``: a primitive on symbolic arguments, else Python's call."""
-        result = call_function(function, arguments, keywords)
-        session = current_session()
-        if session is not None and session.running:
-            refuse_globals(session, function)
-        return result
 
     def name(self, name: str) -> object:
         """A name of the language that the function does not bind: closures, globals and builtins come first."""

@@ -11,7 +11,7 @@ which the rewritten function holds as the closure variable `RECORDER`::
     a, b = x[i], y                    a, b = RECORDER.part(STATEMENT, lambda: x[i]), y
     [a, b] + x                        RECORDER.operation("Add", [a, b], x, True, False)
     p -= learning_rate * g            p = RECORDER.augment(STATEMENT, p, learning_rate * g)
-    h = relu(x)                       h = RECORDER.bind("h", RECORDER.call(relu, x))
+    h = relu(x)                       h = RECORDER.bind("h", RECORDER.called(relu)(x))
     A.bind_dims(N, K)                 N, K = RECORDER.bind_dims(STATEMENT, lambda: A.bind_dims(N, K))
     O: real[N, X]                     O, N, X = RECORDER.annotate(STATEMENT)
     for t in range(T):                for t in RECORDER.rounds(STATEMENT, RECORDER.iterated(range, T)):
@@ -231,9 +231,9 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         self.outside_call(node)
         if isinstance(node.func, ast.Name) and node.func.id in _FRAME_CALLS:
             return node
-        function = recorder_call("call", node.func, *map(self._declaration, node.args), at=node)
-        function.keywords = node.keywords
-        return function
+        node.func = recorder_call("called", node.func, at=node)
+        node.args = [self._declaration(each) for each in node.args]
+        return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         written = [is_display(node.left), is_display(node.right)]

@@ -11,7 +11,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
 
-__all__ = ["refuse_change", "refuse_globals", "refuse_printing"]
+__all__ = ["binds_globals", "refuse_change", "refuse_globals", "refuse_printing"]
 
 _HINT = (
     "the body is staged once: carry values under names that are bound before, "
@@ -35,11 +35,14 @@ def _is_memory(value: Any) -> bool:
     return isinstance(value, SymbolicTensor | View) and value.memory
 
 
+def binds_globals(function: Any) -> bool:
+    """Whether a plain ``function`` binds global names."""
+    return isinstance(function, FunctionType) and bool(_stored_globals(function.__code__))
+
+
 def refuse_globals(session: Session, function: Any) -> None:
     """A fault if a plain ``function`` that a round has called has bound a global name to a value of the round."""
-    if not isinstance(function, FunctionType):
-        return
-    for name in _stored_globals(function.__code__):
+    for name in _stored_globals(function.__code__) if binds_globals(function) else ():
         if isinstance(function.__globals__.get(name), SymbolicArray | SymbolicNumber | SymbolicSize):
             _refuse(session, f"`global {name}` in `{function.__name__}` lets a value leave")
 

@@ -13,13 +13,20 @@ import ast
 import builtins
 import re
 from types import FunctionType
+from typing import Annotated, Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, raise_diagnostics
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.syntax_trees import OwnStatements
 from tcdsl.ir.dtypes import DTYPES
 
-__all__ = ["annotation_names", "keep_tensor_annotations", "parameter_size_names", "parsed_annotation"]
+__all__ = [
+    "annotation_names",
+    "evaluable_annotations",
+    "keep_tensor_annotations",
+    "parameter_size_names",
+    "parsed_annotation",
+]
 
 _KINDS = frozenset(("real", "any", *DTYPES))
 _BEGINS_LIKE_A_TENSOR = re.compile(rf"\s*({'|'.join(sorted(_KINDS))})\s*\[")
@@ -53,6 +60,24 @@ def annotation_names(annotation: ast.expr) -> tuple[str, ...]:
     if parsed is None:
         return ()
     return tuple(extent.id for extent in parsed[1] if isinstance(extent, ast.Name))
+
+
+def evaluable_annotations(function: FunctionType) -> dict[str, Any]:
+    """The annotations of ``function`` for who evaluates them: ``Annotated[Any, "real[N]"]`` for ``"real[N]"``."""
+    try:
+        given = function.__annotations__
+    except NameError:
+        return {}  # names of the language without quotes, which Python 3.14 evaluates when it is asked
+    return {name: _evaluable(each, function) for name, each in given.items()}
+
+
+def _evaluable(annotation: Any, function: FunctionType) -> Any:
+    text = annotation.strip("'\" ") if isinstance(annotation, str) else ""
+    kind = re.match(r"\w*", text)
+    if kind is None or kind.group() not in _KINDS:
+        return annotation
+    known = kind.group() in function.__globals__ or hasattr(builtins, kind.group())
+    return annotation if known and text == kind.group() else Annotated[Any, text]
 
 
 def keep_tensor_annotations(definition: ast.FunctionDef, function: FunctionType, filename: str) -> None:

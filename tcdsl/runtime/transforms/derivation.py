@@ -10,6 +10,8 @@ What is kept ends with the function: derivatives belong to it and know it, and n
 
 from __future__ import annotations
 
+import functools
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -55,6 +57,8 @@ class Derivation(ABC):
 
 def name_of(function: Any) -> str:
     """What a function is called in messages."""
+    if isinstance(function, functools.partial):
+        return name_of(function.func)
     return str(getattr(function, "__name__", type(function).__name__))
 
 
@@ -65,7 +69,19 @@ def signature_of(function: Any) -> Signature:
         return known
     if isinstance(function, np.ufunc):
         return Signature(lambda *x: None, name_of(function))  # the parameters that it says it has are not all arrays
+    if isinstance(function, functools.partial):
+        return Signature(_without_bound_arrays(function), name_of(function))
     return Signature(function, name_of(function))
+
+
+def _without_bound_arrays(function: functools.partial[Any]) -> inspect.Signature:
+    # `partial(f, w=a)` of `f(x, w)`: Python calls w keyword-only from there on, but what is bound is no configuration.
+    known = inspect.signature(function)
+    inner = inspect.signature(function.func).parameters
+    bound = {
+        name for name in function.keywords if name in inner and inner[name].kind is not inspect.Parameter.KEYWORD_ONLY
+    }
+    return known.replace(parameters=[each for each in known.parameters.values() if each.name not in bound])
 
 
 def require_values(derivative: str, function: Any) -> None:

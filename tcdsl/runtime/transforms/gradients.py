@@ -45,6 +45,7 @@ class DerivedFunction(Inspected):
 
     def __init__(self, function: Callable[..., Any], derivation: Derivation, kind: str) -> None:
         functools.update_wrapper(self, function, updated=())
+        self.__name__ = name_of(function)
         self.function = function
         self._kind = kind
         self._derivation = derivation

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+ROOT = Path(__file__).parent.parent.parent
+
 HELPERS = """
 def scale(v):
     return v * {module}
@@ -698,3 +700,52 @@ def test_little_is_imported_for_what_is_kept(processes: Processes) -> None:
     assert not loaded & {"tcdsl.autodiff", "tcdsl.frontend.python", "tcdsl.frontend.statements", "tcdsl.ir.program"}
     assert not loaded & {"tcdsl.lowering.lower", "tcdsl.runtime.calling.staged", "tcdsl.targets.cpu.printing"}
     assert len(loaded) < 110
+
+
+TRACED = """
+import sys
+import numpy as np
+from tcdsl import cd
+
+executed = set()
+
+def tracer(frame, event, argument):
+    if frame.f_code.co_filename == __file__:
+        if event == "line":
+            executed.add(frame.f_lineno)
+        return tracer
+
+@cd
+def counted(x):
+    for n in range(x.shape[0]):
+        if x[n] > 3:
+            continue
+        if x[n] < 0:
+            break
+        x[n] += 1.0
+    x[i] *= (2 +
+             1)
+
+if sys.argv[1:]:
+    sys.settrace(tracer)
+x = np.arange(5.0)
+counted(x)
+sys.settrace(None)
+lines = open(__file__).read().splitlines()
+body = range(lines.index("def counted(x):") + 2, lines.index("             1)") + 1)
+print(x.tolist(), [line for line in body if line not in executed], counted.cache_info().kernels)
+"""
+
+
+def test_where_python_is_traced_the_function_itself_runs(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(TRACED)
+    environment = {**os.environ, "TCDSL_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    shown = [
+        subprocess.run(
+            [sys.executable, script, *more], check=True, capture_output=True, text=True, timeout=120, env=environment
+        ).stdout.split("] ")
+        for more in ([], ["traced"], [])
+    ]
+    assert [each[0] for each in shown] == ["[3.0, 6.0, 9.0, 12.0, 12.0"] * 3
+    assert shown[1][1] == "["  # no line of the function is left out

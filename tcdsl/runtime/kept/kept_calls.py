@@ -76,7 +76,7 @@ class KeptCalls:
                 for each in arguments
             ]
         )
-        if not keywords and kinds in self._kinds:
+        if (not keywords and kinds in self._kinds) or _is_traced():
             return None
         current = settings()
         if current.check or current.debug or not all(type(each) in (np.ndarray, *_NUMBERS) for each in arguments):
@@ -175,6 +175,14 @@ class KeptCalls:
         self._names.clear()
         self._kinds.clear()
         self.latest = None
+
+
+def _is_traced() -> bool:
+    # Coverage counts the lines that are executed, and debuggers stop at them: the function itself is to run.
+    if sys.gettrace() is not None:
+        return True
+    monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    return monitoring is not None and any(map(monitoring.get_tool, (monitoring.DEBUGGER_ID, monitoring.COVERAGE_ID)))
 
 
 def _key(call: Call, current: Settings) -> tuple[Any, ...]:

@@ -222,3 +222,33 @@ def test_what_is_nested_without_end_is_an_error_at_its_place() -> None:
     assert "`endless` calls itself without an end while it is staged" in message
     assert "return endless(value * 2)" in message
     assert sys.getrecursionlimit() == limit
+
+
+@op
+def calling_itself(x, *, times):
+    DEEPEST.append(times)
+    if times == 0:
+        return x
+    y[i] = x[i] + 1
+    return calling_itself(y, times=times - 1)
+
+
+@op
+def branching(x):
+    DEEPEST.append(len(DEEPEST))
+    if x[0] > 0:
+        return branching(x - 1)
+    return x
+
+
+DEEPEST: list[int] = []
+
+
+def test_operations_call_themselves_a_thousand_times_and_no_more() -> None:
+    x = np.zeros(1)
+    assert calling_itself.interpret(x, times=300).tolist() == [300]
+    DEEPEST.clear()
+    with pytest.raises(tc.DslSyntaxError, match="`branching` calls itself without an end while it is staged"):
+        branching.interpret(x)
+    # Python's own stack ends first; what comes then has the large one.
+    assert 1000 <= len(DEEPEST) <= 1300

@@ -24,6 +24,9 @@ from tcdsl.span import Span
 
 __all__ = ["Template"]
 
+# A function that waits for itself so often has no end, as Python says of its own.
+_MOST_CALLS = 1000
+
 
 class Template:
     """``Template(f, read_source(f), in_place=False).run(A, B)`` runs the rewritten function in the current session."""
@@ -48,12 +51,15 @@ class Template:
 
         Its statements go to the current session.
         """
-        uses = session_of("a decorated function").uses
-        uses.filenames.add(self.filename)
-        uses.codes[self._run.__code__] = None
+        session, code = session_of("a decorated function"), self._run.__code__
+        session.uses.filenames.add(self.filename)
+        session.uses.codes[code] = None
+        if session.waiting[code] >= _MOST_CALLS:
+            raise RecursionError(self._function.__name__)
         if instance is not None:
             arguments = (instance, *arguments)
         receiver = arguments[0] if arguments and not _is_data(arguments[0]) else None
+        session.waiting[code] += 1
         try:
             with warning_of_impure_calls(self._function, receiver, keywords, self._function.__name__):
                 return self._run(*arguments, **keywords)
@@ -66,6 +72,8 @@ class Template:
             if not isinstance(error.obj, SymbolicArray):
                 raise
             raise self._missing_attribute(error).error() from None
+        finally:
+            session.waiting[code] -= 1
 
     def _missing_attribute(self, error: AttributeError) -> Diagnostic:
         trace = _last_entry(error)

@@ -8,6 +8,7 @@ and the program serves every later call for which they hold.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -140,6 +141,8 @@ class Session:
         self.integers = RunTimeIntegers(self)
         self.faults: list[Diagnostic] = []
         self.uses = ArrayUses()
+        #: How often each decorated function is being staged, one call within another.
+        self.waiting: Counter[CodeType] = Counter()
         self.filenames = self.uses.filenames
         #: Where the instructions of user's code come from, by the id of the code, which is kept alive.
         self._positions: dict[int, tuple[CodeType, list[Any]]] = {}

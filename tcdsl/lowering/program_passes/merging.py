@@ -105,6 +105,7 @@ class _Touched:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._found: dict[int, _Touches] = {}
+        self._axes: dict[tuple[int, int, int], frozenset[int]] = {}
 
     def of(self, plan: LoopOrder) -> _Touches:
         known = self._found.get(id(plan))
@@ -118,6 +119,14 @@ class _Touched:
             known = _Touches(plan, {name: tuple(found) for name, found in cells.items()}, indexed, mergeable)
             self._found[id(plan)] = known
         return known
+
+    def axes(self, plan: LoopOrder, access: Access, level: int) -> frozenset[int]:
+        """The axes of one of the plan's accesses that run with its outer loop ``level``."""
+        key = id(plan), id(access), level
+        if key not in self._axes:
+            indices = enumerate(access.indices)
+            self._axes[key] = frozenset(k for k, each in indices if _is_variable(plan, each, plan.outer[level]))
+        return self._axes[key]
 
     def ordered(self, first: LoopOrder, second: LoopOrder) -> Iterator[tuple[Access, Access]]:
         """Cells of one memory that the one statement writes and the other one touches."""
@@ -186,11 +195,7 @@ def _same_extents(group: Group, plan: LoopOrder, depth: int, context: isl.Set) -
 def _aligned(first: LoopOrder, second: LoopOrder, depth: int, touched: _Touched) -> bool:
     # Of memory that one of the two writes, both must touch the cells of one iteration of the shared loops.
     return all(
-        any(
-            _is_variable(first, one.indices[axis], first.outer[level])
-            and _is_variable(second, other.indices[axis], second.outer[level])
-            for axis in range(len(one.indices))
-        )
+        not touched.axes(first, one, level).isdisjoint(touched.axes(second, other, level))
         for one, other in touched.ordered(first, second)
         for level in range(depth)
     )

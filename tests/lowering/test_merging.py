@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.lowering.lower import lower
+from tcdsl.lowering.program_passes import merging
 from tests.lowering.test_plausible_faults import check, staged
 
 X = np.arange(12.0).reshape(4, 3) - 5
@@ -106,3 +109,24 @@ def test_a_statement_joins_none_of_several_that_it_waits_for() -> None:
     a = X.sum(axis=1)
     check(f, X, wanted=(a, 2 * a, a + 3 * a[::-1]))
     check(g, X, wanted=(a, 2 * a, a + 6 * a[::-1]))
+
+
+def test_what_merging_asks_grows_as_the_statements_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    @op
+    def halved(x, *, rounds):
+        for _ in range(rounds):
+            y[i] = x[i] * 0.5 + 1
+            x = y
+        return x
+
+    asked = []
+    plain = merging._is_variable
+    monkeypatch.setattr(merging, "_is_variable", lambda *given: asked.append(given) or plain(*given))
+    counts = []
+    for rounds in (20, 40, 80):
+        asked.clear()
+        with tc.config(check="nan"):
+            halved.explain("loops", np.ones(3), rounds=rounds)
+        counts.append(len(asked))
+    assert 0 < counts[1] <= 2.2 * counts[0]
+    assert counts[2] <= 2.2 * counts[1]

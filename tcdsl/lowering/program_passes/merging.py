@@ -89,6 +89,10 @@ def _scalar_code(plan: LoopOrder) -> bool:
     return plan.plain and not plan.outer and not plan.inner
 
 
+# By memory: for each outer loop the axes of an access that run with it, and whether the access writes.
+_Ways = dict[str, set[tuple[tuple[frozenset[int], ...], bool]]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Touches:
     """What the statement of a plan touches: by memory, the cells and whether it writes them."""
@@ -105,7 +109,7 @@ class _Touched:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._found: dict[int, _Touches] = {}
-        self._axes: dict[tuple[int, int, int], frozenset[int]] = {}
+        self._ways: dict[int, _Ways] = {}
 
     def of(self, plan: LoopOrder) -> _Touches:
         known = self._found.get(id(plan))
@@ -120,13 +124,31 @@ class _Touched:
             self._found[id(plan)] = known
         return known
 
-    def axes(self, plan: LoopOrder, access: Access, level: int) -> frozenset[int]:
-        """The axes of one of the plan's accesses that run with its outer loop ``level``."""
-        key = id(plan), id(access), level
-        if key not in self._axes:
-            indices = enumerate(access.indices)
-            self._axes[key] = frozenset(k for k, each in indices if _is_variable(plan, each, plan.outer[level]))
-        return self._axes[key]
+    def ways(self, plan: LoopOrder) -> _Ways:
+        """How a plan touches each memory."""
+        outer = plan.outer
+        found: _Ways = {}
+        for name, cells in self.of(plan).cells.items():
+            for access, writes in cells:
+                axes = [
+                    frozenset(k for k, each in enumerate(access.indices) if _is_variable(plan, each, variable))
+                    for variable in outer
+                ]
+                found.setdefault(name, set()).add((tuple(axes), writes))
+        return found
+
+    def ways_of_all(self, plans: Sequence[LoopOrder]) -> _Ways:
+        """How the plans of a group touch each memory: those of many statements are few."""
+        last = plans[-1]
+        if id(last) not in self._ways:
+            # Groups grow by one plan at a time: what is known of the others goes on.
+            known = self._ways.pop(id(plans[-2]), None) if len(plans) > 1 else None
+            found: _Ways = {} if known is None else known
+            for plan in plans if known is None else plans[-1:]:
+                for name, ways in self.ways(plan).items():
+                    found.setdefault(name, set()).update(ways)
+            self._ways[id(last)] = found
+        return self._ways[id(last)]
 
     def ordered(self, first: LoopOrder, second: LoopOrder) -> Iterator[tuple[Access, Access]]:
         """Cells of one memory that the one statement writes and the other one touches."""
@@ -159,9 +181,7 @@ def _joined(group: Group, plan: LoopOrder, touched: _Touched, context: isl.Set, 
 
 
 def _fits(group: Group, plan: LoopOrder, depth: int, touched: _Touched, context: isl.Set) -> bool:
-    return _same_extents(group, plan, depth, context) and all(
-        _aligned(other, plan, depth, touched) for other in group.plans
-    )
+    return _same_extents(group, plan, depth, context) and _aligned(group, plan, depth, touched)
 
 
 def _one_cell_at_a_time(plan: LoopOrder) -> LoopOrder | None:
@@ -192,11 +212,15 @@ def _same_extents(group: Group, plan: LoopOrder, depth: int, context: isl.Set) -
     return all(one == other or holds(apply("eq", one, other), context) for one, other in zip(mine, its, strict=True))
 
 
-def _aligned(first: LoopOrder, second: LoopOrder, depth: int, touched: _Touched) -> bool:
-    # Of memory that one of the two writes, both must touch the cells of one iteration of the shared loops.
+def _aligned(group: Group, plan: LoopOrder, depth: int, touched: _Touched) -> bool:
+    # Of memory that one of two statements writes, both must touch the cells of one iteration of the shared loops.
+    mine, its = touched.ways(plan), touched.ways_of_all(group.plans)
     return all(
-        not touched.axes(first, one, level).isdisjoint(touched.axes(second, other, level))
-        for one, other in touched.ordered(first, second)
+        not one[level].isdisjoint(other[level])
+        for name in mine.keys() & its.keys()
+        for one, writes in mine[name]
+        for other, overwrites in its[name]
+        if writes or overwrites
         for level in range(depth)
     )
 

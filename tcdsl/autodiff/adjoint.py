@@ -2,10 +2,11 @@
 
 Where the user gives a derivative, a `DerivativeRule` stands for the statements between its arguments and outputs.
 
-Both modes apply a rule when they reach the first of its outputs: in reverse, everything that reads an output has been
-transposed by then, and going forward the tangents of the arguments are known. A rule for one mode serves the other one
-too: a pullback is linear in the cotangents and a pushforward in the tangents, so the adjoint of one, by them, is the
-other.
+Both modes go through a program in an order where the outputs of a rule stand behind its arguments (`stages_by_rules`),
+and apply the rule when they reach the first of its outputs: in reverse, everything that reads an output has been
+transposed by then, and nothing that makes an argument; going forward, the tangents of the arguments are known. A rule
+for one mode serves the other one too: a pullback is linear in the cotangents and a pushforward in the tangents, so the
+adjoint of one, by them, is the other.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import SizeValue
 from tcdsl.ir.program import Assertion, DerivativeRule, Program, Tensor
-from tcdsl.ir.stages import stages
+from tcdsl.ir.stages import stages_by_rules
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.limits import refused_beyond_limits
@@ -105,7 +106,7 @@ def _seed(work: Reverse, output: str, seed: Tensor) -> None:
 
 def _transpose_all(work: Reverse) -> None:
     """Transpose all statements and loops, last first."""
-    for stage in reversed(list(stages(work.program))):
+    for stage in reversed(list(stages_by_rules(work.program))):
         if stage.repeat is not None:
             for name in reversed(stage.repeat.results):
                 if name in work.rule_at:

@@ -33,7 +33,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
 from tcdsl.ir.program import Access, DerivativeRule, Fill, Keep, Neutral, Program, Start, Statement, Tensor
-from tcdsl.ir.stages import stages
+from tcdsl.ir.stages import stages_by_rules
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
@@ -70,7 +70,7 @@ def tangent(
     for name in wrt:
         directions.append(work.given(f"t_{name}", program.tensor(name)))
         work.tangents[name] = directions[-1].name
-    for stage in stages(work.program):
+    for stage in stages_by_rules(work.program):
         for statement in stage.statements:
             name = statement.target.tensor
             if name in work.rule_at:

@@ -22,6 +22,7 @@ __all__ = [
     "needed_by",
     "stage_programs",
     "stages",
+    "stages_by_rules",
     "tensors_needed",
 ]
 
@@ -65,6 +66,42 @@ def stages(program: Program) -> Iterator[Stage]:
             raise ValueError(f"nothing makes what the loop of {', '.join(repeat.results)} reads")
         else:
             known.update(repeat.results)
+
+
+def stages_by_rules(program: Program) -> Iterator[Stage]:
+    """The stages of ``program`` where what makes an output of a derivative rule stands behind the rule's arguments.
+
+    By the rule, the output is a function of them, also where what makes it reads none: the adjoint of a linear tensor
+    is a constant that is there from the start. Rules that wait for each other hold nothing up.
+    """
+    found = list(stages(program))
+    if not program.rules:
+        yield from found
+        return
+    waits = {name: set(rule.arguments).difference(rule.outputs) for name, rule in program.ruled.items()}
+    waiting: list[Statement | Repeat] = []
+    for stage in found:
+        waiting += (*stage.statements, *((stage.repeat,) if stage.repeat is not None else ()))
+    known = {tensor.name for tensor in program.inputs}
+    straight: list[Statement] = []
+    while waiting:
+        later: list[Statement | Repeat] = []
+        for part in waiting:
+            made = part.results if isinstance(part, Repeat) else (part.target.tensor,)
+            needed = needed_by(part) if isinstance(part, Repeat) else tensors_read(part)
+            if not known.issuperset(needed) or any(not waits.get(name, set()) <= known for name in made):
+                later.append(part)
+                continue
+            known.update(made)
+            if isinstance(part, Repeat):
+                yield Stage(tuple(straight), part)
+                straight = []
+            else:
+                straight.append(part)
+        if len(later) == len(waiting):
+            waits = {}
+        waiting = later
+    yield Stage(tuple(straight), None)
 
 
 def _behind(program: Program) -> dict[str, int]:

@@ -24,7 +24,7 @@ from tcdsl.ir.program import (
     Tensor,
     tensors_read,
 )
-from tcdsl.ir.stages import loops_in_order, stages
+from tcdsl.ir.stages import loops_in_order, stages_by_rules
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import read_cell
@@ -99,7 +99,7 @@ class Derivative:
         self.ruled = program.ruled
         #: The rule to apply on reaching what makes a tensor: the first that is made of the rule's outputs.
         self.rule_at: dict[str, DerivativeRule] = {}
-        for stage in stages(self.program) if self.ruled else ():
+        for stage in stages_by_rules(self.program) if self.ruled else ():
             results = stage.repeat.results if stage.repeat is not None else ()
             for name in (*(statement.target.tensor for statement in stage.statements), *results):
                 rule = self.ruled.get(name)

@@ -228,6 +228,23 @@ def test_hvp_of_one_argument_and_of_several() -> None:
     same(tc.hvp(lambda t, i: (t[i] ** 3).sum(), (X, np.array([0, 0])), (V, None)), (12 * X * V * [1, 0, 0], None))
 
 
+def test_hvp_moves_some_arguments_only() -> None:
+    @op
+    def cubic(x, w, s):
+        return sum(x[i] * x[i] * w[i]) * s
+
+    @op
+    def twice(x, w, s):
+        return tc.hvp(cubic, (x, w, s), (V, None, None))
+
+    zeros = np.zeros(X.shape)
+    for moved in ((V, None, None), (None, V, None), (None, None, 1.5), (V, None, 1.5), (None, None, None)):
+        filled = tuple(zero if t is None else t for t, zero in zip(moved, (zeros, zeros, 0.0), strict=True))
+        same(tc.hvp(cubic, (X, X + 1, 2.0), moved), tc.hvp(cubic, (X, X + 1, 2.0), filled))
+    same(twice(X, X + 1, 2.0), tc.hvp(cubic, (X, X + 1, 2.0), (V, zeros, 0.0)))
+    same(tc.hvp(lambda x: (x**3).sum(), X, None), zeros)
+
+
 def test_jacobians_nest_over_outputs_and_then_over_arguments() -> None:
     def several(x: Any, w: Any) -> Any:
         return {"y": x * w, "rest": [(x * w).sum(), x > w]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,15 +58,18 @@ class Pushforward(Derivation):
 
 @dataclass(frozen=True, slots=True)
 class HessianProduct(Derivation):
-    """The gradient's derivative along tangents: forward over reverse."""
+    """The derivative of the gradient by ``argnums`` along tangents of those ``moved``: forward over reverse."""
 
     title = "hvp"
     tapes = True
+    moved: tuple[int, ...] = ()
 
     def derive(self, traced: Traced, wrt: Sequence[str], function: str) -> Traced:
         """The program of the products, one for each argument."""
         slopes = Gradient(self.argnums, has_aux=False, with_value=False).derive(traced, wrt, function)
-        return Pushforward(self.argnums, with_value=False).derive(slopes, wrt, function)
+        every = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+        pushed = [name for position, name in zip(every, wrt, strict=True) if position in self.moved]
+        return Pushforward(self.moved, with_value=False).derive(slopes, pushed, function)
 
 
 @user_facing
@@ -80,7 +83,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     do not fit.
     """
     primals, tangents = _pairs("jvp", fun, primals, tangents)
-    return _pushed("jvp", fun, primals, tangents, lambda by: Pushforward(by, has_aux))
+    return _pushed("jvp", fun, primals, tangents, lambda _, moved: Pushforward(moved, has_aux))
 
 
 @user_facing
@@ -88,19 +91,15 @@ def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """``hvp(f, (x,), (v,))``: the Hessian of ``f``, which returns one number, times ``v``, without the Hessian.
 
     Forward mode over reverse mode: a small multiple of the work of ``f``. ``primals`` and ``tangents`` are tuples, and
-    so is the result, with ``None`` for integer and bool arguments; or all three are single arrays.
+    so is the result, with ``None`` for integer and bool arguments; or all three are single arrays. ``None`` for a
+    tangent means an argument that is not moved; the product has its part for that one too.
     """
     single = not isinstance(primals, tuple | list)
     primals, tangents = _pairs("hvp", fun, (primals,) if single else primals, (tangents,) if single else tangents)
     if are_alike(primals, tangents):
         products = _pushed("hvp", fun, primals, tangents, HessianProduct)
         return products[0] if single else products
-    from tcdsl.runtime.rules.directions import Direction
-
     moved = [is_floating(argument_dtype(fun, k, primal)) for k, primal in enumerate(primals)]
-    for k, (real, direction) in enumerate(zip(moved, tangents, strict=True)):
-        if real and direction is None:
-            raise Direction.tangent("hvp", name_of(fun), k, argument_dtype(fun, k, primals[k])).missing()
     found = iter(_pushed("hvp", fun, primals, tangents, HessianProduct))
     results = tuple(next(found) if real else None for real in moved)
     return results[0] if single else results
@@ -138,13 +137,17 @@ def _pushed(
     fun: Callable[..., Any],
     primals: tuple[Any, ...],
     tangents: tuple[Any, ...],
-    derivation: Callable[[tuple[int, ...]], Derivation],
+    derivation: Callable[[tuple[int, ...], tuple[int, ...]], Derivation],
 ) -> Any:
-    """The derivative of ``fun`` along those of ``tangents`` that are given."""
+    """The derivative of ``fun`` along those of ``tangents`` that are given.
+
+    ``derivation`` is of the positions of floating arguments, and of those that are moved.
+    """
     session = ACTIVE_SESSION.get()
     calls: PushedCalls | None = None
     if session is None and are_alike(primals, tangents):
-        by = derivation(tuple(range(len(primals))))
+        every = tuple(range(len(primals)))
+        by = derivation(every, every)
         calls = kept(fun, (PushedCalls, by), lambda: PushedCalls(fun, by, len(primals)))
         done = calls.run((*primals, *tangents))
         if done is not None:
@@ -152,16 +155,19 @@ def _pushed(
     from tcdsl.runtime.rules.directions import Direction
     from tcdsl.runtime.transforms.derivations import fault_of_values, kept_staging
 
+    floating: list[int] = []
     directions: dict[int, Direction] = {}
     for k, (primal, given) in enumerate(zip(primals, tangents, strict=True)):
         direction = Direction.tangent(derivative, name_of(fun), k, argument_dtype(fun, k, primal))
         if not is_floating(direction.dtype):
             direction.nothing(given)
-        elif given is not None:
+            continue
+        floating.append(k)
+        if given is not None:
             directions[k] = direction
-    staging = kept_staging(fun, derivation(tuple(directions)))
+    staging = kept_staging(fun, derivation(tuple(floating), tuple(directions)))
     if session is not None:
-        return _pushed_inline(session, staging, primals, [(d, tangents[k]) for k, d in directions.items()])
+        return _pushed_inline(session, staging, primals, {k: (d, tangents[k]) for k, d in directions.items()})
     call = staging.signature.call(primals, {})
     seeds = [d.array(tangents[k], call.arguments[k].array.shape) for k, d in directions.items()]
     entry, arrays = staging.entry(call, seeds)
@@ -175,20 +181,25 @@ def _pushed(
 
 
 def _pushed_inline(
-    session: Session, staging: DerivativeStaging, primals: Sequence[Any], directions: Sequence[tuple[Direction, Any]]
+    session: Session,
+    staging: DerivativeStaging,
+    primals: Sequence[Any],
+    directions: Mapping[int, tuple[Direction, Any]],
 ) -> Any:
     from tcdsl.frontend.staging.subprograms import symbolic
     from tcdsl.runtime.transforms.derivations import put
 
     part, traced, given = staging.inline(session, primals, {})
-    moved = [tensor for tensor in given if tensor is not None]
+    arguments = {k: tensor for k, tensor in enumerate(given) if tensor is not None}
     seeds = traced.program.inputs[len(traced.program.inputs) - len(directions) :]
     more = {
-        seed.name: direction.tensor(session, value, argument.extents)
-        for seed, argument, (direction, value) in zip(seeds, moved, directions, strict=True)
+        seed.name: direction.tensor(session, value, arguments[k].extents)
+        for seed, (k, (direction, value)) in zip(seeds, directions.items(), strict=True)
     }
     made = put(session, part, traced, more)
-    rows = _rows(staging.derivation, traced.structure, made, part.output_rows, [tensor.rows for tensor in moved])
+    rows = _rows(
+        staging.derivation, traced.structure, made, part.output_rows, [tensor.rows for tensor in arguments.values()]
+    )
     return traced.structure.build(symbolic(session.builder, made, rows))
 
 

@@ -358,3 +358,14 @@ def test_numbers_beyond_64_bits_beside_data() -> None:
     assert [each.tolist() for each in f(x, a, 0)] == [[2, 0], [1, 0]]
     text = refusal(tc.DataIndexError, f, x, a, 3)
     assert f"index {3 * 2**62 + 1} is out of range for axis 0 of `x`, which has extent 3" in text
+
+
+@pytest.mark.parametrize("n", [3, np.array(3)])
+def test_a_choice_by_the_number_of_a_round_converts(n: Any) -> None:
+    @op
+    def chosen(x, n):
+        for t in range(n):
+            x[i] = x[i] + np.uint64(t if t % 2 == 0 else n)
+        return x
+
+    np.testing.assert_array_equal(chosen(np.array([1, 2], np.uint64), n), np.array([6, 7], np.uint64))

@@ -267,12 +267,15 @@ def narrowed_integers(program: Program, numbers: Collection[str]) -> tuple[Narro
     if not numbers:
         return ()
     found: dict[tuple[Expr, str], NarrowedInteger] = {}
+    sizes = {size.name for size in program.sizes}
     for repeat in program.repeats:
         # What a round is given is what is outside, under another name.
         updated = dict(repeat.body.updates)
         given = dict(zip((each.name for each in repeat.body.inputs[1:]), repeat.inputs, strict=True))
         names = {name: outer for name, outer in given.items() if outer in numbers and name not in updated}
         for inner in narrowed_integers(repeat.body, names):
+            if any(isinstance(node, SizeValue) and node.name not in sizes for node in walk(inner.value)):
+                continue  # it depends on the number of the round
             value = expression_with_tensors_renamed(inner.value, names)
             found.setdefault((value, inner.dtype), replace(inner, value=value))
     for expr in (expr for statement in program.statements for expr in statement_expressions(statement)):

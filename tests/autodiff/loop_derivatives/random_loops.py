@@ -39,7 +39,7 @@ def source(seed: int) -> str:
         lines += [choose.choice(_BETWEEN)] if choose.random() < 0.7 else []
         lines += _loop(choose, f"n{k}", deep=choose.random() < 0.3)
     result = choose.choice(("m[0]", "m[0] + s", "s * t", "m[1] + v[0]"))
-    body = "".join(f"    {line}\n" for line in (*lines, f"return {result}"))
+    body = "".join(f"    {line}\n" for line in (*lines, f"return {result} + v[1] * x[1]"))
     return f"import numpy as np\nimport tcdsl as tc\n\n@tc.op\ndef f(x, y, q):\n{body}"
 
 

@@ -16,6 +16,7 @@ import islpy as isl
 from tcdsl.ir.expressions import Let, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement
+from tcdsl.lowering.loop_passes.data_bounds import within_data_ranges
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
 from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
@@ -322,6 +323,10 @@ def _hoisting(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return hoisted(nodes, setting.names)
 
 
+def _data_bounds(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
+    return within_data_ranges(nodes, setting.names)
+
+
 def _one_thread(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return serial(nodes) if draft.small else nodes
 
@@ -339,6 +344,7 @@ NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
     NestPass("tiles", "what is read or stored across rows goes through square tiles", _tiles),
     NestPass("hoisting", "what does not change in a loop moves in front of it", _hoisting),
+    NestPass("data_bounds", "loops run between ends that data give", _data_bounds),
     NestPass("one_thread", "little work is done by one thread", _one_thread),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums),
 )

@@ -21,10 +21,11 @@ from tcdsl.lowering.pass_log import PassLog, explain_passes
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES
 from tcdsl.pass_names import OPTIONAL, chosen_passes
 from tests.golden_texts import Golden
-from tests.lowering import test_phases, test_summing
+from tests.lowering import test_data_ranges, test_phases, test_summing
 from tests.lowering.cases import CASES, real
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_lowering import agree
+from tests.lowering.test_plausible_faults import staged
 from tests.lowering.test_specialized import TRANSPOSED, UNIT_AXES, special
 
 WASTEFUL = """program wasteful
@@ -79,6 +80,8 @@ def samples() -> dict[str, Sample]:
     )
     stencil = test_summing.gradient_of("padded")
     found["stencil_adjoint"] = Sample(stencil, [RNG.normal(size=(6, 5)) for _ in stencil.inputs])
+    ranges = test_data_ranges.sparse_arrays(9)
+    found["data_ranges"] = Sample(staged(test_data_ranges.sparse, *ranges), ranges)
     for name, text, shapes in (
         ("transposed", TRANSPOSED, [(50, 16), (16, 16)]),
         ("unit_axes", UNIT_AXES, [(40, 16), (1, 16), (40, 1)]),

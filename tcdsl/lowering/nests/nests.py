@@ -112,7 +112,7 @@ def _bodies(
         return
     if len(group.plans) == 1 and first.statement.unique:
         yield "marks_", group.plans, StatementLoops(first, setting).clear_marks()
-    if len(group.plans) == 1 and not small and not first.outer and first.row is not None:
+    if len(group.plans) == 1 and not small and not first.outer and first.row is not None and not first.row_of_data:
         yield "nest_", group.plans, _blocks(first, setting)
         return
     # Alone and serial, a statement may have another loop outside than those over its cells.

@@ -48,6 +48,9 @@ def in_parts(plan: LoopOrder) -> bool:
     reduced = plan.inner[:-1] if plan.row is not None else plan.inner
     if not plan.plain or plan.outer or not reduced or plan.window or statement.unique:
         return False
+    if plan.row_of_data:
+        # Each of its parts is written by few points.
+        return False
     if plan.extents:
         # Partial rows are indexed by the cells of the target, of which a phase has some only.
         return False

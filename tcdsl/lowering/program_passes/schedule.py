@@ -25,6 +25,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is_affine_index
 from tcdsl.ir.program import Access, Statement, Tensor, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior
+from tcdsl.lowering.loopir.data_ranges import data_ranged
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import linear_form
@@ -86,6 +87,11 @@ class LoopOrder:
     def row(self) -> str | None:
         """The innermost variable, if it runs along the target."""
         return self.inner[-1] if self.inner and self.inner[-1] in self.cells else None
+
+    @property
+    def row_of_data(self) -> bool:
+        """Whether data of the variables around it say where the row begins and ends."""
+        return self.row is not None and data_ranged(self.statement.condition, self.row)
 
     @property
     def innermost(self) -> str | None:
@@ -199,13 +205,13 @@ def _ranked(statement: Statement) -> list[str]:
     lengths = [constant_length(statement, name) for name in order]
     least = _SHORT if None in lengths else _VECTOR
 
-    def rank(name: str) -> tuple[float, bool, bool, int]:
-        # Large tensors count more.
+    def rank(name: str) -> tuple[bool, float, bool, bool, int]:
+        # A range that data of other variables give is inside of their loops. Large tensors count more.
         score: float = sum(len(access.indices) * _stride(name, access.indices) for access in accesses)
         if is_short(statement, name, least):
             score -= sum(len(access.indices) for access in accesses) + 1
         along = last is not None and name in index_variables(last)
-        return (-score, name not in target, not along, -order.index(name))
+        return (not data_ranged(statement.condition, name), -score, name not in target, not along, -order.index(name))
 
     return sorted(order, key=rank)
 

@@ -137,6 +137,8 @@ class DecoratedFunction(Inspected):
         """
         try:
             if ACTIVE_SESSION.get() is None:
+                if keywords:
+                    arguments, keywords = self.signature.placed(arguments, keywords)
                 if out is _UNGIVEN:
                     done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
                     if done is not None:

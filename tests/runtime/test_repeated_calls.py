@@ -375,3 +375,37 @@ def test_arrays_of_the_module_in_repeated_calls(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(globals(), "table", np.arange(5.0))
     with pytest.raises(tc.ShapeError):
         weighing(x)
+
+
+@op
+def affine(x, factor=2.0, shift=3.0, *, power=1):
+    y[i] = x[i] ** power * factor + shift
+    return y
+
+
+@pytest.mark.parametrize(
+    "keywords", [{}, {"factor": 4.0}, {"shift": 4.0}, {"shift": 1.0, "factor": 5.0}, {"shift": 1.0, "power": 2}]
+)
+def test_arrays_by_name_take_the_short_way(keywords: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = affine.interpret(x, **keywords)
+    affine(x=x, **keywords)
+    monkeypatch.setattr(affine.signature, "call", None)  # the long way
+    np.testing.assert_array_equal(affine(x=x, **keywords), wanted)
+    np.testing.assert_array_equal(affine(**keywords, x=x), wanted)
+
+
+def test_arguments_by_name_keep_their_meaning() -> None:
+    @op
+    def named(a, /, x, *rest, y=1.0):
+        z[i] = a[i] * x[i] + y
+        return z
+
+    np.testing.assert_array_equal(named(x, x=2 * x), 2 * x * x + 1)
+    np.testing.assert_array_equal(named(x, y=2.0, x=x), x * x + 2)
+    for wrong, message in (
+        (lambda: named(a=x, x=x), "positional"),
+        (lambda: affine(x, x=x), "multiple values for argument 'x'"),
+        (lambda: affine(factor=1.0), "missing a required argument: 'x'"),
+    ):
+        with pytest.raises(tc.TcdslError, match=message):
+            wrong()

@@ -68,7 +68,23 @@ class Signature:
         self._simple = self._signature is not None and all(
             p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in kinds
         )
+        # By position, the names that calls may use; None for a parameter that has a position only.
+        self._named = [
+            p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in kinds if p.kind < p.VAR_POSITIONAL
+        ]
         self._names = tuple(p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+    def placed(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same call with what is given by name in its place, up to the first parameter that is left out."""
+        found: list[str] = []
+        for name in self._named[len(arguments) :]:
+            if name is None or name not in keywords:
+                break
+            found.append(name)
+        if not found:
+            return arguments, keywords
+        rest = {name: value for name, value in keywords.items() if name not in found}
+        return (*arguments, *[keywords[name] for name in found]), rest
 
     @staticmethod
     def of_operands(operands: Iterable[str], name: str) -> Signature:

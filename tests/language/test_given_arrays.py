@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -138,7 +141,9 @@ def test_out_is_no_masked_array() -> None:
         (lambda torch: torch.ones(3, requires_grad=True), "a tensor of PyTorch that requires gradients", ".detach()`"),
         (lambda torch: torch.nn.Parameter(torch.ones(3)), "a tensor of PyTorch that requires gradients", ".detach()`"),
         (lambda torch: torch.ones(3, device="meta"), "lies on the device meta", ".cpu()`"),
-        (lambda torch: torch.ones(3, dtype=torch.bfloat16), "a Tensor that cannot be read as an array", "NumPy"),
+        (lambda torch: torch.ones(3, dtype=torch.bfloat16), "has the element type bfloat16", ".float()`"),
+        (lambda torch: torch.tensor([1j, 2j, 3j]).conj().imag, "with its negative bit set", ".resolve_neg()`"),
+        (lambda torch: torch.tensor([1j, 2j, 3j]).conj(), "complex and its conjugate bit set", "resolve_neg()`"),
     ],
 )
 def test_tensors_of_torch(make: Any, fact: str, hint: str) -> None:
@@ -209,3 +214,89 @@ def test_an_array_without_a_name_is_shown_where_it_is_used() -> None:
 
     with pytest.raises(tc.DtypeError, match=r"this array has the element type >f8(.|\n)*return x \* GIVEN.T\n *\^"):
         around(transposed, X.astype(">f8"))
+
+
+@op
+def added(x, y):
+    return x + y
+
+
+@op
+def applied(A, v):
+    y[i] = sum(A[i, k] * v[k])
+    return y
+
+
+def test_series_with_different_indices_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series(np.arange(4.0))
+    np.testing.assert_array_equal(added(series, series * 2), np.arange(4) * 3)
+    np.testing.assert_array_equal(added(series[1:], X), [2, 3, 4])
+    later, earlier = series[1:], series[:-1]
+    refused: list[Callable[[], Any]] = [
+        lambda: added(later, earlier),
+        lambda: added(earlier, y=later),
+        lambda: added.interpret(later, earlier),
+        lambda: tc.grad(lambda x, y: added(x, y).sum())(later, earlier),
+        lambda: tc.einsum("i;i=>", later, earlier),
+        lambda: around(lambda _: whole(later), earlier),
+        lambda: around(lambda _: weighted(later), earlier),
+        lambda: increase(X.copy(), earlier) or added(later.to_frame(), earlier.to_frame()),
+    ]
+    for call in refused:
+        with pytest.raises(tc.DtypeError, match=r"have different labels for their cells, which would be lost\n"):
+            call()
+    np.testing.assert_array_equal(added(later.to_numpy(), earlier), [1, 3, 5])
+    with pytest.raises(tc.DtypeError, match=r"`x` and `GIVEN` have .*\n.*as in `x, GIVEN = x.align\(GIVEN\)`, or pass"):
+        around(lambda _: whole(later), earlier)
+
+
+def test_labels_of_other_axes_count_where_they_are_the_same_in_another_order() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame([[1.0, 10.0], [2.0, 20.0]], index=["mon", "tue"], columns=["a", "b"])
+    np.testing.assert_array_equal(applied(table, pandas.Series([1.0, 2.0], ["a", "b"])), [21, 42])
+    # Labels of neither axis: it is for the function to say what they have to do with each other.
+    np.testing.assert_array_equal(applied(table, pandas.Series([1.0, 2.0])), [21, 42])
+    with pytest.raises(tc.DtypeError, match="`A` and `v` have different labels"):
+        applied(table, pandas.Series([1.0, 2.0], ["b", "a"]))
+
+
+def test_dimensions_and_coordinates_of_xarray() -> None:
+    xarray = pytest.importorskip("xarray")
+    grid = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("t", "z"), coords={"t": [10, 20]})
+    np.testing.assert_array_equal(added(grid, grid), 2 * grid.values)
+    np.testing.assert_array_equal(applied(grid, xarray.DataArray([1.0, 0.0], dims="z")), [1, 3])
+    with pytest.raises(
+        tc.DtypeError, match=r"`x` has the dimensions \('t', 'z'\), and `y` \('z', 't'\)\n.*y.transpose"
+    ):
+        added(grid, grid.T)
+    with pytest.raises(tc.DtypeError, match=r"different coordinates along 't'\n.*xr.align\(x, y\)"):
+        added(grid, grid.assign_coords(t=[20, 30]))
+
+
+def test_objects_of_python_that_are_no_arrays() -> None:
+    instead = {
+        "`np.asarray(x)`": (range(3), memoryview(X), array("d", [1.0]), [1.0], (1.0,)),
+        "`float(x)`": (Fraction(1, 2), Decimal(1)),
+        "`x.real` and `x.imag`": (1j,),
+        "`np.asarray(list(x))`": (iter([1.0]), {1.0}),
+        "`np.frombuffer(x, np.uint8)`": (b"abc", bytearray(b"abc")),
+        "configuration is passed by keyword": ("abc", None, {1: 2}, print),
+    }
+    for hint, values in instead.items():
+        for value in values:
+            with pytest.raises(tc.DtypeError, match=re.escape(hint)):
+                doubled(value)
+
+    @op
+    def shifted(x, *, by):
+        y[i] = x[i] + by
+        return y
+
+    for hint, values in (("`float(x)`", (Fraction(1, 2),)), ("`np.asarray(x)`", (range(3),))):
+        for value in values:
+            with pytest.raises(tc.DtypeError, match=re.escape(hint)):
+                shifted(X, by=value)
+    for place in (lambda: around(whole, range(3)), lambda: tc.tensor(X) + range(3)):
+        with pytest.raises(tc.DtypeError, match=r"a range does not take part .*(\n.*)*`np\.asarray\(x\)`"):
+            place()

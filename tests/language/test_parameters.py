@@ -182,7 +182,7 @@ def test_numbers_of_in_place_code_are_ordinary_python() -> None:
 
 
 def test_lists_are_errors_that_say_what_to_write() -> None:
-    with pytest.raises(tc.DtypeError, match=r"wrap it with np\.asarray"):
+    with pytest.raises(tc.DtypeError, match=r"wrap it with `np\.asarray"):
         doubled([1.0, 2.0])
     with pytest.raises(tc.DtypeError, match="configuration is passed by keyword"):
         doubled("text")

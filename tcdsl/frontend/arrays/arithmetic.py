@@ -21,6 +21,7 @@ from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_r
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
 from tcdsl.frontend.staging.faults import valued
+from tcdsl.frontend.staging.given_arrays import instead_of
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.known_integers import KnownInteger
@@ -96,7 +97,7 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             raise session.fault(
                 DtypeError,
                 f"a {type(operand).__name__} does not take part in tensor arithmetic",
-                "use arrays, numbers, sizes, and lists of these",
+                instead_of(operand, "") or "use arrays, numbers, sizes, and lists of these",
             )
 
 

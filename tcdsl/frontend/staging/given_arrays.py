@@ -1,11 +1,16 @@
 """Arrays that users give, wherever they come from: as arguments, from around a function, as data of tensors.
 
 What NumPy calls an array, or another library does, is read as it is. What would lose something by that is refused with
-what to write instead: the mask of a masked array, the unit of a quantity, the gradients that PyTorch keeps.
+what to write instead: the mask of a masked array, the unit of a quantity, the gradients that PyTorch keeps, the labels
+by which pandas and xarray align.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -14,7 +19,7 @@ from tcdsl.errors import DtypeError, TcdslError
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.span import Span
 
-__all__ = ["element_type", "given_array", "require_plain"]
+__all__ = ["element_type", "given_array", "instead_of", "require_aligned", "require_plain"]
 
 # Native byte order only. Finding a name here is quicker than asking the dtype.
 _NAMES: dict[np.dtype, str] = {np.dtype(name): name for name in DTYPES}
@@ -92,6 +97,9 @@ def _element_type_fault(dtype: np.dtype, label: str, context: str, span: Span | 
 def _of_another_library(value: Any, label: str, context: str, span: Span | None) -> np.ndarray | None:
     if isinstance(value, type):
         return None
+    if getattr(value, "is_neg", bool)():
+        fact = f"{context}{_called(label)} is a tensor of PyTorch with its negative bit set, which would be lost"
+        raise _fault(fact, span, f"pass `{_code(label)}.resolve_neg()`")
     reason: Exception | None = None
     for attribute, read in (("__dlpack__", np.from_dlpack), ("__array__", np.asarray)):
         if attribute in dir(type(value)):
@@ -115,10 +123,79 @@ def _of_another_library(value: Any, label: str, context: str, span: Span | None)
     elif "cpu" not in str(getattr(value, "device", "cpu")).lower():
         fact = f"{called} lies on the device {value.device}"
         hint = f"pass a copy in the computer's own memory, such as `{code}.cpu()` or `jax.device_get({code})`"
+    elif getattr(value, "is_conj", bool)():
+        fact = f"{called} has the element type complex and its conjugate bit set, which tcdsl does not handle"
+        hint = f"pass its parts as two arrays, `{code}.real` and `{code}.imag.resolve_neg()`"
+    elif "bfloat16" in str(getattr(value, "dtype", "")):
+        fact = f"{called} has the element type bfloat16, which tcdsl does not handle"
+        hint = f"convert it: `{code}.float()`"
     else:
         fact = f"{called} is a {kind} that cannot be read as an array: {str(reason).partition(chr(10))[0]}"
         hint = "convert it to an array of NumPy"
     raise _fault(fact, span, hint) from None
+
+
+def instead_of(value: Any, label: str) -> str:
+    """What to write instead of an object of Python's that is no array and no number, but can be made one; or ""."""
+    code = _code(label)
+    if isinstance(value, complex):
+        return f"pass its parts as two numbers, `{code}.real` and `{code}.imag`"
+    if isinstance(value, Number):
+        return f"convert it: `float({code})`"
+    if isinstance(value, bytes | bytearray):
+        return f"write `np.frombuffer({code}, np.uint8)`"
+    try:
+        memoryview(value)
+    except TypeError:
+        if isinstance(value, list | tuple | range):
+            return f"wrap it with `np.asarray({code})`"
+        return f"collect what it gives: `np.asarray(list({code}))`" if isinstance(value, Iterator | set) else ""
+    return f"wrap it with `np.asarray({code})`"
+
+
+def require_aligned(given: Sequence[tuple[str, Any]], context: str = "") -> None:
+    """Raise `DtypeError` where the labels of two arrays say that other cells belong together than their positions do.
+
+    ``given`` are labels and values, of which Series, DataFrames and indices of pandas and DataArrays of xarray have
+    labels. pandas counts axes that are equally long, and xarray those of one name.
+    """
+    pandas, xarray = sys.modules.get("pandas"), sys.modules.get("xarray")
+    if pandas is not None:
+        series = [(label, value) for label, value in given if isinstance(value, pandas.Series | pandas.DataFrame)]
+        for (label, one), (other_label, other) in combinations(series, 2):
+            if _labels_differ(one.axes, other.axes):
+                hint = f"align them, as in `{_code(label)}, {_code(other_label)} = {_code(label)}.align("
+                hint += f"{_code(other_label)})`, or pass cells by their positions: `{_code(label)}.to_numpy()`"
+                fact = f"{context}{_called(label)} and {_called(other_label)} have different labels for their cells"
+                raise _fault(fact + ", which would be lost", None, hint)
+    if xarray is not None:
+        arrays = [(label, value) for label, value in given if isinstance(value, xarray.DataArray)]
+        for (label, one), (other_label, other) in combinations(arrays, 2):
+            _require_same_dimensions(label, one, other_label, other, context)
+
+
+def _labels_differ(axes: Sequence[Any], others: Sequence[Any]) -> bool:
+    # Axes that stand in one place, or have the same labels in another order.
+    return any(
+        len(labels) == len(other)
+        and not labels.equals(other)
+        and ((len(axes) == len(others) and place == where) or bool(labels.isin(other).all()))
+        for place, labels in enumerate(axes)
+        for where, other in enumerate(others)
+    )
+
+
+def _require_same_dimensions(label: str, one: Any, other_label: str, other: Any, context: str) -> None:
+    shared = [name for name in one.dims if name in other.dims]
+    code, other_code = _code(label), _code(other_label)
+    if shared != [name for name in other.dims if name in one.dims]:
+        fact = f"{context}{_called(label)} has the dimensions {one.dims}, and {_called(other_label)} {other.dims}"
+        raise _fault(fact, None, f"put them in one order: `{other_code}.transpose(*{code}.dims)`")
+    for name in shared:
+        labels, others = one.indexes.get(name), other.indexes.get(name)
+        if labels is not None and others is not None and _labels_differ([labels], [others]):
+            fact = f"{context}{_called(label)} and {_called(other_label)} have different coordinates along {name!r}"
+            raise _fault(fact, None, f"align them: `{code}, {other_code} = xr.align({code}, {other_code})`")
 
 
 def _called(label: str) -> str:

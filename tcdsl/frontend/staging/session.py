@@ -18,7 +18,7 @@ from typing import Any
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError, raise_diagnostics
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.staging.builder import ProgramBuilder
-from tcdsl.frontend.staging.given_arrays import element_type, given_array
+from tcdsl.frontend.staging.given_arrays import element_type, given_array, instead_of
 from tcdsl.frontend.staging.loop_choices import LoopChoices, asked_for
 from tcdsl.frontend.staging.program_inputs import CapturedArray
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
@@ -295,7 +295,7 @@ class Session:
         label = label or "constant"
         if array is None:
             fact = f"`{label}` is a {type(value).__name__}, which cannot be read as an array"
-            raise self.fault(DtypeError, fact, "use arrays and numbers")
+            raise self.fault(DtypeError, fact, instead_of(value, label) or "use arrays and numbers")
         if graph is not None:
             held: SymbolicTensor = graph.hold(value, array, label)
             return held

@@ -24,6 +24,7 @@ from tcdsl.frontend.names.name_resolution import (
 from tcdsl.frontend.points.definitions import Definition, bounded
 from tcdsl.frontend.points.point_scalars import PointValue, point_of, scalar_of
 from tcdsl.frontend.staging.faults import FAULTY, Faulty, shape_note
+from tcdsl.frontend.staging.given_arrays import instead_of
 from tcdsl.frontend.symbols.divided_sizes import with_divisor
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
@@ -158,6 +159,7 @@ class Evaluator:
             self._whole(tensor, node)
             return None
         hint = "tensor statements compute with numbers, sizes, index variables and cells of arrays"
+        hint = instead_of(given, "") or hint
         self.fault(DtypeError, f"a {type(given).__name__} is not a number", node, hint)
         return None
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, DtypeError
-from tcdsl.frontend.staging.given_arrays import element_type, given_array
+from tcdsl.frontend.staging.given_arrays import element_type, given_array, instead_of
 from tcdsl.frontend.surroundings.plain_values import exact
 
 __all__ = ["Argument", "Call", "Signature", "hashable", "is_graph_tensor", "tensor_argument"]
@@ -208,9 +208,7 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
     array = given_array(found, name, context)
     if array is None:
         kind = type(value).__name__
-        hint = "configuration is passed by keyword, after a `*`"
-        if isinstance(value, list | tuple):
-            hint = "wrap it with np.asarray"
+        hint = instead_of(value, name) or "configuration is passed by keyword, after a `*`"
         fact = f"{context}`{name}` is a {kind}, but positional arguments are arrays and numbers"
         raise DtypeError.at(fact, hint=hint)
     return Argument(name, position, array, element_type(array), None, value)

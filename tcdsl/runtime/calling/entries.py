@@ -15,6 +15,7 @@ import numpy as np
 
 from tcdsl.config import Settings, settings
 from tcdsl.errors import DtypeError
+from tcdsl.frontend.staging.given_arrays import require_aligned
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.session import BroadcastGuard
 from tcdsl.frontend.surroundings.plain_values import same_plain
@@ -143,6 +144,7 @@ class Entry:
         if not all(reading.unchanged() for reading in self.readings):
             return None
         arrays: list[np.ndarray] = []
+        given = [(argument.label, argument.given) for argument in call.arguments]
         for source in self.inputs:
             if isinstance(source, int):
                 arrays.append(call.arguments[source].array)
@@ -153,8 +155,10 @@ class Entry:
                 arrays.append(carrier)
             else:
                 tensor = self.executable.program.tensor(source.tensor)
+                label, value = tensor.label or tensor.name, source.current()
+                given.append((label, value))
                 try:
-                    array = tensor_argument(self.executable.program.name, tensor.label, 0, source.current()).array
+                    array = tensor_argument(self.executable.program.name, label, 0, value).array
                 except DtypeError:
                     return None  # staging anew says where it is read
                 if array.dtype != tensor.dtype or array.ndim != len(tensor.shape):
@@ -162,6 +166,7 @@ class Entry:
                 arrays.append(array)
         if not self.serves(tuple([array.shape for array in arrays])):
             return None
+        require_aligned(given, f"{self.executable.program.name}(): ")
         arrays.extend(seeds)
         if self.narrowed:
             check_narrowed(self.narrowed, self.executable.program, arrays, self.executable.sizes(arrays))

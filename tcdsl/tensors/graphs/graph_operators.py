@@ -17,7 +17,7 @@ from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of, literal_
 from tcdsl.frontend.logics.logic_staging import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
-from tcdsl.frontend.staging.given_arrays import given_array
+from tcdsl.frontend.staging.given_arrays import given_array, instead_of
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.symbolic_operators import WholeArrays, numpy_function
@@ -63,7 +63,7 @@ def as_operand(value: Any) -> Any:
     raise fault(
         DtypeError,
         f"a {type(value).__name__} does not take part in tensor arithmetic",
-        "use tensors, arrays, numbers, and literals of these",
+        instead_of(value, "") or "use tensors, arrays, numbers, and literals of these",
     )
 
 

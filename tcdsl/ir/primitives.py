@@ -77,6 +77,17 @@ def _power(a: Any, b: Any) -> Any:
     return np.power(a, b)
 
 
+def _maximum(a: Any, b: Any) -> Any:
+    # Of two zeros the positive one; which one NumPy gives depends on their order and on the processor.
+    found = np.maximum(a, b)
+    return np.where((a == 0) & (b == 0), a + b, found)[()] if found.dtype.kind == "f" else found
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    found = np.minimum(a, b)
+    return np.where((a == 0) & (b == 0), -(-a - b), found)[()] if found.dtype.kind == "f" else found
+
+
 def _sigmoid(a: Any) -> Any:
     return 1 / (1 + np.exp(-a))
 
@@ -92,8 +103,8 @@ _ROWS = (
     Primitive("neg", 1, "number", np.negative, ("-g",), code="-{0}", operator="-", index=True),
     Primitive("abs", 1, "number", np.abs, ("g * sign(a)",), code="absolute({0})"),
     Primitive("square", 1, "number", np.square, ("2 * g * a",)),
-    Primitive("relu", 1, "number", lambda a: np.maximum(a, 0), ("relu_gate(a, g)",)),
-    Primitive("sat01", 1, "number", lambda a: np.minimum(np.maximum(a, 0), 1), ("sat01_gate(a, g)",)),
+    Primitive("relu", 1, "number", lambda a: _maximum(a, 0), ("relu_gate(a, g)",)),
+    Primitive("sat01", 1, "number", lambda a: np.minimum(_maximum(a, type(a)(0)), type(a)(1)), ("sat01_gate(a, g)",)),
     Primitive("sign", 1, "number", np.sign, ("0",)),
     # unary, real
     Primitive("floor", 1, "real", np.floor, ("0",)),
@@ -162,7 +173,7 @@ _ROWS = (
         "max",
         2,
         "number",
-        np.maximum,
+        _maximum,
         ("g if a > b else 0.5 * g if a == b else 0", "g if b > a else 0.5 * g if a == b else 0"),
         code="maximum({0}, {1})",
         index=True,
@@ -171,7 +182,7 @@ _ROWS = (
         "min",
         2,
         "number",
-        np.minimum,
+        _minimum,
         ("g if a < b else 0.5 * g if a == b else 0", "g if b < a else 0.5 * g if a == b else 0"),
         code="minimum({0}, {1})",
         index=True,

@@ -15,8 +15,7 @@ from functools import lru_cache
 
 import islpy as isl
 
-from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import index, neutral_constant, truth
+from tcdsl.ir.build import constant, index, neutral_constant, truth
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, reads, substitute, transform, walk
 from tcdsl.ir.program import (
@@ -71,13 +70,11 @@ def _uniform(statement: Statement, tensor: Tensor) -> Constant | None:
     value = statement.value
     if not isinstance(value, Constant) or tensor.dtype != dtype or not is_over_box(statement, tensor.shape):
         return None
-    if statement.accumulate == "assign" or (statement.accumulate == "add" and _is_zero(started)):
+    if statement.accumulate == "assign":
         return value
+    if statement.accumulate == "add" and started is not None and started.value == 0:
+        return constant(started.value + value.value, dtype)
     return None
-
-
-def _is_zero(value: Constant | None) -> bool:
-    return value is not None and value.value == 0
 
 
 def _substituted(statement: Statement, known: _Constants) -> Statement:
@@ -87,7 +84,7 @@ def _substituted(statement: Statement, known: _Constants) -> Statement:
     if not isinstance(made.start, Keep) or made.start.tensor not in known:
         return made
     value = known[made.start.tensor]
-    neutral = value.value == neutral_element(statement.accumulate, value.dtype)
+    neutral = value == neutral_constant(statement.accumulate, value.dtype)
     return replace(made, start=Neutral() if neutral else Fill(value))
 
 

@@ -20,7 +20,7 @@ from functools import partial, reduce
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, cast, conjuncts, index, integer, size
+from tcdsl.ir.build import apply, cast, conjuncts, index, integer, neutral_constant, size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Constant, Expr, index_variables, is_affine_index, substitute
@@ -84,6 +84,8 @@ def with_brackets_in_domain(statement: Statement) -> Statement:
     before = statement.domain.set
     points, left = restrict(before, conjuncts(condition), lambda test: test)
     thinner = _equations(points) > _equations(before)
+    if not summing and other != neutral_constant("assign", other.dtype):
+        return statement  # -0.0
     if not thinner and (not summing or writes_each_cell_once(statement)):
         return statement
     inner: Expr = chosen

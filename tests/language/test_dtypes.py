@@ -343,20 +343,46 @@ def test_a_sum_of_small_integers_does_not_overflow() -> None:
     agrees(f(np.ones(1000, bool)), np.int64(1000))
 
 
-def test_bool_counts_as_an_integer_in_sums_and_differences() -> None:
+def test_arithmetic_of_truth_values_is_that_of_numpy() -> None:
     @op
     def f(a, b):
         y[i] = a[i] + b[i]
-        z[i] = a[i] - b[i]
-        return y, z, a + b, a - b
+        return y, a + b, a * b, a + True, a + 1
 
-    a, b = np.array([True, True, False]), np.array([True, False, True])
-    s, d = np.array([2, 1, 1]), np.array([0, 1, -1])
-    for one, other in zip(f(a, b), (s, d, s, d), strict=True):
-        agrees(one, other)
-    x = np.array([1, 2, 3], np.int8)
-    for one, other in zip(f.interpret(a, x), (a + x, a - x, a + x, a - x), strict=True):
-        agrees(one, other)
+    @op
+    def counted(a, b):
+        s[()] += a[i]
+        r[()] += a[i] + b[i]
+        return s, r, np.sum(b), a.sum(), sum(a[i] * 1 + b[i])
+
+    a, b = np.array([True, True, False, False]), np.array([True, False, True, False])
+    for run in (f, f.interpret):
+        for one, other in zip(run(a, b), (a + b, a + b, a * b, a + True, a + 1), strict=True):
+            agrees(one, other)
+    for run in (counted, counted.interpret):
+        for one, other in zip(run(a, b), map(np.int64, (2, 3, 2, 2, 4)), strict=True):
+            agrees(one, other)
+    agrees((tc.tensor(a) + tc.tensor(b)).value, a + b)
+    x = np.array([1, 2, 3, 4], np.int8)
+    agrees(f(a, x)[0], a + x)
+    agrees(f(x, b)[1], x + b)
+
+
+def test_truth_values_are_not_subtracted() -> None:
+    @op
+    def whole(a, b):
+        return a - b
+
+    @op
+    def at_points(a, b):
+        y[i] = (a[i] > 0) - (b[i] > 0)
+        return y
+
+    a = np.array([True, False])
+    for run in (whole, at_points, whole.interpret, lambda a, b: (tc.tensor(a) - tc.tensor(b)).value):
+        with pytest.raises(tc.DtypeError, match=r"`-` between truth values.*(\n.*)*`int64\(a\) - int64\(b\)`"):
+            run(a, a)
+    agrees(whole(np.array([2, 3]), a), np.array([1, 3]))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

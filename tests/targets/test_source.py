@@ -18,7 +18,7 @@ from tcdsl.targets.protocol.target import Build
 from tests.targets.kernels import I, N, loop, make, matmul, read
 
 MATMUL = '''\
-@nest(fastmath=('contract', 'nsz', 'reassoc'))
+@nest(fastmath=('contract', 'reassoc'))
 def matmul_0(begin, end, frame):
     """nest 0 of matmul"""
     M = size(frame, 0)

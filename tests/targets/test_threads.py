@@ -95,6 +95,31 @@ def test_calls_take_as_many_threads_as_settings_say(monkeypatch: pytest.MonkeyPa
     assert taken == [2] * 3 + [3] * 6
 
 
+def test_numba_says_at_every_call_how_many_threads_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    def noted(self: Drivers, table: int, nests: int, frame: int, threads: int) -> int:
+        taken.append(threads)
+        return self.execute(table, nests, frame)
+
+    told = [1]
+    monkeypatch.setattr("tcdsl.targets.cpu.call.drivers.default_threads", lambda: told[0])
+    monkeypatch.setattr("tcdsl.targets.cpu.call.drivers.most_threads", lambda: 3)
+    monkeypatch.setattr(Drivers, "execute_parallel", noted)
+
+    @op
+    def sums(a, b):
+        c[i, j] += a[i, k] + b[k, j]
+        return c
+
+    A, B = arrays()
+    for number in (1, 3, 1, 2):
+        told[0] = number
+        first = sums(A, B)
+        np.testing.assert_array_equal(sums(A, B), first)
+    assert taken == [3, 3, 2, 2]
+
+
 def test_loops_of_uneven_length_and_large_steps(options: Build) -> None:
     # The lower triangle, rows in steps of 3: Y[i] = sum of X[j] for j <= i.
     three = loop(

@@ -68,7 +68,12 @@ def _numeric(name: str, values: Sequence[Value], span: Span | None) -> Value:
     if is_boolean(dtype):
         if name in ("max", "min"):
             return _logical("or_" if name == "max" else "and_", values, span)
-        # bool counts as an integer in arithmetic.
+        if name == "add" and weak is None:
+            return _logical("or_", values, span)
+        if name == "sub" and weak is None:
+            hint = "write `a != b` for where they differ, or convert what is to count: `int64(a) - int64(b)`"
+            raise value_fault("`-` between truth values, which NumPy does not subtract", span, hint)
+        # bool counts as an integer in other arithmetic.
         dtype = "int64"
         weak = None
     expr = applied(name, tuple(convert(value, dtype, span) for value in values), span)

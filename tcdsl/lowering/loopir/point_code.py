@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.boundaries import moved_index
 from tcdsl.ir.build import apply, cast, in_range, integer, neutral_constant, plain_read, truth
-from tcdsl.ir.dtypes import INTEGER, compute_dtype
+from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_floating
 from tcdsl.ir.expressions import Boundary, Expr, is_affine_index
 from tcdsl.ir.program import Fill, Keep, Neutral, Statement, Tensor, Unset
 from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Node, Store, Update
@@ -60,8 +60,10 @@ def start_value(
 def combined(statement: Statement, old: Expr, value: Expr) -> Expr:
     """The new cell from the old one, which is not computed where it does not matter."""
     accumulate = statement.accumulate
-    same = ("assign", "add", "multiply", "max", "min", "or", "and")
-    if accumulate == "assign" or (isinstance(statement.start, Neutral) and accumulate in same):
+    same = accumulate in ("multiply", "max", "min", "or", "and")
+    if accumulate == "add":
+        same = not is_floating(value.dtype)  # 0.0 + -0.0 is 0.0
+    if accumulate == "assign" or (isinstance(statement.start, Neutral) and same):
         return value
     return apply(ACCUMULATORS[accumulate].primitive, old, value)
 

@@ -1,8 +1,9 @@
-"""Sums of products with factors in common: ``g * x * a + g * x * b`` is ``g * x * (a + b)``; divisors likewise.
+"""Sums of products with factors in common: ``g * x * a + g * x * b`` is ``g * x * (a + b)``; divisors likewise. Signs
+come out of differences: ``-a - b`` is ``-(a + b)``, and ``-(a - b)`` is ``b - a``.
 
 The derivatives of one expression have the derivative of the result in common, and a product that mentions a tensor
-twice has its other factors in common. What a user wrote keeps its own rounding: only derivatives are factored, when
-they are made.
+twice has its other factors in common. What a user wrote keeps its own rounding and the signs of its zeros: only
+derivatives are factored, when they are made.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _MOST_FACTORS = 12
 
 def factored(expr: Expr) -> Expr:
     """``expr`` with the common factors of its sums and differences written once, where that repeats no work."""
-    before = Tape()
+    before = Tape(either_zero=True)
     root = before.flatten(expr)
     uses: dict[str, int] = {}
     order = before.steps([root])
@@ -32,7 +33,7 @@ def factored(expr: Expr) -> Expr:
         for part in children(before.definition(Local(name, ""))):
             if isinstance(part, Local):
                 uses[part.name] = uses.get(part.name, 0) + 1
-    after = Tape()
+    after = Tape(either_zero=True)
     own: set[str] = set()
     known: dict[str, Expr] = {}
     for name in order:
@@ -79,6 +80,10 @@ class _Term:
 def _with_common_factors(tape: Tape, step: Expr, own: set[str]) -> Expr | None:
     if not (isinstance(step, Apply) and step.primitive in ("add", "sub") and is_floating(step.dtype)):
         return None
+    opposite = tape.definition(step.arguments[0])
+    if step.primitive == "sub" and isinstance(opposite, Apply) and opposite.primitive == "neg":
+        total = apply("add", opposite.arguments[0], step.arguments[1])
+        return apply("neg", _with_common_factors(tape, total, own) or total)
     left, right = (_term(tape, argument, own) for argument in step.arguments)
     if left is None or right is None:
         return None

@@ -1,8 +1,8 @@
 """Simplification of one scalar step: constant folding and the identities that derivatives leave behind.
 
 Every identity keeps NaN and inf: ``0 * x`` stays, because ``x`` may be NaN; a term that a derivative rule says is
-zero is not built in the first place. ``x + 0`` becomes ``x``, which differs in the sign of a zero only, and rounding
-never changes.
+zero is not built in the first place. So do the signs of zeros: ``x + 0.0`` stays, because it makes 0.0 of -0.0, and
+``x - 0.0`` and ``x + -0.0`` become ``x``. Rounding never changes.
 """
 
 from __future__ import annotations
@@ -79,6 +79,15 @@ def _zero(expr: Expr) -> bool:
     return _number(expr, 0)
 
 
+def _adds_nothing(expr: Expr) -> bool:
+    # -0.0, or the 0 of integers.
+    return isinstance(expr, Constant) and _zero(expr) and (not is_floating(expr.dtype) or _is_negative(expr.value))
+
+
+def _is_negative(value: float) -> bool:
+    return math.copysign(1.0, value) < 0
+
+
 def _under(expr: Expr, primitive: str, definition: Callable[[Expr], Expr]) -> Expr | None:
     # The argument of a unary primitive behind a name.
     step = definition(expr)
@@ -91,9 +100,9 @@ _Lookup = Callable[[Expr], Expr]
 
 def _add(arguments: _Arguments, definition: _Lookup) -> Expr | None:
     left, right = arguments
-    if _zero(left):
+    if _adds_nothing(left):
         return right
-    if _zero(right):
+    if _adds_nothing(right):
         return left
     if left == right and is_floating(left.dtype):
         return apply("mul", constant(2, left.dtype), left)
@@ -106,13 +115,10 @@ def _add(arguments: _Arguments, definition: _Lookup) -> Expr | None:
 
 def _sub(arguments: _Arguments, definition: _Lookup) -> Expr | None:
     left, right = arguments
-    if _zero(left) and is_floating(left.dtype):
+    if is_floating(left.dtype) and _adds_nothing(left):
         return apply("neg", right)
     opposite = _under(right, "neg", definition)
-    if opposite is not None:
-        return apply("add", left, opposite)
-    opposite = _under(left, "neg", definition) if is_floating(left.dtype) else None
-    return None if opposite is None else apply("neg", apply("add", opposite, right))
+    return None if opposite is None else apply("add", left, opposite)
 
 
 def _mul(arguments: _Arguments, definition: _Lookup) -> Expr | None:
@@ -188,11 +194,18 @@ def _bracketed_product(left: Expr, right: Expr, definition: Callable[[Expr], Exp
         return None
     condition, factor, zero = other
     if isinstance(left, Constant):
-        return apply("where", condition, apply("mul", left, factor), zero) if math.isfinite(left.value) else None
+        if not math.isfinite(left.value):
+            return None
+        return apply("where", condition, apply("mul", left, factor), _folded_product(left, zero))
     own = _bracket(left, definition)
     if own is None or own[0] != condition:
         return None
-    return apply("where", condition, apply("mul", own[1], factor), zero)
+    return apply("where", condition, apply("mul", own[1], factor), _folded_product(own[2], zero))
+
+
+def _folded_product(left: Expr, right: Expr) -> Expr:
+    product = Apply("mul", (left, right), left.dtype)
+    return evaluated(product) or product
 
 
 def _bracket(expr: Expr, definition: Callable[[Expr], Expr]) -> tuple[Expr, Expr, Expr] | None:
@@ -207,7 +220,10 @@ def _neg(arguments: _Arguments, definition: _Lookup) -> Expr | None:
     if opposite is not None:
         return opposite
     bracket = _bracket(arguments[0], definition)
-    return None if bracket is None else apply("where", bracket[0], apply("neg", bracket[1]), bracket[2])
+    if bracket is None:
+        return None
+    zero = Apply("neg", bracket[2:], bracket[2].dtype)
+    return apply("where", bracket[0], apply("neg", bracket[1]), evaluated(zero) or zero)
 
 
 def _power_of_two(value: float) -> bool:
@@ -297,7 +313,7 @@ _RULES: dict[str, Callable[[_Arguments, _Lookup], Expr | None]] = {
     "mul": _mul,
     "div": _div,
     "pow": _pow,
-    "fma": lambda arguments, definition: apply("mul", *arguments[:2]) if _zero(arguments[2]) else None,
+    "fma": lambda arguments, definition: apply("mul", *arguments[:2]) if _adds_nothing(arguments[2]) else None,
     "not_": _not,
     "where": _where,
     "and_": _logical(True),

@@ -34,9 +34,13 @@ _Leaf = Constant | SizeValue | IndexValue | Local
 
 
 class Tape:
-    """Steps in the order in which they were made."""
+    """Steps in the order in which they were made.
 
-    def __init__(self) -> None:
+    With ``either_zero`` the sign of a zero does not count: differences may change sides.
+    """
+
+    def __init__(self, *, either_zero: bool = False) -> None:
+        self._either_zero = either_zero
         self._names: dict[Expr, str] = {}
         self._steps: dict[str, Expr] = {}
         self._mentioned: dict[str, list[str]] = {}
@@ -53,8 +57,8 @@ class Tape:
         if name is None and isinstance(step, Apply) and step.primitive in ("add", "mul"):
             # a + b for b + a: sums and products of two numbers round alike.
             name = self._names.get(_exchanged(step))
-        elif name is None and isinstance(step, Apply) and step.primitive == "sub" and is_floating(step.dtype):
-            # b - a beside a - b: one difference is enough. They differ in sign only; a zero's does not count.
+        elif name is None and self._either_zero and isinstance(step, Apply) and _is_difference(step):
+            # b - a beside a - b: one difference is enough.
             difference = self._names.get(_exchanged(step))
             if difference is not None:
                 step = Apply("neg", (Local(difference, step.dtype),), step.dtype, step.span)
@@ -75,8 +79,8 @@ class Tape:
                 return self.flatten(body, {**values, name: self.flatten(value, values)})
             case _ if _is_index(expr):
                 return expr
-            case Apply(primitive="neg", arguments=(Apply(primitive="sub", arguments=(left, right)),)) if is_floating(
-                expr.dtype
+            case Apply(primitive="neg", arguments=(Apply(arguments=(left, right)) as step,)) if (
+                self._either_zero and _is_difference(step)
             ):
                 return self.flatten(Apply("sub", (right, left), expr.dtype, expr.span), values)
             case _:
@@ -166,6 +170,10 @@ class Tape:
 def _is_index(expr: Expr) -> bool:
     # Index arithmetic stays whole, so that targets and domains can be read off it.
     return expr.dtype == "int64" and is_affine_index(expr)
+
+
+def _is_difference(step: Apply) -> bool:
+    return step.primitive == "sub" and is_floating(step.dtype)
 
 
 def _exchanged(step: Apply) -> Apply:

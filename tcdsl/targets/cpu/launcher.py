@@ -143,7 +143,7 @@ class Launcher:
             facts = self.facts
             planner = Planner(written.bound(self._process), facts.words, table, facts.lives)
             self._planners[numbers] = planner
-        return LaunchPlan(planner, values, self._drivers.available)
+        return LaunchPlan(planner, values, self._drivers.planned)
 
     def _frame(self, plan: LaunchPlan) -> Frame:
         # One that no other call uses, set up for ``plan``.

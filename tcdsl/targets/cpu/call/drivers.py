@@ -17,7 +17,7 @@ from tcdsl.targets.cpu.layout.control_rows import PAUSED
 from tcdsl.targets.cpu.layout.frame import DONE_WORD
 from tcdsl.targets.cpu.machine.machine_code import begin_driver, compiled_driver
 from tcdsl.targets.cpu.machine.python_functions import python_function
-from tcdsl.targets.cpu.machine.threading_layer import ThreadingLayer, default_threads, threading_layer
+from tcdsl.targets.cpu.machine.threading_layer import ThreadingLayer, default_threads, most_threads, threading_layer
 
 __all__ = ["Drivers", "begin_drivers"]
 
@@ -76,6 +76,11 @@ class Drivers:
     def available(self) -> int:
         """The number of threads that a call may use."""
         return 1 if _Forked.unusable else default_threads()
+
+    @property
+    def planned(self) -> int:
+        """The number of threads that calls are planned for, since later ones may use more than are available now."""
+        return max(self.available, 1 if _Forked.unusable else most_threads())
 
     def execute_parallel(self, table: int, nests: int, frame: int, threads: int) -> int:
         """Like ``execute``, on up to ``threads`` threads."""

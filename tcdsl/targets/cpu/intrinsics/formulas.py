@@ -28,7 +28,8 @@ def _absolute(x: Scalar) -> Scalar:
 def _sign(x: Scalar) -> Scalar:
     if not (x.floating or x.signed):
         return (x > 0).choose(1, x)
-    return (x > 0).choose(1, (x < 0).choose(-1, x))
+    # NaN stays, and -0.0 becomes 0.0.
+    return (x > 0).choose(1, (x < 0).choose(-1, x + 0))
 
 
 def _maximum(a: Scalar, b: Scalar) -> Scalar:

@@ -97,7 +97,7 @@ class Scalar:
 
     def exact(self) -> Scalar:
         """The same value, whose operations keep infinities, NaN and the order of evaluation."""
-        return Scalar(self.builder, self.value, self.dtype, "nsz ")
+        return Scalar(self.builder, self.value, self.dtype, "")
 
     @property
     def least(self) -> int | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["ThreadingLayer", "default_threads", "threading_layer"]
+__all__ = ["ThreadingLayer", "default_threads", "most_threads", "threading_layer"]
 
 _LIBRARIES = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}
 
@@ -39,6 +39,15 @@ def default_threads() -> int:
         from numba import get_num_threads
 
         return int(get_num_threads())
+    return _cores()
+
+
+def most_threads() -> int:
+    """The number of threads that there are, whatever `numba.set_num_threads` says at the moment."""
+    if "numba" in sys.modules or _settings():
+        from numba import config
+
+        return int(config.NUMBA_NUM_THREADS)
     return _cores()
 
 

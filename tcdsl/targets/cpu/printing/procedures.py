@@ -2,7 +2,7 @@
 
 ::
 
-    @procedure(fastmath=('contract', 'nsz', 'reassoc'))
+    @procedure(fastmath=('contract', 'reassoc'))
     def tile(A, C, M):
         for i in range(M):
             C[i] += A[i]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -94,3 +95,15 @@ def test_an_unexpected_error_comes_out(tmp_path: Path) -> None:
     (example,) = examples("```python\nimport tcdsl\nraise tcdsl.ShapeError('no')\n```\n")
     with pytest.raises(tc.ShapeError):
         run_example(example, ModuleType("example"), tmp_path / "0")
+
+
+def test_links_lead_to_headings() -> None:
+    pages = {page.resolve(): page.read_text("utf-8") for page in PAGES}
+    anchors = {
+        page: {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in re.findall(r"^#+ (.+)$", text, re.M)}
+        for page, text in pages.items()
+    }
+    for page, text in pages.items():
+        for file, anchor in re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", text):
+            target = (page.parent / file).resolve() if file else page
+            assert anchor in anchors.get(target, {anchor}), (page.name, file, anchor)

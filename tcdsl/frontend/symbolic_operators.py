@@ -138,7 +138,7 @@ class WholeArrays:
         given = f" with {', '.join(keywords)}" if keywords else ""
         raise self.fault(
             DslSyntaxError,
-            f"np.{function.__name__}{given} has no meaning for tensors while a function is staged",
+            f"{_written(function)}{given} has no meaning for tensors while a function is staged",
             "write it in index notation, or with the operators, primitives and reductions of the language",
         )
 
@@ -155,6 +155,12 @@ class WholeArrays:
     def recorded(self, array: PendingArray, label: str) -> SymbolicTensor:
         """The tensor that holds the cells of pending arithmetic."""
         return arithmetic.record_elementwise(session_of("tensor arithmetic"), array.element, array.extents, label)
+
+
+def _written(function: Callable[..., Any]) -> str:
+    # ``np.linalg.solve``.
+    module = str(getattr(function, "__module__", None) or "numpy").removeprefix("numpy")
+    return f"np{module}.{function.__name__}"
 
 
 _POINTWISE = {np.copy: "id", np.round: "round"}

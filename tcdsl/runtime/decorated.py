@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType
@@ -15,7 +16,7 @@ from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.surroundings.readings import MISSING, Reading
 from tcdsl.frontend.symbols.known_integers import known
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, View
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.ir.program import Program
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.entries import Traced
@@ -24,6 +25,7 @@ from tcdsl.runtime.calling.results import returned_if_passed
 from tcdsl.runtime.calling.staged import StagedFunction
 
 if TYPE_CHECKING:
+    from tcdsl.frontend.source.function_source import FunctionSource
     from tcdsl.runtime.kept.kept_calls import KeptCalls
     from tcdsl.runtime.rules.custom_rules import Rule, RuleRecording
     from tcdsl.span import Span
@@ -71,6 +73,10 @@ class Decorated(Protocol):
     @property
     def template(self) -> Body:
         """What runs while it is staged."""
+
+    @property
+    def source(self) -> FunctionSource:
+        """The definition that the user wrote."""
 
     @property
     def receiver(self) -> Any:
@@ -125,6 +131,8 @@ class DecoratedStaging(StagedFunction):
         program = session.builder.program(outputs, updates)
         if owner.in_place and result is None and not updates and session.checked is None and program.statements:
             raise _changes_nothing(owner, program).error()
+        if owner.in_place and result is None and not updates and (number := _changed_number(owner, positional)):
+            raise _changes_a_number(owner, number).error()
         traced = Traced(program, structure, tuple(session.readings)).checking(session.checked)
         return traced.checking_unused_indices().without_needless_checks()
 
@@ -149,6 +157,27 @@ def _changes_nothing(function: Decorated, program: Program) -> Diagnostic:
         f"`{function.__name__}` changes none of its arguments and returns nothing: `{target}` is a tensor of its own",
         last.span,
         hint=f"pass `{target}` as an argument, or return what the function computes",
+    )
+
+
+def _changed_number(function: Decorated, values: Sequence[Any]) -> str | None:
+    # A parameter that is a number here, and that the function assigns to.
+    definition = function.source.definition
+    names = [each.arg for each in (*definition.args.posonlyargs, *definition.args.args)]
+    given = zip(names[function.receiver is not None :], values, strict=False)
+    numbers = {name for name, value in given if not isinstance(value, SymbolicArray)}
+    for node in ast.walk(definition):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in numbers:
+            return node.target.id
+    return None
+
+
+def _changes_a_number(function: Decorated, name: str) -> Diagnostic:
+    return Diagnostic(
+        DslSyntaxError,
+        f"`{function.__name__}` changes `{name}`, which is a number of Python's here, and nothing else",
+        function.span,
+        hint=f"pass an array, `np.array({name})`, whose memory can be changed, or return the new number from an @op",
     )
 
 
@@ -192,6 +221,8 @@ def run_inline(
     with session.within(oob=function.oob, states=states):
         with declarations:
             result = function.template.run(function.receiver, *values, **configuration)
+        if result is None and not function.in_place:
+            raise returns_nothing(function).error()
         return result if recording is None else recording.complete(result)
 
 

@@ -87,7 +87,8 @@ def _positive(text: str) -> int:
 def _demo(console: Console, options: argparse.Namespace) -> int:
     missing = [name for name in ("sklearn", "matplotlib") if importlib.util.find_spec(name) is None]
     if missing:
-        console.print(f"the demo needs {' and '.join(missing)}: pip install 'tcdsl[demo]'", markup=False)
+        packages = " ".join({"sklearn": "scikit-learn"}.get(name, name) for name in missing)
+        console.print(f"the demo needs {' and '.join(missing)}: pip install {packages}", markup=False)
         return 2
     from tcdsl.tools.demo.main import demonstrate
 

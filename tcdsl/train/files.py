@@ -187,7 +187,7 @@ def _safetensors() -> Any:
         raise fault(
             ConfigurationError,
             "files that end in .safetensors need the package safetensors, which is not installed",
-            "pip install tcdsl[safetensors], or use .npz",
+            "pip install safetensors, or use .npz",
         ) from None
     return safetensors.numpy
 

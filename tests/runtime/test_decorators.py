@@ -770,3 +770,44 @@ def test_breakpoint_stops_in_the_users_line(monkeypatch: pytest.MonkeyPatch) -> 
     line = first + next(k for k, text in enumerate(lines) if "breakpoint" in text)
     assert stopping.interpret(np.ones(2)).tolist() == [3, 3]
     assert seen[0] == ("stopping", line, 1)
+
+
+def test_an_operation_that_returns_nothing_is_refused_inside_others() -> None:
+    @op
+    def doubled(v):
+        v *= 2
+
+    @op
+    def used(x):
+        y = x * 1
+        doubled(y)
+        return y
+
+    @cd
+    def used_in_code(x):
+        doubled(x)
+
+    for function in (doubled, used, used_in_code, used.interpret):
+        with pytest.raises(tc.DslSyntaxError, match="`doubled` returns nothing, and an operation gives its results by"):
+            function(np.ones(2))
+
+
+def test_code_that_changes_a_number_of_python() -> None:
+    @cd
+    def scale(x, y):
+        x *= y
+
+    x = np.array(3.0)
+    scale(x, 2.0)
+    assert x == 6
+    with pytest.raises(tc.DslSyntaxError, match=r"`scale` changes `x`, which is a number of Python's(.*\n)*.*np.array"):
+        scale(3.0, 2.0)
+
+    @cd
+    def descend(p, rate):
+        rate *= 0.5
+        p -= rate * p
+
+    p = np.ones(2)
+    descend(p, 0.5)
+    np.testing.assert_array_equal(p, [0.75, 0.75])

@@ -211,7 +211,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for call in (tc.save, tc.load):
         message = refusal(tmp_path / "model.safetensors", Regression("float32").loss, call=call)
         assert "need the package safetensors, which is not installed" in message
-        assert "pip install tcdsl[safetensors], or use .npz" in message
+        assert "pip install safetensors, or use .npz" in message
     assert not list(tmp_path.iterdir())
 
 

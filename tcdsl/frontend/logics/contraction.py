@@ -12,8 +12,9 @@ from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, rows_of
 from tcdsl.frontend.logics.logic_staging import PRODUCT, stage_logic
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.symbols.recognition import REDUCTIONS
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, unknown_options
 from tcdsl.frontend.symbols.values import Value, store_value, sum_dtype
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, IndexValue
@@ -97,12 +98,17 @@ def _in_index_notation(session: Session, accumulate: str, array: SymbolicArray, 
     return f"write it in index notation: `{f'O[{kept}] = {call}' if kept else call}`"
 
 
-def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdims: bool = False) -> Any:
+_NAMES = {accumulate: name for name, accumulate in REDUCTIONS.items()}
+
+
+def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdims: bool = False, **given: Any) -> Any:
     """``sum(x)``, ``np.max(x, axis=0)``: a reduction over all axes or the given ones, as NumPy's functions of the name.
 
     ``mean`` divides by the number of cells. `ShapeError` for an axis that the array lacks.
     """
     session = session_of("a reduction")
+    if given:
+        raise session.fault(DslSyntaxError, *unknown_options(_NAMES.get(accumulate, accumulate), given))
     if accumulate in ("argmax", "argmin"):
         raise session.fault(
             DslSyntaxError, f"`{accumulate}` of a whole array", _in_index_notation(session, accumulate, array, axis)

@@ -8,11 +8,12 @@ Staging calls the user's function once with these objects. They do ordinary arit
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.operators import ArithmeticOperators, MemoryOperators, OperatorHost
 from tcdsl.frontend.symbols.recognition import REDUCTIONS
@@ -120,8 +121,22 @@ def shape_of(builder: OperatorHost, extents: Sequence[Expr]) -> tuple[SymbolicSi
     )
 
 
+def unknown_options(name: str, options: Mapping[str, Any]) -> tuple[str, str]:
+    """What is wrong with ``x.max(initial=0.0)``, and what to write instead."""
+    instead = {
+        "initial": "combine what it gives: `max(x.max(), 0.0)`",
+        "where": "write `0.0` where it is not to count: `np.where(mask, x, 0.0)`, or a condition in index notation",
+        "dtype": "convert before: `float64(x)`",
+        "out": "assign what it gives",
+    }
+    hint = next((instead[each] for each in options if each in instead), "it takes `axis` and `keepdims`")
+    return f"`{name}` with {', '.join(f'`{each}`' for each in options)} has no meaning for tensors", hint
+
+
 def _reduction(name: str, what: str) -> Any:
-    def method(self: ArrayMethods, axis: Any = None, keepdims: bool = False) -> Any:
+    def method(self: ArrayMethods, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
+        if options:
+            raise self.builder.algebra.fault(DslSyntaxError, *unknown_options(name, options))
         return self.builder.algebra.reduced(REDUCTIONS[name], self, axis, keepdims)
 
     method.__name__, method.__doc__ = name, f"{what}, over all axes or the given ones."

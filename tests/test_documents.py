@@ -99,9 +99,10 @@ def test_an_unexpected_error_comes_out(tmp_path: Path) -> None:
 
 def test_links_lead_to_headings() -> None:
     pages = {page.resolve(): page.read_text("utf-8") for page in PAGES}
+    heads = {page: re.findall(r"^#+ (.+)$", text, re.MULTILINE) for page, text in pages.items()}
     anchors = {
-        page: {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in re.findall(r"^#+ (.+)$", text, re.M)}
-        for page, text in pages.items()
+        page: {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in found}
+        for page, found in heads.items()
     }
     for page, text in pages.items():
         for file, anchor in re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", text):

@@ -15,11 +15,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.array_literals import literal_array
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.active_session import DeclarationMet
@@ -27,7 +28,7 @@ from tcdsl.frontend.staging.declared_parameters import current_parameters, decla
 from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import current_session
-from tcdsl.ir.dtypes import DTYPES, is_floating
+from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.rows.inference import Origin, parameter
 from tcdsl.span import Span
@@ -38,7 +39,7 @@ from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["Parameters", "by_label", "param"]
+__all__ = ["DeclaredLater", "Declaration", "Parameters", "by_label", "param"]
 
 # What makes a loop of Python's one that runs, whose rounds share what they declare.
 _RUNNING: Mapping[type, str] = {
@@ -55,7 +56,7 @@ def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: A
     are no batch axes. ``init`` is a number for all cells, an array or literal
     (lists are output axes, tuples input axes), or a function ``init(generator, sizes)``; without it cells are uniform,
     scaled by fan-in. Without ``dtype`` it takes the floating type of the data that it meets. Inside an `@op` the same
-    name is the same parameter. Raises `ShapeError` and `DtypeError` where these contradict each other.
+    name is the same parameter, and what each place says about it holds everywhere. Raises `ShapeError` and `DtypeError` where these contradict each other.
     """
     if not isinstance(name, str) or not name:
         raise fault(DtypeError, f"tc.param({name!r}): a parameter has a name", 'write tc.param("w", o=3)')
@@ -67,19 +68,99 @@ def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: A
             "make it outside, and pass it; ops declare parameters, and keep them",
         )
         raise DeclarationMet(error) if session.context.graph is None else error
-    if isinstance(scope, Parameters):
-        return scope.made(name, lambda labels: _made(labels, o, i, init, dtype), user_location())
-    return _made((name,), o, i, init, dtype)
+    location = user_location()
+    said = Declaration(
+        None if o is None else sizes_of(o),
+        None if i is None else sizes_of(i),
+        init,
+        None if dtype is None else _floating(dtype),
+        location,
+    )
+    return scope.made(name, said, location) if isinstance(scope, Parameters) else _made((name,), said)
 
 
-def _made(labels: Sequence[str], o: Any, i: Any, init: Any, dtype: Any) -> Tensor:
-    name = labels[0]
-    element_type = None if dtype is None else type_name(dtype)
-    if element_type is not None and (element_type not in DTYPES or not is_floating(element_type)):
+def _floating(dtype: Any) -> str:
+    element_type = type_name(dtype)
+    if not is_floating(element_type):
         raise fault(DtypeError, f"a parameter of type {element_type}", "parameters are floating")
-    initial, given = _initial(name, init)
-    output = None if o is None else sizes_of(o)
-    inputs = None if i is None else sizes_of(i)
+    return element_type
+
+
+class DeclaredLater(BaseException):
+    """A later place says more about a parameter than the first: run the function again, with all that is said.
+
+    What has been computed by then may have asked for the shape, the type or the value. Not an `Exception`, so that no
+    ``except`` in user code catches it.
+    """
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What one or more places say about a parameter. ``span`` is the place that has said the most recent of it."""
+
+    output: tuple[int, ...] | None = None
+    input: tuple[int, ...] | None = None
+    init: Any = None
+    dtype: str | None = None
+    span: Span | None = None
+
+    def joined(self, name: str, other: Declaration) -> Declaration:
+        """What both say; `ShapeError`, or the like, where they contradict each other."""
+        found = {}
+        for field in fields(self)[:-1]:
+            mine, others = getattr(self, field.name), getattr(other, field.name)
+            found[field.name] = others if mine is None else mine
+            if mine is None or others is None:
+                continue
+            # Random numbers differ where the same place is run again.
+            same = self.span == other.span or _same_initial(mine, others) if field.name == "init" else mine == others
+            if not same:
+                raise _CONTRADICTIONS.get(field.name, ShapeError).at(
+                    f'the parameter "{name}" is declared with {_described(field.name, others)} here, and with '
+                    f"{_described(field.name, mine)} in another place",
+                    other.span,
+                    "one name is one parameter in the whole op; say it once, or use another name",
+                    notes=() if self.span is None else (f"the other place is line {self.span.line}",),
+                )
+        says_more = any(found[field.name] is not getattr(self, field.name) for field in fields(self)[:-1])
+        return Declaration(**found, span=other.span if says_more else self.span)
+
+    def says_more_than(self, other: Declaration) -> bool:
+        """Whether it says something of which ``other`` says nothing."""
+        return any(
+            getattr(self, each.name) is not None and getattr(other, each.name) is None for each in fields(self)[:-1]
+        )
+
+
+_CONTRADICTIONS: Mapping[str, type[TcdslError]] = {"init": ConfigurationError, "dtype": DtypeError}
+
+
+def _described(what: str, said: Any) -> str:
+    match what:
+        case "init":
+            return f"init={said!r}" if isinstance(said, int | float) else "an init"
+        case "dtype":
+            return f"the type {said}"
+        case _:
+            return f"{what} axes {list(said)}"
+
+
+def _same_initial(one: Any, other: Any) -> bool:
+    if callable(one) or callable(other):
+        return getattr(one, "__code__", one) is getattr(other, "__code__", other)
+    (first, _), (second, _) = _initial("", one), _initial("", other)
+    match first, second:
+        case Filled(), Filled():
+            return np.array_equal(first.number, second.number, equal_nan=True)
+        case Given(), Given():
+            return np.array_equal(first.value, second.value, equal_nan=True)
+    return False
+
+
+def _made(labels: Sequence[str], said: Declaration) -> Tensor:
+    name = labels[0]
+    initial, given = _initial(name, said.init)
+    output, inputs = said.output, said.input
     if given is not None:
         output, inputs = _agreed(name, given, (output, inputs))
     if given is not None and given[2]:
@@ -92,7 +173,7 @@ def _made(labels: Sequence[str], o: Any, i: Any, init: Any, dtype: Any) -> Tenso
     return Tensor(
         labels,
         rows,
-        element_type,
+        said.dtype,
         differentiable=True,
         parameter=True,
         initial=Uniform() if initial is None else initial,
@@ -152,6 +233,9 @@ class Parameters:
         self._labels = tuple(labels)
         self._made: dict[str, Tensor] = {}
         self._layers: list[tuple[object, Any]] = []
+        #: What the places of the call that is running say about the parameters that it declares.
+        self._said: dict[str, Declaration] = {}
+        self._known: frozenset[str] = frozenset()
         self.met = 0
 
     @contextmanager
@@ -160,14 +244,22 @@ class Parameters:
 
         Where it fails, what it has declared is forgotten, with all that it has found out about it.
         """
-        made, layers = dict(self._made), list(self._layers)
-        self.met = 0
+        made, layers, known = dict(self._made), list(self._layers), self._known
+        self.met, self._known = 0, frozenset(made)
         try:
             with declaring(self):
                 yield
-        except BaseException:
-            self._made, self._layers = made, layers
+        except DeclaredLater:
+            # The layers inside know what has been said in them.
+            self._made = made
             raise
+        except BaseException:
+            self._made, self._layers, self._said = made, layers, {}
+            raise
+        else:
+            self._said = {}
+        finally:
+            self._known = known
 
     @property
     def declared(self) -> tuple[dict[str, Tensor], list[tuple[object, Any]]]:
@@ -199,20 +291,20 @@ class Parameters:
     def declare(self, name: str, extents: tuple[Any, ...] | None, span: Span | None) -> Tensor:
         """The parameter that the string ``name`` declares, with these output axes where they are given."""
 
-        def make(labels: Sequence[str]) -> Tensor:
-            return _made(labels, extents, None, None, None)
+        return self.made(name, Declaration(None if extents is None else sizes_of(extents), span=span), span)
 
-        found = self.made(name, make, span)
-        if extents is not None and found.rows.output.is_known and found.rows.output.sizes != sizes_of(extents):
-            raise ShapeError.at(
-                f'the parameter "{name}" is declared with output axes {list(sizes_of(extents))}; it is {found.rows}',
-                span,
-                "one name is one parameter in the whole op; use another name",
-            )
-        return found
+    def made(self, name: str, said: Declaration, span: Span | None) -> Tensor:
+        """The parameter ``name``, of which this place of the function says so much."""
+        if name in self._known:
+            return self._met(name, said, span)
+        before = self._said.get(name)
+        joined = said if before is None else before.joined(name, said)
+        self._said[name] = joined
+        if name in self._made and before is not None and joined.says_more_than(before):
+            raise DeclaredLater
+        return self._met(name, joined, span)
 
-    def made(self, name: str, make: Any, span: Span | None) -> Tensor:
-        """The parameter ``name``, made by ``make(labels)`` the first time."""
+    def _met(self, name: str, said: Declaration, span: Span | None) -> Tensor:
         session = current_session()
         if name not in self._made:
             # Of a loop that runs all rounds have the same parameter.
@@ -227,10 +319,18 @@ class Parameters:
                     f"{_RUNNING.get(type(loop), '')}; for one per turn, make a configured op of the loop's body: "
                     "`x = layer(x, label=..., size=...)`",
                 )
-            self._made[name] = make((name, *self._labels))
+            self._made[name] = _made((name, *self._labels), said)
+        found = self._made[name]
+        for what, sizes, row in (("output", said.output, found.rows.output), ("input", said.input, found.rows.input)):
+            if sizes is not None and row.is_known and row.sizes != sizes:
+                raise ShapeError.at(
+                    f'the parameter "{name}" is declared with {what} axes {list(sizes)}; it is {found.rows}',
+                    span,
+                    "one name is one parameter in the whole op; use another name",
+                )
         if session is not None and session.shapes is not None:
-            session.shapes.meets(self._made[name])
-        return self._made[name]
+            session.shapes.meets(found)
+        return found
 
     def _loop_around(self, span: Span | None) -> ast.AST | None:
         if span is None or self._source is None or span.filename != self._source.filename:

@@ -35,7 +35,7 @@ from tcdsl.runtime.calling.structure import flatten
 from tcdsl.runtime.decorated import returns_nothing, run_inline
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.tensors.functions.layers import Layer, describe
-from tcdsl.tensors.functions.parameters import Parameters
+from tcdsl.tensors.functions.parameters import Declaration, DeclaredLater, Parameters
 from tcdsl.tensors.functions.tensor_operators import Mixed, OfRounds, ShapesOfRounds
 from tcdsl.tensors.functions.waiting_calls import Promised, waiting
 from tcdsl.tensors.graph_linking.code import Assignments, Code
@@ -130,7 +130,7 @@ class _Unconfigured(Parameters):
         super().__init__(function.__name__, function.source)
         self._describe = describe(function, configuration)
 
-    def made(self, name: str, make: Any, span: Any) -> Tensor:
+    def made(self, name: str, said: Declaration, span: Any) -> Tensor:
         raise ConfigurationError.at(
             f'{self.owner}() declares the parameter "{name}", which would be made anew at every call',
             span,
@@ -168,6 +168,8 @@ def _tensors(
             whole = True
         except RunInProgram as needed:
             loops.run(needed.loop)
+        except DeclaredLater:
+            pass  # what has been said so far is kept
         except Specialize as needed:
             if not loops.unroll(needed.parameters):
                 raise

@@ -62,3 +62,141 @@ def test_a_layer_without_all_of_its_configuration():
 
     with pytest.raises(tc.ConfigurationError, match=r"affine\(\): missing a required argument: 'label'"):
         affine(size=3)
+
+
+def test_what_a_later_place_says_of_a_parameter_holds_in_the_whole_function():
+    def helper(x):
+        return "w" * x
+
+    @op
+    def inner(x):
+        return "w" * x + param("w", init=3.0)
+
+    @op
+    def layer(x, *, label):
+        return "w" * x + param("w", init=3.0)
+
+    @op
+    def by_name(x):
+        h = w * x
+        return h + param("w", init=3.0)
+
+    @op
+    def by_text(x):
+        return "w" * x + param("w", init=3.0)
+
+    @op
+    def by_helper(x):
+        return helper(x) + param("w", init=lambda generator, sizes: np.full(sizes, 3.0))
+
+    @op
+    def in_loops(x):
+        h = "w" * x
+        for _k in range(2):
+            h = h + param("w", init=3.0) / 4
+        for _k in tc.loop(2):
+            h = h + param("w", init=3.0) / 4
+        return h
+
+    @op
+    def in_rounds_that_data_end(x):
+        rest, h = x.sum(), "w" * x
+        while rest > 2:
+            rest = rest / 2
+            h = h + param("w", init=3.0)
+        return h
+
+    @op
+    def by_op(x):
+        return inner(x)
+
+    @op
+    def by_layer(x):
+        return layer(x, label="a") + 0 * layer(x, label="b")
+
+    x = tc.tensor(np.ones(3))
+    for function in (by_name, by_text, by_helper, in_loops, in_rounds_that_data_end, by_op, by_layer):
+        assert function(x).value.tolist() == [6.0] * 3, function
+        assert function(np.ones(3)).tolist() == [6.0] * 3
+    assert layer(label="c")(x).value.tolist() == [6.0] * 3
+
+
+def test_later_places_say_axes_and_types():
+    @op
+    def outputs(x):
+        h = w @ x
+        return h + "w"[4].T if x.ndim > 1 else h * ("w"[4] @ x)
+
+    @op
+    def inputs(x):
+        return "w"[3] @ x + param("w", i=2) @ x
+
+    @op
+    def narrow(x):
+        return "w" * x + param("w", dtype="float32")
+
+    assert outputs(tc.tensor(np.ones(3))).shape == (4,)
+    assert inputs(tc.tensor(np.ones(2))).shape == (3,)
+    assert narrow(tc.tensor(np.ones(3, np.float32))).dtype == "float32"
+    assert narrow(tc.tensor(np.ones(3))).dtype == "float64"
+    assert narrow.parameters["w"].dtype == "float32"
+
+
+def test_random_starts_are_those_of_their_place():
+    @op
+    def scaled(x):
+        return "w" * x + param("w", init=start())
+
+    def start():
+        return np.random.default_rng(len(starts)).random(starts.append(0) or 3)
+
+    starts = []
+    first = scaled(tc.tensor(np.ones(3))).value.copy()
+    assert scaled(tc.tensor(np.ones(3))).value.tolist() == first.tolist()
+
+
+def test_places_that_contradict_each_other():
+    @op
+    def starts(x):
+        return param("w", init=1.0) * x + param("w", init=2.0)
+
+    @op
+    def functions(x):
+        return param("w", init=lambda g, s: np.ones(s)) * x + param("w", init=lambda g, s: np.zeros(s))
+
+    @op
+    def outputs(x):
+        return param("w", o=3) * x + "w"[4]
+
+    @op
+    def inputs(x):
+        return param("w", o=3, i=2) @ x + param("w", i=4) @ x
+
+    @op
+    def types(x):
+        return param("w", dtype="float32") * x + param("w", dtype="float64")
+
+    @op
+    def cells(x):
+        return "w"[2] * x + param("w", init=np.ones(3))
+
+    @op
+    def twice(x):
+        return param("w", init=np.ones(3)) * x + param("w", init=[1.0, 1.0, 1.0])
+
+    x = tc.tensor(np.ones(3))
+    message = r'the parameter "w" is declared with {} here, and with {} in another place(.|\n)*line \d+'
+    for function, kind, here, there in (
+        (starts, tc.ConfigurationError, "init=2.0", "init=1.0"),
+        (functions, tc.ConfigurationError, "an init", "an init"),
+        (outputs, tc.ShapeError, r"output axes \[4\]", r"output axes \[3\]"),
+        (types, tc.DtypeError, "the type float64", "the type float32"),
+    ):
+        with pytest.raises(kind, match=message.format(here, there)):
+            function(x)
+    with pytest.raises(tc.ShapeError, match=message.format(r"input axes \[4\]", r"input axes \[2\]")):
+        inputs(tc.tensor(np.ones(2)))
+    with pytest.raises(tc.ShapeError, match="initial value of `w` has 3 cells"):
+        cells(tc.tensor(np.ones(2)))
+    assert twice(x).value.tolist() == [2.0] * 3
+    assert not starts.parameters

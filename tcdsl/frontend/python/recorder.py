@@ -365,14 +365,14 @@ class Recorder(LoopRecorder, OperatorRecorder):
     def declared(self, name: str, ordinary: Callable[[], object]) -> object:
         """A name that a string declares somewhere in the function: that parameter, or what Python has."""
         parameters = current_parameters()
-        if parameters is None:
-            return ordinary()
-        found = parameters.find(name)
+        found = None if parameters is None else parameters.find(name)
         if found is not None:
             return found
         try:
             return ordinary()
         except NameError:
+            if parameters is None and session_of("a parameter").context.graph is not None:
+                raise
             return declared_parameter(name, session_of("a parameter").location())
 
     def _require_memory(self, session: Session, name: str, current: object, value: object) -> None:

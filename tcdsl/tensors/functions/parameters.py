@@ -39,7 +39,7 @@ from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["DeclaredLater", "Declaration", "Parameters", "by_label", "param"]
+__all__ = ["Declaration", "DeclaredLater", "Parameters", "by_label", "param"]
 
 # What makes a loop of Python's one that runs, whose rounds share what they declare.
 _RUNNING: Mapping[type, str] = {
@@ -56,7 +56,8 @@ def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: A
     are no batch axes. ``init`` is a number for all cells, an array or literal
     (lists are output axes, tuples input axes), or a function ``init(generator, sizes)``; without it cells are uniform,
     scaled by fan-in. Without ``dtype`` it takes the floating type of the data that it meets. Inside an `@op` the same
-    name is the same parameter, and what each place says about it holds everywhere. Raises `ShapeError` and `DtypeError` where these contradict each other.
+    name is the same parameter, and what each place says about it holds everywhere. Raises `ShapeError`, `DtypeError`
+    and `ConfigurationError` where these contradict each other.
     """
     if not isinstance(name, str) or not name:
         raise fault(DtypeError, f"tc.param({name!r}): a parameter has a name", 'write tc.param("w", o=3)')
@@ -253,8 +254,10 @@ class Parameters:
             # The layers inside know what has been said in them.
             self._made = made
             raise
-        except BaseException:
-            self._made, self._layers, self._said = made, layers, {}
+        except BaseException as error:
+            self._made, self._layers = made, layers
+            if isinstance(error, Exception):
+                self._said = {}  # others ask for the function to be run again
             raise
         else:
             self._said = {}
@@ -290,7 +293,6 @@ class Parameters:
 
     def declare(self, name: str, extents: tuple[Any, ...] | None, span: Span | None) -> Tensor:
         """The parameter that the string ``name`` declares, with these output axes where they are given."""
-
         return self.made(name, Declaration(None if extents is None else sizes_of(extents), span=span), span)
 
     def made(self, name: str, said: Declaration, span: Span | None) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -273,3 +275,126 @@ def test_wanted_tensors_are_computed_at_their_place() -> None:
     run(step.code)
     assert before.buffer("value").array.tolist() == [2]
     assert (after.value.tolist(), w.value.tolist()) == ([33], [11])
+
+
+@cd
+def grown(w):
+    w += 1.0
+
+
+@cd
+def stored(c, t):
+    c = t
+
+
+@cd
+def added(c, t):
+    c += t
+
+
+@cd
+def in_rounds(c, w, t):
+    for _k in tc.loop(2):
+        w += 1.0
+        c += t
+
+
+@cd
+def in_a_branch(c, w, t):
+    if w[0] > 0:
+        w += 1.0
+        c = t * w
+
+
+#: Each step with what it does to the values of memory; `read` gives what a computed tensor has.
+STEPS = {
+    "w grows": (lambda m: grown(m["w"]), lambda v, read: v.update(w=v["w"] + 1)),
+    "v grows": (lambda m: grown(m["v"]), lambda v, read: v.update(v=v["v"] + 1)),
+    "c is t": (lambda m: stored(m["c"], m["t"]), lambda v, read: v.update(c=read("t"))),
+    "d is u": (lambda m: stored(m["d"], m["u"]), lambda v, read: v.update(d=read("u"))),
+    "w is t": (lambda m: stored(m["w"], m["t"]), lambda v, read: v.update(w=read("t"))),
+    "v with u": (lambda m: added(m["v"], m["u"]), lambda v, read: v.update(v=v["v"] + read("u"))),
+    "d is c": (lambda m: stored(m["d"], m["c"]), lambda v, read: v.update(d=v["c"])),
+    "rounds": (
+        lambda m: in_rounds(m["c"], m["w"], m["t"]),
+        lambda v, read: v.update(c=v["c"] + 2 * read("t"), w=v["w"] + 2),
+    ),
+    "a branch": (
+        lambda m: in_a_branch(m["d"], m["v"], m["u"]),
+        lambda v, read: v.update(d=read("u") * (v["v"] + 1), v=v["v"] + 1),
+    ),
+}
+
+
+def memory_of_steps():
+    w, v = tc.param("w", init=[1.0, 2.0]), tc.tensor([0.5, 0.25], label="v")
+    c, d = tc.tensor([0.0, 0.0], label="c"), tc.tensor([0.0, 0.0], label="d")
+    t = w * w
+    return {"w": w, "v": v, "c": c, "d": d, "t": t, "u": t + v}
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_what_computes_a_tensor_runs_once_before_its_first_reader(number):
+    rng = np.random.default_rng(number)
+    names = [*STEPS][:2] * (number == 0) + list(rng.permutation([*STEPS]))[:6]
+
+    @cd
+    def whole(w, v, c, d, t, u):
+        for name in names:
+            STEPS[name][0]({"w": w, "v": v, "c": c, "d": d, "t": t, "u": u})
+
+    values = {name: np.array(each) for name, each in (("w", [1, 2]), ("v", [0.5, 0.25]), ("c", [0]), ("d", [0]))}
+    computed = {}
+
+    def read(name):
+        if "t" not in computed:
+            computed["t"] = values["w"] * values["w"]
+        if name == "u" and "u" not in computed:
+            computed["u"] = computed["t"] + values["v"]
+        return computed[name]
+
+    for name in names:
+        STEPS[name][1](values, read)
+    for together in (True, False):
+        memory = memory_of_steps()
+        tc.compile(whole(**memory) if together else [STEPS[name][0](memory) for name in names]).run()
+        for name, expected in values.items():
+            np.testing.assert_allclose(memory[name].value, np.broadcast_to(expected, 2), err_msg=f"{names} {name}")
+
+
+def test_order_in_one_code():
+    @cd
+    def both(w, t, c):
+        w += 1.0
+        c = t
+
+    @cd
+    def first_reader(w, t, c, d):
+        d = t
+        w += 1.0
+        c = t
+
+    @cd
+    def of_a_cell(w, t, c):
+        w[0] = 5.0
+        c[i] = t[i] + 1
+
+    for code, c in ((both, [4.0, 9.0]), (first_reader, [1.0, 4.0]), (of_a_cell, [26.0, 5.0])):
+        memory = memory_of_steps()
+        given = [memory[name] for name in ("w", "t", "c", "d")[: code.signature.required_positional]]
+        tc.compile(code(*given)).run()
+        assert memory["c"].value.tolist() == c
+    again = pickle.loads(pickle.dumps([code(*given), memory["c"]]))
+    tc.compile(again[0]).run()
+    assert again[1].value.tolist() == [26.0, 5.0]
+
+
+def test_tensors_by_name():
+    @tc.op
+    def scaled(x):
+        return "w" * x
+
+    w, t = tc.param("w", init=[1.0]), tc.tensor([2.0])
+    tc.compile(added(t=t, c=w)).run()
+    assert w.value.tolist() == [3.0]
+    assert scaled(x=t).operands[0] is scaled.parameters["w"]

@@ -42,7 +42,7 @@ class TensorFunction(DecoratedFunction):
             return configured(self, keywords)
         if ACTIVE_SESSION.get() is not None:
             return super()._called(out, arguments, keywords)
-        if any(map(is_graph_tensor, arguments)):
+        if any(map(is_graph_tensor, arguments)) or (keywords and self._is_given_tensors(keywords)):
             if out is not None:
                 raise ConfigurationError(f"{self.__name__}(): out is for arrays; tensors have memory of their own")
         elif out is not None or self.in_place:
@@ -56,6 +56,11 @@ class TensorFunction(DecoratedFunction):
         from tcdsl.tensors.functions.tensor_calls import call_outside
 
         return call_outside(self, arguments, keywords)
+
+    def _is_given_tensors(self, keywords: Mapping[str, Any]) -> bool:
+        # `f(x=t)` is `f(t)`.
+        positional = keywords.keys() - self.signature.keyword_only
+        return any(is_graph_tensor(keywords[name]) for name in positional)
 
     def _is_configured_by(self, keywords: Mapping[str, Any]) -> bool:
         # `mlp_layer(hid_dim=16)`: configuration alone makes a layer.

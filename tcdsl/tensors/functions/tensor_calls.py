@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from tcdsl.tensors.functions.parameters import Declaration, DeclaredLater, Param
 from tcdsl.tensors.functions.tensor_operators import Mixed, OfRounds, ShapesOfRounds
 from tcdsl.tensors.functions.waiting_calls import Promised, waiting
 from tcdsl.tensors.graph_linking.code import Assignments, Code
+from tcdsl.tensors.graph_linking.late_reads import late_reads
 from tcdsl.tensors.graph_staging.fragments import exported, without_unread_inputs
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, recording_session
 from tcdsl.tensors.graph_staging.state import CodeState, StateShape
@@ -356,9 +358,14 @@ def _assignments(
                 )
             [held] = passed(session, [staged])
             outputs[buffer] = held.name
-    program = without_dead_statements(session.builder.program(tuple(outputs.values())))
+    program = session.builder.program(tuple(outputs.values()))
+    late = late_reads(program, [behind[each.name] for each in program.inputs], recording.versions)
+    # What memory holds in between is read by what is computed there.
+    kept = dict.fromkeys((*program.outputs, *(name for _, stored in late for _, name in stored)))
+    program = replace(without_dead_statements(replace(program, outputs=tuple(kept))), outputs=program.outputs)
     program, inputs = without_unread_inputs(program, [behind[each.name] for each in program.inputs])
-    return Assignments(name, program, tuple(inputs), tuple(outputs))
+    late = tuple(each for each in late if each[0] in inputs)
+    return Assignments(name, program, tuple(inputs), tuple(outputs), late)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.ir.program import Program
+from tcdsl.tensors.graph_linking.late_reads import LateRead
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -28,16 +29,20 @@ __all__ = ["Assignments", "Code", "GradientUpdate", "Wanted", "sequence"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignments:
-    """What one call of a `@cd` function recorded: ``program`` reads ``inputs``, its outputs go to ``outputs``."""
+    """What one call of a `@cd` function recorded: ``program`` reads ``inputs``, its outputs go to ``outputs``.
+
+    ``late`` are those of the inputs that have to be computed between its statements, in the order of their readers.
+    """
 
     name: str
     program: Program
     inputs: tuple[TensorMemory | Setting, ...]
     outputs: tuple[TensorMemory, ...]
+    late: tuple[LateRead, ...] = ()
 
     def link(self, linker: Linker) -> None:
         """Append the statements."""
-        linker.append(self.program, self.inputs, self.outputs)
+        linker.append(self.program, self.inputs, self.outputs, self.late)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from tcdsl.config import settings
 from tcdsl.errors import DifferentiationError
@@ -24,6 +24,7 @@ from tcdsl.runtime.calling.results import copied, filled
 from tcdsl.runtime.transforms.checkpointed_loops import with_checkpoints
 from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
 from tcdsl.targets.cache.store import store
+from tcdsl.tensors.graph_linking.late_reads import LateRead, split
 from tcdsl.tensors.graph_linking.static_indices import StaticIndex, without_checks
 from tcdsl.tensors.graph_staging.fragments import recorded, without_unread_inputs
 from tcdsl.tensors.graph_staging.graph_recordings import ancestors
@@ -156,11 +157,48 @@ class Linker:
         self._written.setdefault(buffer)
 
     def append(
-        self, program: Program, inputs: Sequence[TensorMemory | Setting], outputs: Sequence[TensorMemory]
+        self,
+        program: Program,
+        inputs: Sequence[TensorMemory | Setting],
+        outputs: Sequence[TensorMemory],
+        late: Sequence[LateRead] = (),
     ) -> None:
-        """Append a program that reads ``inputs`` and whose outputs are written to ``outputs``."""
-        given = [self.setting(each) if isinstance(each, Setting) else self.held(each) for each in inputs]
-        self._append(program, given, outputs)
+        """Append a program that reads ``inputs`` and whose outputs are written to ``outputs``.
+
+        What computes the inputs in ``late`` stands between its statements, just before their first readers.
+        """
+        late = [(buffer, stored) for buffer, stored in late if self._reads(buffer, [memory for memory, _ in stored])]
+        waiting = {buffer for buffer, _ in late}
+        given: list[Any] = [
+            self.setting(each) if isinstance(each, Setting) else each if each in waiting else self.held(each)
+            for each in inputs
+        ]
+        names: dict[str, str] = {}
+        versions = {name for _, stored in late for _, name in stored}
+        for buffer, stored in late:
+            read = self._reads(buffer, [memory for memory, _ in stored])
+            first, program, kept = split(program, [name for memory, name in stored if memory in read], versions)
+            first, needed = without_unread_inputs(first, given)
+            made = self._put_before(first, needed)
+            names.update(zip(first.outputs, made, strict=True))
+            given.extend(names[name] for name in kept)
+            for memory, name in stored:
+                if memory in read:
+                    self.write(memory, names[name])
+            self.held(buffer)
+        self._append(program, [self.held(each) if each in waiting else each for each in given], outputs)
+
+    def _put_before(self, program: Program, given: Sequence[Any]) -> list[str]:
+        builder = self.session.builder
+        names = [each if isinstance(each, str) else self.held(each) for each in given]
+        return [each.name for each in append_program(builder, program, list(map(builder.tensor, names)))]
+
+    def _reads(self, buffer: TensorMemory, memory: Sequence[TensorMemory]) -> set[TensorMemory]:
+        """Those of ``memory`` that what computes a tensor reads here: none, if the tensor has been computed."""
+        computed = ancestors([buffer.owner], lambda each: not each.is_leaf and each.buffer("value") in self._current)
+        leaves = {each.buffer("value") for each in computed if each.is_leaf}
+        given = {argument for each in computed for argument in each.arguments if isinstance(argument, TensorMemory)}
+        return (leaves | given).intersection(memory)
 
     def _append(self, program: Program, given: Sequence[str], outputs: Sequence[TensorMemory]) -> None:
         builder = self.session.builder

@@ -65,6 +65,8 @@ class InputRecording:
         self._held: dict[int, tuple[Any, Tensor]] = {}
         #: The names of their inputs.
         self.names: dict[TensorMemory, str] = {}
+        #: What has been stored into memory, in order: tensors of the program, or of a round of its loops.
+        self.versions: dict[TensorMemory, list[str]] = {}
         #: The floating type of the tensors that take part, which those without a type take.
         self.floating: FloatingType | None = None
 
@@ -155,6 +157,11 @@ class StagedTensor(SymbolicTensor):
     def _named(self, kind: str) -> str:
         # Of a gradient the copy is one of the gradient.
         return f"{self.buffer.kind}.merge" if kind == "merge" else kind
+
+    def become(self, version: SymbolicTensor) -> SymbolicTensor:
+        """Store: from here on this memory holds the cells of ``version``."""
+        self._recording.versions.setdefault(self.buffer, []).append(version.name)
+        return super().become(version)
 
     def _store(self, kind: str, given: Any) -> None:
         memory = self._shown(kind)

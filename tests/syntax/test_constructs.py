@@ -203,6 +203,17 @@ def test_block_comments(c: ModuleType) -> None:
     assert "space separated comment tensor p debug_name: p" in routine.explain("python")
 
 
+def test_statements_in_the_scope_of_a_comment(c: ModuleType) -> None:
+    p = tc.param("p", init=[1.0])
+    routine = tc.compile(c.scopes_of_comments(p))
+    routine.run()
+    assert p.value.tolist() == [-2.0]
+    assert "step of p" in routine.explain("ir")
+    array = np.array([1.0])
+    c.scopes_of_comments(array)
+    assert array.tolist() == [-2.0]
+
+
 # -- layers
 
 

@@ -258,6 +258,15 @@ OTHERS = {
     "y = [|a||b|]": "y = batch([or_(a, b)])",
     '~~("learning" "of" p p.grad)': 'comment("learning", "of", p, p.grad)',
     '~~("learning", p)': 'comment("learning", p)',
+    '~~("learning" "of" p; p =+ 1.0)': 'comment("learning", "of", p); p += 1.0',
+    '~~("a"; p =- x; "d" =: p; c[i] =+ d[i], i < 3)': 'comment("a"); p -= x; d = p; c[i] += d[i], i < 3',
+    '~~(p; c =+ a * b ~logic:"@") ; p =* 2.0': 'comment(p); c["@"] += a * b ; p *= 2.0',
+    '~~("a"; ~~("b" f(p); p =+ [1; 2]); x =: p)': 'comment("a"); comment("b", f(p)); p += [1, 2]; x = p',
+    '~~("a"\n   "b" p;\n   p =+ f(x,\n     y); \\\n q =: p;\n)': (
+        'comment("a",\n   "b", p); \\\n   p += f(x,\n     y); \\\n q = p; \\\n'
+    ),
+    'if lr: ~~("a"; c =+ a)': 'if lr: comment("a"); c += a',
+    '~~("a" "b";)': 'comment("a", "b");',
     "_ = a @ b": "with constraints_only(): a @ b",
     "_ =: a *. b": "with constraints_only(): a * b",
     "if lr: c =+ a; c =* b\nelse: c =- a": "if lr: c += a; c *= b\nelse: c -= a",

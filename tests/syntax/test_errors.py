@@ -75,6 +75,11 @@ FAULTS = [
     # statements
     ("if lr: ⟨_ =⟩ a", "`_ = ...` states constraints, and stands among other statements", "give it a line of its own"),
     ("a; ⟨_ =⟩ b", "`_ = ...` states constraints, and stands among other statements", "give it a line of its own"),
+    (
+        '~~("a" p, p ⟨=⟩+ 1.0)',
+        "an assignment among the words of a comment",
+        'write `;` before the statements of its scope: `~~("step"; p =+ 1.0)`',
+    ),
     # Python's own
     ("c =+ ⟨a if b⟩", "this does not parse: expected 'else' after 'if' expression", ""),
     ("é = a *. ⟨,⟩", "this does not parse: invalid syntax", ""),
@@ -102,6 +107,14 @@ def test_all_faults_are_reported_together() -> None:
     with pytest.raises(tc.DslSyntaxError, match="3 faults") as raised:
         literal.parse(HEAD + "    c =^+ a\n    c = a ?? b; c =+ a ~rule:3\n")
     assert [fault.fact.split()[0] for fault in raised.value.diagnostics] == ["`=^+`", "`~rule`", "`??`"]
+
+
+def test_a_comment_of_python_in_the_scope_of_a_comment() -> None:
+    with pytest.raises(tc.DslSyntaxError, match="a Python comment between(.|\\n)*write it above") as raised:
+        literal.parse(HEAD + '    ~~("a"; c =+ 1.0; # why\n       c =+ 2.0)\n', "scope.txt")
+    span = raised.value.diagnostics[0].span
+    assert span is not None
+    assert (span.line, span.column, span.end_line, span.end_column) == (3, 22, 3, 27)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +151,9 @@ EVERYTHING = """\
 @cd
 def f(c, a, *, p=1):
     c =:+ a *+ "ij=>i" {w} ~logic:"@" ~projections
-    ~~("x" p  p.grad)
+    ~~("x" p  p.grad; "e" =: a; c =+ { e; o=[1] };
+       c =: (a;
+         b))
     "d" =?/ [| [1; 2]; (!.0.5, !..n) |] @| n, i < 3
     _ = "b" (h, w) + "a" [-4] - 'q' 2.0 + { b = 0.5; o = [n] }
     if a <> b && c || d: c =- 1; c =@^ f'{a}' -?/ (b @^ ("w" config.dims[0]))

@@ -60,7 +60,7 @@ class _Expressions:
             self.brackets.pop()
         elif token.text == ",":
             self.marks.commas.append(token.begin)
-        elif token.text == ";" and self.brackets:
+        elif token.text == ";" and self.brackets and k not in self.used:
             if self.brackets[-1]:
                 self.marks.replace(token.begin, token.end, ",")
             else:

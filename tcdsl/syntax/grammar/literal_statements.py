@@ -270,15 +270,45 @@ class _Statement:
         self.used.update((first, first + 1))
         self.marks.carry(begin, begin + 2, CARRIER_NAME)
         self.marks.comments[begin] = begin + 2
+        inside = list(_depths(tokens, first + 3, end))
+        scope = next((k for k, token in inside if token.text == ";" and token.kind == "operator"), None)
+        if scope is not None:
+            self._scope(scope, end)
+        for k, token in inside:
+            if token.text == "=" and k < (end if scope is None else scope):
+                hint = 'write `;` before the statements of its scope: `~~("step"; p =+ 1.0)`'
+                self.marks.fault(token.begin, token.end, "an assignment among the words of a comment", hint)
         # `"learning" "of" p` are components, which commas may separate.
-        k = first + 3
-        while k < end:
+        k, last = first + 3, end if scope is None else scope
+        while k < last:
             following = tokens[k + 1]
             self.used.update([k] if tokens[k].kind == "string" else [])
-            if k + 1 < end and tokens[k].ends_operand and _begins_operand(tokens[k], following):
+            if k + 1 < last and tokens[k].ends_operand and _begins_operand(tokens[k], following):
                 self.marks.replace(tokens[k].end, tokens[k].end, ",")
             is_bracket = following.kind == "operator" and following.text in "([{"
-            k = matching(tokens, k + 1) if is_bracket and k + 1 < end else k + 1
+            k = matching(tokens, k + 1) if is_bracket and k + 1 < last else k + 1
+
+    def _scope(self, begin: int, end: int) -> None:
+        # `~~("step" p; p =+ 1.0)` is the comment, and the statements of its scope behind it.
+        tokens, marks = self.tokens, self.marks
+        inside = list(_depths(tokens, begin, end))
+        self.used.update((*(k for k, token in inside if token.text == ";"), end))
+        marks.replace(tokens[begin].begin, tokens[begin].end, ");")
+        marks.replace(tokens[end].begin, tokens[end].end, "")
+        for first, last in _statements(tokens, begin + 1, end):
+            _Statement(tokens, first, last, marks, self.used).mark(alone=False)
+        # The parentheses no longer join its lines.
+        ends = [matching(tokens, k) if token.text in ("(", "[", "{") else k for k, token in inside]
+        for k in (k for k in ends if k < end):
+            gap = self.text[tokens[k].end : tokens[k + 1].begin]
+            if "#" in gap:
+                fact = "a Python comment between the statements of a comment's scope"
+                marks.fault(
+                    tokens[k].end, tokens[k + 1].begin, fact, 'write it above, or `~~("...")` on a line of its own'
+                )
+            for place, letter in enumerate(gap, tokens[k].end):
+                if letter == "\n" and not gap[: place - tokens[k].end].rstrip().endswith("\\"):
+                    marks.replace(place, place + 1, " \\\n")
 
 
 def _begins_operand(token: Token, following: Token) -> bool:

@@ -303,9 +303,9 @@ class _Statement:
             gap = self.text[tokens[k].end : tokens[k + 1].begin]
             if "#" in gap:
                 fact = "a Python comment between the statements of a comment's scope"
-                marks.fault(
-                    tokens[k].end, tokens[k + 1].begin, fact, 'write it above, or `~~("...")` on a line of its own'
-                )
+                begin = tokens[k].end + gap.index("#")
+                hint = 'write it above, or `~~("...")` on a line of its own'
+                marks.fault(begin, begin + len(self.text[begin:].splitlines()[0]), fact, hint)
             for place, letter in enumerate(gap, tokens[k].end):
                 if letter == "\n" and not gap[: place - tokens[k].end].rstrip().endswith("\\"):
                     marks.replace(place, place + 1, " \\\n")

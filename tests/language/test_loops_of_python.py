@@ -135,3 +135,98 @@ def test_no_rounds_of_a_number_of_the_call_give_an_array_as_others_do(n: int) ->
     wanted[: max(n, 0)] = 1
     np.testing.assert_array_equal(tc.grad(lambda x: f(x, n))(X), wanted)
     np.testing.assert_allclose(f(tc.tensor(X), n).value, X[: max(n, 0)].sum())
+
+
+@op
+def prefixes(x, *, sizes):
+    parts = []
+    for A in sizes:
+        p[a] = x[a] + 1, a < A
+        parts.append(p)
+    return tuple(parts)
+
+
+@op
+def prefixes_by_number(x, *, n):
+    total = 0.0
+    for A in range(1, n + 1):
+        p[a] = x[a] * x[a], a < A
+        total = total + sum(p[a])
+    return total
+
+
+@op
+def prefixes_by_while(x, *, n):
+    total, A = 0.0, 0
+    while n > A:
+        A += 1
+        p[a] = x[a] * x[a], a < A
+        total = total + sum(p[a])
+    return total
+
+
+@op
+def prefixes_inside(x, *, n):
+    total = 0.0
+    for m in range(n):
+        for A in range(m + 1):
+            p[a] = x[a] * x[a], a < A + 1
+        total = total + sum(p[a])
+    return total
+
+
+def test_a_target_that_each_round_writes_first_is_new_in_each_round():
+    for part, size in zip(prefixes(X, sizes=(2, 4, 3)), (2, 4, 3), strict=True):
+        np.testing.assert_allclose(part, X[:size] + 1)
+    total = sum((X[:size] ** 2).sum() for size in range(1, 5))
+    for function in (prefixes_by_number, prefixes_by_while, prefixes_inside):
+        np.testing.assert_allclose(function(X, n=4), total)
+        np.testing.assert_allclose(function.interpret(X, n=4), total)
+        np.testing.assert_allclose(function(tc.tensor(X), n=4).value, total)
+        slope = 2 * X * np.array([4, 3, 2, 1, 0, 0])
+        np.testing.assert_allclose(tc.grad(function)(X, n=4), slope)
+
+
+def test_targets_that_go_on_in_an_unrolled_loop():
+    @op
+    def declared(x, *, n):
+        p: real[6]
+        for A in range(n):
+            p[a] = x[a] + A, a == A
+        return p
+
+    @op
+    def written_before(x, *, n):
+        p[a] = x[a], a < 2
+        for A in range(1, n + 1):
+            p[a] = x[a] + A, a < A
+        return p
+
+    @op
+    def read_first(x, *, n):
+        for A in range(n):
+            if A == 0:
+                p[a] = x[a]
+            else:
+                p[a] = p[a] + 1
+        return p
+
+    @op
+    def by_the_number(x, *, n):
+        for k in range(n):
+            p[k] = x[k]
+        return p
+
+    @tc.cd
+    def memory(x, *, n):
+        for A in range(1, n + 1):
+            x[a] = x[a] + 1, a < A
+
+    np.testing.assert_allclose(declared(X, n=3), [*(X[:3] + np.arange(3)), 0, 0, 0])
+    np.testing.assert_allclose(written_before(X, n=4), X[:2] + 4)
+    np.testing.assert_allclose(read_first(X, n=3), X + 2)
+    with pytest.raises(tc.ShapeError, match="has given p the extent 1"):
+        by_the_number(X, n=2)
+    y = X.copy()
+    memory(y, n=3)
+    np.testing.assert_allclose(y, X + np.array([3, 2, 1, 0, 0, 0]))

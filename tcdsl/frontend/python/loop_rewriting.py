@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +38,11 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         others = self.own.difference(names, made.numbers)
         lent = {name: place for name, place in names_given_to_calls(body) if name in others}
         deletes, stores = dict(deleted_names(body)), _first_stores(body)
-        return replace(made, names=names, changes=changes, deletes=deletes, stores=stores, lent=lent)
+        renewed: tuple[str, ...] = ()
+        if loop is not None and not self.in_place:
+            # Memory is what it was.
+            renewed = tuple(name for name in _renewed(body, {*names, *made.numbers}) if name in self.names.targets)
+        return replace(made, names=names, changes=changes, deletes=deletes, stores=stores, lent=lent, renewed=renewed)
 
     def visit(self, node: ast.AST) -> Any:
         """``node``, rewritten; what it changes outside of the function is told before it."""
@@ -308,6 +312,9 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         if statement.names:
             begin = self._store(statement.names, ask("carried"), node, several=True)
             node.body.insert(0, ast.If(ask("runs"), [begin], []))
+        for name in statement.renewed:
+            held = ask("renewed", ast.Constant(name), ast.Name(name, ast.Load()))
+            node.body.insert(0, self._store((name,), held, node))
         if left:
             leaving = ask("leaves", ast.Name(left, ast.Load()))
             node.body.append(ast.If(leaving, [ast.Break()], []))
@@ -384,6 +391,25 @@ def _first_stores(body: Sequence[ast.stmt]) -> dict[str, ast.stmt]:
                 if isinstance(part, ast.Name):
                     first.setdefault(part.id, statement)
     return first
+
+
+def _renewed(body: Sequence[ast.stmt], bound: Collection[str]) -> Iterator[str]:
+    # The targets whose first statement of the body, or of a loop in it, is a plain `=` on points of index variables,
+    # which does not read them: with the round's number in the index list, rounds write parts of one target.
+    met: set[str] = set()
+    for statement in body:
+        parts = [part for part in ast.walk(statement) if isinstance(part, ast.Name)]
+        names = [part.id for part in parts]
+        match statement:
+            case ast.Assign([ast.Subscript(ast.Name(name), index)]) if name not in met and names.count(name) == 1:
+                if not any(isinstance(part, ast.Name) and part.id in bound for part in ast.walk(index)):
+                    yield name
+            case ast.For() | ast.While():
+                stored = {part.id for part in parts if isinstance(part.ctx, ast.Store)}
+                asked = statement.iter if isinstance(statement, ast.For) else statement.test
+                before = met.union(part.id for part in ast.walk(asked) if isinstance(part, ast.Name))
+                yield from (name for name in _renewed(statement.body, {*bound, *stored}) if name not in before)
+        met.update(names)
 
 
 def _leaves(body: Sequence[ast.stmt], inner: bool = False) -> Iterator[ast.stmt]:

@@ -85,6 +85,7 @@ class LoopRecorder:
     def rounds(self, statement: LoopStatement, iterable: Any) -> Iterator[Any]:
         """``for t in iterable``: one round for staging if the loop runs, else what Python iterates over."""
         frame, session = sys._getframe(1), session_of("a loop")
+        session.renewed.pop((statement, frame), None)
         found = rounds_over(session, iterable, partial(runs_in_program, session, statement, iterable))
         if found is None:
             if counts(iterable):
@@ -110,10 +111,12 @@ class LoopRecorder:
     def _python_rounds(
         self, session: Session, statement: LoopStatement, frame: FrameType, values: Iterable[Any]
     ) -> Iterator[Any]:
-        begun = False
+        begun, fresh = False, _fresh(statement, frame)
         for each in values:
             begun = True
+            session.renewed[statement, frame] = fresh
             yield unpacked(session, each, statement.parts)
+        session.renewed.pop((statement, frame), None)
         if not begun:
             yield from self._left_out(session, statement, frame, nothing_for(statement.parts))
 
@@ -133,6 +136,7 @@ class LoopRecorder:
             if isinstance(frame.f_locals.get(name, _NOTHING), Unwritten | OfARound)
             and not (is_result(name) or session.loops.is_read_after(statement, name))
         ]
+        fresh = _fresh(statement, frame)
         going, begun = decided(session, condition()), False
         while not is_data(going):
             if not going:
@@ -140,7 +144,9 @@ class LoopRecorder:
                     yield from self._left_out(session, statement, frame, True)
                 return
             begun = True
+            session.renewed[statement, frame] = fresh
             yield True
+            session.renewed.pop((statement, frame), None)
             going = decided(session, condition())
             left = session.left.pop(statement, False)
             if is_data(left):
@@ -415,6 +421,14 @@ class LoopRecorder:
             raise session.fault(DslSyntaxError, fact, hint)
         return bool(left)
 
+    def renewed(self, statement: LoopStatement, name: str, value: Any) -> Any:
+        """What a target holds at the beginning of a round that writes it first: nothing, if the loop began with that.
+
+        As in rounds that run, it belongs to one round.
+        """
+        names = session_of("a loop").renewed.get((statement, sys._getframe(1)), ())
+        return Unwritten(name) if name in names else value
+
     def runs(self, statement: LoopStatement) -> bool:
         """Whether the loop that is being staged runs."""
         return self._running(statement, sys._getframe(1)) is not None
@@ -437,6 +451,11 @@ class LoopRecorder:
         running = session_of("a loop").running
         last = running[-1] if running else None
         return last if last is not None and last.statement is statement and last.frame is frame else None
+
+
+def _fresh(statement: LoopStatement, frame: FrameType) -> frozenset[str]:
+    # Of the targets that each round writes first those that were not there before the loop.
+    return frozenset(name for name in statement.renewed if isinstance(frame.f_locals.get(name), Unwritten))
 
 
 def _declared(statement: LoopStatement, frame: FrameType) -> list[DeclaredTarget]:

@@ -398,3 +398,80 @@ def test_tensors_by_name():
     tc.compile(added(t=t, c=w)).run()
     assert w.value.tolist() == [3.0]
     assert scaled(x=t).operands[0] is scaled.parameters["w"]
+
+
+@cd
+def merged_gradient(p):
+    p.grad += p.grad.merge
+
+
+def test_what_arrives_from_another_device_before_a_first_run():
+    def made():
+        p = tc.param("p", init=[1.0, 2.0])
+        return p, tc.compile(tc.train.grad_update((p * p).sum()), merged_gradient(p))
+
+    p, step = made()
+    with pytest.raises(tc.ConfigurationError, match=r"nothing has arrived for `p.grad.merge`"):
+        p.grad.merge
+    p.grad.merge = [1.0, 1.0]
+    p.grad.merge = p.grad.merge + 1
+    step.run()
+    assert (p.grad.tolist(), p.grad.merge.tolist()) == ([4.0, 6.0], [2.0, 2.0])
+    p, step = made()
+    with pytest.raises(tc.ConfigurationError, match=r"nothing has arrived for `p.grad.merge`"):
+        step.run()
+    for wrong in (lambda: p.grad, lambda: p.grad + 1, lambda: p.grad.shape, lambda: getattr(p, "grad")):  # noqa: B009
+        with pytest.raises(tc.ConfigurationError, match="no gradient of `p` has been computed"):
+            wrong()
+    p.grad.merge = np.ones(2)
+    step.run()
+    assert p.grad.tolist() == [3.0, 5.0]
+
+
+@cd
+def scaled_then_added(p):
+    v *= 0.5
+    v += p.grad
+    p -= v
+
+
+@cd
+def scaled_by_name(p):
+    v = v * 0.5
+    v += p.grad
+    p -= v
+
+
+@cd
+def halved_then_added(p):
+    v /= 2
+    v -= -p.grad
+    p -= v
+
+
+@cd
+def as_one(p):
+    v = 0.5 * v + p.grad
+    p -= v
+
+
+@cd
+def counted(p):
+    count += 1
+    p -= p.grad / count
+
+
+def test_state_has_the_shape_of_the_first_array_that_is_stored():
+    found = []
+    for code in (scaled_then_added, scaled_by_name, halved_then_added, as_one):
+        p = tc.param("p", init=[1.0, 2.0])
+        step = tc.compile(tc.train.grad_update((p * p).sum()), code(p))
+        for _ in range(3):
+            step.run()
+        found.append((p.value.tolist(), step.state["v.p"].value.tolist()))
+    assert all(each == found[-1] for each in found)
+    p = tc.param("p", init=[1.0, 2.0])
+    step = tc.compile(tc.train.grad_update((p * p).sum()), counted(p))
+    step.run()
+    step.run()
+    assert (step.state["count.p"].value.item(), p.value.tolist()) == (2, [0.0, 0.0])

@@ -240,6 +240,8 @@ class Recorder(LoopRecorder, OperatorRecorder):
         return current.become(version) if self._in_place and current.memory else version
 
     def _store(self, current: SymbolicTensor | View, accumulate: str, value: Any) -> SymbolicTensor | View:
+        if states := session_of("a tensor statement").context.states:
+            states.stored(current, value)
         return self._stored(current, store_elementwise(current, accumulate, value))
 
     def signed(self, sign: str, value: Any) -> Any:
@@ -353,7 +355,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
         elif isinstance(current, Unwritten) and self._in_place and session.context.states is not None:
             # `m += g` on a name that nothing has written: state, of the shape of what is added.
             element_of(current, session)
-            made = combine("id", value)
+            made = combine("div", value, 1) if kind is ast.Div else combine("id", value)
         else:
             made = augmented(kind, current, value)
         return self._bound(name, made, lambda _: current)
@@ -365,8 +367,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
     def declared(self, name: str, ordinary: Callable[[], object]) -> object:
         """A name that a string declares somewhere in the function: that parameter, or what Python has."""
         parameters = current_parameters()
-        found = None if parameters is None else parameters.find(name)
-        if found is not None:
+        if parameters is not None and (found := parameters.find(name)) is not None:
             return found
         try:
             return ordinary()

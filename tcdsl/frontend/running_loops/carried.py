@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from tcdsl.frontend.running_loops.nested_values import outline, rebuilt, values_in
 from tcdsl.frontend.source.rewritten_functions import RECORDER
-from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget
+from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphShapes, GraphTensor
 from tcdsl.frontend.symbols.known_integers import number_kind
@@ -32,6 +32,7 @@ __all__ = [
     "begun_by",
     "bound_in_both",
     "bound_value",
+    "declared_targets",
     "fits",
     "is_declared",
     "is_read",
@@ -40,6 +41,7 @@ __all__ = [
     "label_of",
     "shown",
     "unheld",
+    "unwritten_targets",
 ]
 
 _WEAK = {"bool": "bool", "int": "int64", "float": "float64"}
@@ -217,3 +219,14 @@ def shown(extent: Expr) -> str:
     from tcdsl.ir.text.printer import format_expr
 
     return f"{{{extent.name}}}" if isinstance(extent, SizeValue) else format_expr(extent)
+
+
+def unwritten_targets(names: Iterable[str], held: Mapping[str, Any]) -> frozenset[str]:
+    """Those of ``names`` that are targets of which nothing has been written or declared."""
+    return frozenset(name for name in names if isinstance(held.get(name), Unwritten))
+
+
+def declared_targets(names: Iterable[str], held: Mapping[str, Any]) -> list[DeclaredTarget]:
+    """The targets among ``names`` that are declared, and not written yet."""
+    found = (unheld(held.get(name)) for name in names)
+    return [each for each in found if isinstance(each, DeclaredTarget) and each.extents is not None]

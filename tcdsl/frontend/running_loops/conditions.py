@@ -34,6 +34,7 @@ __all__ = [
     "goes_on",
     "is_among",
     "is_data",
+    "is_truth_value",
     "matched",
     "numbers_of",
     "taken",
@@ -250,3 +251,8 @@ def branched(
             condition = said if holds else apply("not_", said)
             found = combine(primitive, SymbolicNumber(session.builder, condition, "bool", frozenset()), found)
     return found
+
+
+def is_truth_value(session: Session, value: Any) -> bool:
+    """Whether ``value`` is a bool, of Python or of the program."""
+    return isinstance(value, bool) or (is_data(value) and element_of(value, session)[0].logical == "bool")

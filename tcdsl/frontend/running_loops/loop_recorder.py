@@ -24,10 +24,10 @@ from types import FrameType, SimpleNamespace
 from typing import Any, cast
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.arrays.arithmetic import combine, element_of
+from tcdsl.frontend.arrays.arithmetic import combine
 from tcdsl.frontend.arrays.unpacking import Parts, nothing_for, unpacked
 from tcdsl.frontend.names.array_calls import call_function
-from tcdsl.frontend.running_loops.carried import Bound, bound_in_both, unheld
+from tcdsl.frontend.running_loops.carried import Bound, bound_in_both, declared_targets, unwritten_targets
 from tcdsl.frontend.running_loops.carried_faults import changed_value
 from tcdsl.frontend.running_loops.conditions import (
     asked,
@@ -38,6 +38,7 @@ from tcdsl.frontend.running_loops.conditions import (
     decided,
     is_among,
     is_data,
+    is_truth_value,
     matched,
     numbers_of,
     taken,
@@ -60,7 +61,7 @@ from tcdsl.frontend.running_loops.running_loop import RunningLoop
 from tcdsl.frontend.running_loops.settled_bodies import known_bounds, remember_bounds
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
-from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound, Unwritten
+from tcdsl.frontend.staging.declarations import OfARound, Unwritten
 from tcdsl.frontend.staging.declared_parameters import layers_met, meet_layers_from
 from tcdsl.frontend.staging.entry_states import EntryState, entry_state
 from tcdsl.frontend.staging.run_time_integers import Specialize
@@ -111,7 +112,7 @@ class LoopRecorder:
     def _python_rounds(
         self, session: Session, statement: LoopStatement, frame: FrameType, values: Iterable[Any]
     ) -> Iterator[Any]:
-        begun, fresh = False, _fresh(statement, frame)
+        begun, fresh = False, unwritten_targets(statement.renewed, frame.f_locals)
         for each in values:
             begun = True
             session.renewed[statement, frame] = fresh
@@ -136,7 +137,7 @@ class LoopRecorder:
             if isinstance(frame.f_locals.get(name, _NOTHING), Unwritten | OfARound)
             and not (is_result(name) or session.loops.is_read_after(statement, name))
         ]
-        fresh = _fresh(statement, frame)
+        fresh = unwritten_targets(statement.renewed, frame.f_locals)
         going, begun = decided(session, condition()), False
         while not is_data(going):
             if not going:
@@ -176,7 +177,7 @@ class LoopRecorder:
 
     def _left_out(self, session: Session, statement: LoopStatement, frame: FrameType, number: Any) -> Iterator[Any]:
         # What no round writes stays as it was declared. Its type may have to be found in the rounds.
-        declared = _declared(statement, frame)
+        declared = declared_targets(statement.names, frame.f_locals)
         if declared and session.loops.leaves_out(statement, declared):
             running = RunningLoop(session, statement, frame, NO_ROUNDS)
             session.running.append(running)
@@ -261,7 +262,7 @@ class LoopRecorder:
         def more() -> Any:
             return self.first_of(statement, wanted, *rest)
 
-        primitive, is_truth = "and_" if wanted else "or_", partial(_is_truth, session)
+        primitive, is_truth = "and_" if wanted else "or_", partial(is_truth_value, session)
 
         def branch(known: Any, rest: Callable[[], Any]) -> Any:
             return self._chosen(statement, known, *self._sides(wanted, rest, lambda: known))
@@ -422,12 +423,8 @@ class LoopRecorder:
         return bool(left)
 
     def renewed(self, statement: LoopStatement, name: str, value: Any) -> Any:
-        """What a target holds at the beginning of a round that writes it first: nothing, if the loop began with that.
-
-        As in rounds that run, it belongs to one round.
-        """
-        names = session_of("a loop").renewed.get((statement, sys._getframe(1)), ())
-        return Unwritten(name) if name in names else value
+        """What a target holds at the beginning of a round that writes it first: nothing, if the loop began so."""
+        return Unwritten(name) if name in session_of("a loop").renewed.get((statement, sys._getframe(1)), ()) else value
 
     def runs(self, statement: LoopStatement) -> bool:
         """Whether the loop that is being staged runs."""
@@ -451,18 +448,3 @@ class LoopRecorder:
         running = session_of("a loop").running
         last = running[-1] if running else None
         return last if last is not None and last.statement is statement and last.frame is frame else None
-
-
-def _fresh(statement: LoopStatement, frame: FrameType) -> frozenset[str]:
-    # Of the targets that each round writes first those that were not there before the loop.
-    return frozenset(name for name in statement.renewed if isinstance(frame.f_locals.get(name), Unwritten))
-
-
-def _declared(statement: LoopStatement, frame: FrameType) -> list[DeclaredTarget]:
-    # The targets that are declared around a loop, and not written yet.
-    held = (unheld(frame.f_locals.get(name)) for name in statement.names)
-    return [each for each in held if isinstance(each, DeclaredTarget) and each.extents is not None]
-
-
-def _is_truth(session: Session, value: Any) -> bool:
-    return isinstance(value, bool) or (is_data(value) and element_of(value, session)[0].logical == "bool")

@@ -53,6 +53,9 @@ class KeptTensors(Protocol):
     def created(self, name: str, value: Any) -> None:
         """``name`` is written for the first time."""
 
+    def stored(self, memory: object, value: Any) -> None:
+        """``value`` is about to be stored into all of ``memory``."""
+
 
 class GraphRecording(Protocol):
     """How the tensors of graphs get into the program that a session records."""

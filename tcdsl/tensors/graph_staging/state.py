@@ -7,9 +7,9 @@
         velocity = beta * velocity + p.grad          # starts at zero, and keeps its value from run to run
         p -= learning_rate * velocity
 
-State belongs to the function, its configuration and the tensors that it is called with. Its shape is that of what is
-first stored into it. So the function is staged as often as it takes to know all of them: reading state of unknown shape
-gives one, and the first store tells the shape.
+State belongs to the function, its configuration and the tensors that it is called with. Its shape is that of the array
+that is first stored into it, that of a number if none is. So the function is staged as often as it takes to know all of
+them: reading state of unknown shape gives one, and stores tell the shape.
 """
 
 from __future__ import annotations
@@ -72,6 +72,8 @@ class CodeState:
         self._labels = self._owner.labels
         self._made: dict[str, Tensor] = dict(self._owner.states.get(self._key, {}))
         self._pending: set[str] = set()
+        #: State that is a number as far as stores have told.
+        self._numbers: set[str] = set()
         self._recording: InputRecording | None = None
 
     def begin(self, recording: InputRecording) -> CodeState:
@@ -112,11 +114,21 @@ class CodeState:
             return
         if isinstance(value, SymbolicArray):
             raise StateShape(self, name, known_shape(value, self._recording.session), str(value.dtype))
+        self._numbers.add(name)
         if isinstance(value, SymbolicNumber | float):
             whole = isinstance(value, SymbolicNumber) and value.weak_kind != "float"
             raise StateShape(self, name, known(), "int64" if whole else "float64")
         if isinstance(value, int):
             raise StateShape(self, name, known(), "int64")
+
+    def stored(self, memory: object, value: Any) -> None:
+        """A later store. Raises `StateShape` if it is of an array, where a number was stored before."""
+        if self._recording is None or not isinstance(memory, StagedTensor) or not isinstance(value, SymbolicArray):
+            return
+        for name in self._numbers:
+            if self._made[name] is memory.buffer.owner and value.rank > 0:
+                self._numbers.remove(name)
+                raise StateShape(self, name, known_shape(value, self._recording.session), str(value.dtype))
 
     def make(self, found: StateShape) -> None:
         """Make the tensor; it starts at zero."""

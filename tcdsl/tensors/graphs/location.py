@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from tcdsl.errors import TcdslError, raise_diagnostics
 from tcdsl.installation import FOLDER
 from tcdsl.span import Span
 
-__all__ = ["fault", "located", "user_location"]
+__all__ = ["asked_attribute", "fault", "located", "user_location"]
 
 _BETWEEN = (contextlib.__file__, functools.__file__)
 
@@ -26,6 +27,18 @@ def user_location() -> Span | None:
             return Span.executed(frame, frame.f_lasti)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def asked_attribute() -> str:
+    """Which attribute the user's expression takes of the one that is being executed: ``merge`` in ``p.grad.merge``."""
+    frame = sys._getframe(1)
+    while frame is not None and (frame.f_code.co_filename.startswith(FOLDER) or frame.f_code.co_filename in _BETWEEN):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return ""
+    following = (each for each in dis.get_instructions(frame.f_code) if each.offset > frame.f_lasti)
+    taken = next((each for each in following if each.opname not in ("CACHE", "COPY")), None)
+    return str(taken.argval) if taken is not None and taken.opname in ("LOAD_ATTR", "STORE_ATTR") else ""
 
 
 def fault(kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:

@@ -16,7 +16,7 @@ from tcdsl.config import settings
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.staging.given_arrays import given_array, require_plain
 from tcdsl.targets.registry import target_named
-from tcdsl.tensors.graphs.location import fault, user_location
+from tcdsl.tensors.graphs.location import asked_attribute, fault, user_location
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
@@ -158,7 +158,12 @@ class TensorMemory:
     def array_of_user(self) -> NodeArray:
         """A view for the user, read-only. `ConfigurationError` if nothing has been written."""
         if self.clock == 0 or self.array is None:
-            raise self.unwritten()
+            if self.kind.endswith(".merge") or asked_attribute() != "merge":
+                raise self.unwritten()
+            # What arrives from another device may be there before.
+            view = np.empty(0).view(NodeArray)
+            view._buffer = self
+            return view
         view = self.array.view(NodeArray)
         view.flags.writeable = False
         view._buffer = self

@@ -259,3 +259,65 @@ def test_names_of_parameters(name: str) -> None:
     loss = (w @ tc.tensor(X, batch=1)).sum()
     run(tc.train.grad_update(loss), tc.train.sgd_update(loss, learning_rate=0.5))
     assert_array_equal(w.value, 1 - 0.5 * np.tile(X.sum(axis=0), (2, 1)))
+
+
+def test_numbers_of_a_tensor_of_one_cell():
+    w = tc.param("w", init=[1.0, 2.0])
+    loss = (w * w).sum()
+    assert (f"{loss:.3f}", round(loss, 1), round(loss), loss.tolist(), w.tolist()) == ("5.000", 5.0, 5, 5.0, [1.0, 2.0])
+    assert f"{loss}" == repr(loss)
+    with pytest.raises(tc.DslSyntaxError, match=r"`w` has 2 cells, and '.2f' is the format of a number"):
+        f"{w:.2f}"
+
+    @tc.op
+    def staged(x):
+        return x * x.tolist()
+
+    with pytest.raises(tc.DslSyntaxError, match="is not known while a function is staged"):
+        staged(w)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("forward", "`loss.value`"),
+        ("backprop", r"`step.run\(\)`"),
+        ("backward", r"tc.compile\(tc.train.grad_update\(loss\)\)"),
+        ("zero_grads", "nothing to clear"),
+        ("numpy", "`t.value` is its array"),
+    ],
+)
+def test_what_tensors_of_others_have(name, hint):
+    loss = tc.param("w", init=[1.0]).sum()
+    assert not hasattr(loss, name)
+    with pytest.raises(AttributeError, match=f"a tensor has no attribute `{name}`: .*{hint}"):
+        getattr(loss, name)
+    with pytest.raises(AttributeError, match=r"a tensor has no attribute `unknown`$"):
+        loss.unknown
+
+
+def test_a_list_of_parameters():
+    w = tc.param("w", init=[1.0])
+    for given in ([w, w], (w,), {"w": w}):
+        with pytest.raises(tc.DtypeError, match=r"\[sgd\(each\) for each in p\](.|\n)*tc.train.update"):
+            tc.train.sgd(given, learning_rate=0.1)
+
+
+def test_parameters_with_the_names_of_builtins(recwarn):
+    @tc.op
+    def scaled(input, max):
+        return input * max
+
+    assert scaled(np.ones(2), np.full(2, 3.0)).tolist() == [3.0, 3.0]
+    assert not recwarn.list
+
+
+def test_cells_of_type_bfloat16():
+    torch = pytest.importorskip("torch")
+
+    @tc.op
+    def doubled(x):
+        return x * 2
+
+    with pytest.raises(tc.DtypeError, match=r"bfloat16, which tcdsl does not have\npass `x.float\(\)`"):
+        doubled(torch.ones(2, dtype=torch.bfloat16))

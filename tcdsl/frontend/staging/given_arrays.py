@@ -132,6 +132,9 @@ def _of_another_library(value: Any, label: str, context: str, span: Span | None)
     else:
         fact = f"{called} is a {kind} that cannot be read as an array: {str(reason).partition(chr(10))[0]}"
         hint = "convert it to an array of NumPy"
+        if "bfloat16" in str(getattr(value, "dtype", "")):
+            fact = f"{called} has cells of type bfloat16, which tcdsl does not have"
+            hint = f"pass `{code}.float()`" if hasattr(value, "float") else f'pass `{code}.astype("float32")`'
     raise _fault(fact, span, hint) from None
 
 

@@ -79,7 +79,10 @@ def _sites(function: FunctionType, receiver: Any, configuration: Mapping[str, An
         names: dict[str, Any] = dict(configuration) if called is function else {}
         if owner is not None and code.co_argcount:
             names[code.co_varnames[0]] = owner
+        own = {*code.co_varnames, *code.co_cellvars} - names.keys()
         for chain in chains(code):
+            if chain.names[0] in own:
+                continue  # a parameter may be called as a builtin is
             value = _value_of(chain.names, names, cells, called.__globals__)
             if value is MISSING:
                 continue

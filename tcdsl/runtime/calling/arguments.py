@@ -209,6 +209,12 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
     if array is None:
         kind = type(value).__name__
         hint = instead_of(value, name) or "configuration is passed by keyword, after a `*`"
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+        if any(is_graph_tensor(each) for each in parts):
+            hint = (
+                f"call it for each of them, `[{function}(each) for each in {name}]`; "
+                "`tc.train.update(params, code)` does it for code"
+            )
         fact = f"{context}`{name}` is a {kind}, but positional arguments are arrays and numbers"
         raise DtypeError.at(fact, hint=hint)
     return Argument(name, position, array, element_type(array), None, value)

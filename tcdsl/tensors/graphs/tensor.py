@@ -41,6 +41,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Tensor"]
 
+_STEP = "`step = tc.compile(tc.train.grad_update(loss))` runs both passes at each `step.run()`"
+_ELSEWHERE = {
+    "forward": f"ask for its value, `loss.value`; {_STEP}",
+    "backprop": f"write code for it; {_STEP}",
+    "backward": f"write code for it; {_STEP}",
+    "zero_grads": f"gradients are those of one run, so there is nothing to clear; {_STEP}",
+    "zero_grad": f"gradients are those of one run, so there is nothing to clear; {_STEP}",
+    "numpy": "`t.value` is its array",
+    "detach": "`stop_gradient(t)` has no gradient, and `t.value` is its array",
+}
+
 
 class Tensor(GraphTensor):
     """A node of a graph. Make leaves with `tensor`, `param` and `number`; operators and ops make the others.
@@ -254,6 +265,28 @@ class Tensor(GraphTensor):
 
     def item(self) -> Any:
         """The value of a tensor of one cell as a Python number."""
+        return self._cells().item()
+
+    def tolist(self) -> Any:
+        """The value as a Python number, or as nested lists of these."""
+        return self._cells().tolist()
+
+    @user_facing
+    def __format__(self, spec: str) -> str:
+        if spec and self.size != 1:
+            fact = f"`{self.label}` has {self.size} cells, and {spec!r} is the format of a number"
+            raise fault(DslSyntaxError, fact, "format its cells one by one, or show `t.value`")
+        return format(self.item(), spec) if spec else repr(self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.item(), digits)
+
+    def __getattr__(self, name: str) -> Any:
+        # What tensors of other libraries have.
+        hint = _ELSEWHERE.get(name)
+        raise AttributeError(f"a tensor has no attribute `{name}`" + (f": {hint}" if hint else ""), name=name, obj=self)
+
+    def _cells(self) -> NodeArray:
         array: NodeArray = self.value
         session = current_session()
         if session is not None and session.context.graph is not None:
@@ -263,7 +296,7 @@ class Tensor(GraphTensor):
                 "use it in tensor arithmetic as it is, `where(c, a, b)` instead of a branch; sizes and choices are "
                 "configuration",
             )
-        return array.item()
+        return array
 
     @user_facing
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

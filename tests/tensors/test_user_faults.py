@@ -321,3 +321,18 @@ def test_cells_of_type_bfloat16():
 
     with pytest.raises(tc.DtypeError, match=r"bfloat16, which tcdsl does not have\npass `x.float\(\)`"):
         doubled(torch.ones(2, dtype=torch.bfloat16))
+
+
+def test_a_batch_beside_an_array_of_its_shape(recwarn):
+    @op
+    def net(x):
+        return "w" @ x + "b"[1]
+
+    x, labels = tc.tensor(np.arange(10.0).reshape(5, 2), batch=1, label="x"), np.ones((5, 1))
+    for right in (tc.tensor(labels, batch=1), 1.0, np.ones(1), np.ones((1, 1)), net(x)):
+        assert ((net(x) - right) ** 2).value.shape in ((5, 1), (5, 1, 1))
+    assert not recwarn.list
+    message = r"`net.x` is 5 \| 1, and `tensor` 5, 1: together they are all pairs(.|\n)*`tc.tensor\(array, batch=1\)`"
+    for pairs in (lambda: net(x) - labels, lambda: labels - net(x), lambda: net(x) * tc.tensor(labels)):
+        with pytest.warns(RuntimeWarning, match=message):
+            assert pairs().value.shape == (5, 5, 1)

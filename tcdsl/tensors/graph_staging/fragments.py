@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
 from tcdsl.ir.expressions import reads
 from tcdsl.ir.program import Program, tensors_read
 from tcdsl.ir.stages import needed_by
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed
-from tcdsl.rows.inference import Origin, Shape, close
+from tcdsl.rows.inference import Origin, Shape, close, pointwise
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.span import Span
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, known_shape, recording_session
@@ -24,6 +27,7 @@ from tcdsl.tensors.graphs.location import located, user_location
 from tcdsl.tensors.graphs.node_operations import Operation, Recorded
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory
+from tcdsl.tracebacks import warn_user
 
 __all__ = ["exported", "recorded", "settled", "staged", "without_unread_inputs"]
 
@@ -82,6 +86,8 @@ def staged(
         else:
             made = operation.stage_sized(session, given, sizes)
         shape = known_shape(made, session)
+        if operation.constrain is pointwise and len(operands) == len(arguments) == 2:
+            _warn_of_all_pairs(operands, shape, location)
         product = made.element.product if isinstance(made, PendingArray) else None
         named = made.materialize(operation.name) if isinstance(made, PendingArray) else made
         return shape, Recorded(
@@ -92,6 +98,17 @@ def staged(
             brackets=() if product is None else product.brackets,
             is_provisional=operation.stage_sized is not None and sizes is None,
         )
+
+
+def _warn_of_all_pairs(operands: Sequence[Tensor], shape: Shape, location: Span | None) -> None:
+    # `net(x) - labels`, where the first axis of one counts samples, and that of the other does not say so.
+    for samples, array in (operands, reversed(operands)):
+        rows, axes = samples.row_ranks, array.sizes
+        plain = array.is_leaf and not array.parameter and array.row_ranks.output == len(axes)
+        if plain and 0 < rows.batch < len(axes) and samples.sizes == axes and np.prod(shape.sizes) > samples.size:
+            fact = f"`{samples.label}` is {samples.rows}, and `{array.label}` {array.rows}: together they are all pairs"
+            hint = f"write `tc.tensor(array, batch={rows.batch})` if its first axis counts the same samples"
+            warn_user(Diagnostic(ShapeError, fact, location, hint=hint).render())
 
 
 def _operand(recording: InputRecording, tensor: Tensor) -> SymbolicTensor:

@@ -159,7 +159,7 @@ def test_simplification_keeps_what_is_computed() -> None:
             f"{line}  for [i]: 0 <= i < N"
             for line in (
                 "zero[i] = 0.0",
-                "a[i] = sin(x[i]) * 1.0 + zero[i]",
+                "a[i] = sin(x[i]) * 1.0 - zero[i]",
                 "b[i] = sin(x[i])",
                 "c[i] = b[i]",
                 "dead[i] = exp(a[i])",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Axis", "Cell", "Fold", "Node", "Number", "Operation", "Variable", "variables_of", "walk"]
+__all__ = ["Axis", "Cell", "Fold", "Node", "Number", "Operation", "Variable", "free_variables", "variables_of", "walk"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,3 +90,9 @@ def walk(node: Node) -> Iterator[Node]:
 def variables_of(node: Node) -> frozenset[str]:
     """The names of the index variables below ``node``."""
     return frozenset(part.name for part in walk(node) if isinstance(part, Variable))
+
+
+def free_variables(node: Node) -> frozenset[str]:
+    """The same without those of reductions below it."""
+    bound = {name for part in walk(node) if isinstance(part, Fold) for name in part.variables}
+    return variables_of(node) - bound

@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.oracle.accesses import AxisAccess
 from tests.oracle.kinds import is_bool
-from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, variables_of, walk
+from tests.oracle.nodes import Axis, Cell, Fold, Node, Number, Operation, free_variables, variables_of, walk
 from tests.oracle.ranges import candidates, explicit_ranges
 from tests.oracle.reader import Statement
 from tests.oracle.values import OutOfRangeError, Values
@@ -213,7 +213,7 @@ def _from_end(index: Node, value: int, extent: int) -> int:
 def own_conditions(statement: Statement) -> list[Node]:
     """The conditions that speak of the target's variables alone: they say which cells are written."""
     names = frozenset[str]().union(*map(variables_of, statement.indices))
-    return [each for each in conjuncts(statement.trailing) if variables_of(each) <= names]
+    return [each for each in conjuncts(statement.trailing) if free_variables(each) <= names]
 
 
 def restarted_cells(

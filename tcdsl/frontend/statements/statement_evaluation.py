@@ -282,6 +282,8 @@ def _users(
             if evaluation.depth or evaluation.guarded:
                 return _refused(evaluation, node)
             found.call = PointCall(place, function, given, named, span)
+            if calls is not None and calls.stand_in is not None:
+                return calls.stand_in(found.call)
         raise
 
 

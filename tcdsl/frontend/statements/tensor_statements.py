@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,9 +25,10 @@ from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, scala
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
 from tcdsl.frontend.statements.accesses import axis_index, axis_nodes, is_data
-from tcdsl.frontend.statements.point_loops import with_point_calls
+from tcdsl.frontend.statements.condition_variables import Open
+from tcdsl.frontend.statements.point_loops import StatementParts, with_point_calls
 from tcdsl.frontend.statements.recorded_values import bound_sketch, record_bare, scopes_of
-from tcdsl.frontend.statements.reduction_scopes import Open, ReductionScopes, require_divisors
+from tcdsl.frontend.statements.reduction_scopes import ReductionScopes, require_divisors
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statements.statement_evaluation import Evaluation
 from tcdsl.frontend.statements.statement_syntax import Assignment, read_statement
@@ -50,46 +51,61 @@ def evaluate_statement(node: ast.stmt, state: TargetState, environment: Function
     """
     form = read_statement(node, environment)
 
-    def conditions() -> list[PointValue]:
-        evaluation = Evaluation(environment, index_names(form.indices, form.value, form.conditions, environment))
-        found = [evaluation.condition(condition) for condition in form.conditions]
-        return [PointValue(each, evaluation.definitions) for each in found if each is not None]
+    def parts() -> StatementParts:
+        found = _evaluated(form, state, environment)
+        values = [] if found.value is None else [found.value.expr]
+        return StatementParts((*found.indices, *values), found.conditions, found.evaluation.definitions)
 
-    sketch: Sketch = with_point_calls(
-        environment,
-        lambda: sketch_statement(node, state, environment),
-        index_names(form.indices, ast.Constant(0), (), environment),
-        conditions,
-    )
+    sketch: Sketch = with_point_calls(environment, lambda: sketch_statement(node, state, environment), parts)
     return record_sketch(sketch, state, environment.session.builder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluated:
+    # What stands in a statement, with the faults of the evaluation; `reset` says that all cells start anew, `loops` are
+    # those of its generator.
+    evaluation: Evaluation
+    indices: tuple[Expr, ...]
+    accumulate: str
+    reset: bool
+    value: Value | None
+    loops: Loops
+    conditions: tuple[Value, ...]
+
+
+def _evaluated(form: Assignment, state: TargetState, environment: FunctionScope) -> _Evaluated:
+    evaluation = Evaluation(environment, index_names(form.indices, form.value, form.conditions, environment))
+    if isinstance(state, Fresh):
+        evaluation.unwritten = form.name
+    indices = tuple(index for index in _target_indices(evaluation, form, state) if index is not None)
+    accumulate, reset, value, loops = _value(evaluation, form)
+    conditions = [evaluation.condition(condition) for condition in form.conditions]
+    asked = tuple(each for each in conditions if each is not None)
+    return _Evaluated(evaluation, indices, accumulate, reset, value, loops, asked)
 
 
 def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionScope) -> Sketch:
     """The statement before range inference."""
     form = read_statement(node, environment)
     span, builder = environment.span(node), environment.session.builder
-    variables = index_names(form.indices, form.value, form.conditions, environment)
-    evaluation = Evaluation(environment, variables)
-    if isinstance(state, Fresh):
-        evaluation.unwritten = form.name
-    indices = _target_indices(evaluation, form, state)
-    accumulate, reset, value, loops = _value(evaluation, form)
-    conditions = [evaluation.condition(condition) for condition in form.conditions]
+    found = _evaluated(form, state, environment)
+    evaluation, value, reset, loops = found.evaluation, found.value, found.reset, found.loops
     unique, oob = _options(evaluation, form)
     stored = None
     if value is not None:
         stored = evaluation.attempt(
-            lambda: store(state, accumulate, reset, value, environment.span(form.value)), form.value
+            lambda: store(state, found.accumulate, reset, value, environment.span(form.value)), form.value
         )
     evaluation.finish()
     assert stored is not None
     binding = scopes_of(evaluation.definitions, environment)
     opened = Open(
         stored.accumulate,
-        tuple(index for index in indices if index is not None),
+        found.indices,
         stored.value,
-        tuple(condition.expr for condition in conditions if condition is not None),
+        tuple(condition.expr for condition in found.conditions),
         loops,
+        (environment.span(form.target), span),
     )
     bound = binding.bind(opened)
     if reset and form.plain:
@@ -190,7 +206,7 @@ def _check_reset(binding: ReductionScopes, opened: Open, form: Assignment, envir
     on_target = binding.occurrences(opened.indices)
     free = [name for name in binding.occurrences((opened.value,)) if name not in on_target]
     if not opened.loops.variables:
-        if not free:
+        if not free and binding.occurrences(opened.conditions).keys() <= on_target.keys():
             fact = "the reduction binds no index variable: all that it mentions are on the target"
             hint = "reduce over an index that is not on the target, or write `... for k in range(n)`"
             binding.faults.append(Diagnostic(DslSyntaxError, fact, environment.span(form.value), hint=hint))

@@ -207,7 +207,7 @@ class Reduction:
     (`tcdsl.ranges.sketches.sketch`): range inference makes statements of their own of reductions.
 
     ``accumulate`` is ``add multiply max min or and``, or ``mean``, ``argmax``, ``argmin`` (one variable; int64).
-    ``conditions`` are a generator's ``if``s, and the statement's trailing conditions that speak of ``variables``. A
+    ``conditions`` are a generator's ``if``s, and those behind a plain ``=`` whose whole value this is. A
     point whose reads are out of range drops out of this reduction only. ``filters`` are conditions that came from
     brackets (``sum(x[k] * (k < 3))``): tested like ``conditions``, after them, but never an explicit range. ``dtype``
     is the result's, in which ``value`` is computed (for ``argmax`` and ``argmin`` ``value`` keeps its own). ``alone``

@@ -32,10 +32,11 @@ from tcdsl.ranges.sketches.index_forms import normalized_sketch
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch import Resolved, Sketch, free_variables
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Ends, Level, explicit_ranges, levels_of, root_level
-from tcdsl.ranges.solving.extents import check_equal_extents, inferred_extent
+from tcdsl.ranges.solving.extents import check_ends_are_sizes, check_equal_extents, inferred_extent
 from tcdsl.ranges.solving.inferred_extents import RoundSolver
 from tcdsl.ranges.solving.regions import Ranges, Region, conjunction, region_of
 from tcdsl.ranges.solving.temporaries import NestedReductions
+from tcdsl.span import Span
 
 __all__ = ["resolve"]
 
@@ -65,6 +66,7 @@ def _resolved(sketch: Sketch, scope: ProgramScope) -> Resolved:
     # A reduction that stands under two others, because it may fail, has its variables once.
     variables = list(dict.fromkeys(name for level in levels for name in level.variables))
     if sketch.mode == "fresh":
+        check_ends_are_sizes(inference, root, explicit)
         ranges = Ranges(RoundSolver(inference, variables, explicit, accesses).solve(), explicit)
         inference.raise_faults()
     elif sketch.mode != "valid":
@@ -86,7 +88,8 @@ def _resolved(sketch: Sketch, scope: ProgramScope) -> Resolved:
     inference.raise_faults()
     start = sketch.start
     label = scope.tensor(start.tensor).label or start.tensor if isinstance(start, Keep) else ""
-    made = Tensor(sketch.target.tensor, sketch.dtype, shape, label, sketch.span)
+    ends = scope.tensor(start.tensor).ends if isinstance(start, Keep) else _ends(inference, root, explicit)
+    made = Tensor(sketch.target.tensor, sketch.dtype, shape, label, sketch.span, ends)
     return Resolved((*temporaries.statements, statement), (*temporaries.tensors, made), tuple(inference.assertions))
 
 
@@ -123,6 +126,22 @@ def _shape(inference: Inference, root: Level, ranges: Ranges) -> tuple[Expr, ...
         shape.append(algebra.expr(access.extent))
         _require_extent(inference, access, access.extent)
     return tuple(shape)
+
+
+def _ends(inference: Inference, root: Level, explicit: Mapping[str, Ends]) -> tuple[Span | None, ...]:
+    # Which condition says how long each axis of a new target is, here or where what is read along it was made.
+    if inference.sketch.mode != "fresh":
+        return ()
+
+    def end(name: str | None) -> Span | None:
+        if name is None or (name in explicit and explicit[name].highs):
+            return None if name is None else explicit[name].condition
+        along = [a for level in levels_of(root) for a in level.accesses if a.form is not None and a.form.bare == name]
+        said = (inference.scope.tensor(a.tensor).end(a.axis) for a in along if not a.written)
+        return next((span for span in said if span is not None), None)
+
+    found = tuple(end(None if a.form is None else a.form.bare) for a in root.accesses if a.written)
+    return found if any(found) else ()
 
 
 def _require_extent(inference: Inference, access: AxisAccess, extent: Polynomial) -> None:

@@ -118,7 +118,7 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
         restarts = restarted(bound.indices, bound.conditions[len(loops.conditions) :])
     target = Access(builder.fresh_name(state.label), bound.indices, environment.span(form.target))
     sketch = bound_sketch(state, stored, target, bound, oob, span)
-    return replace(sketch, unique=unique, resets=reset, restarts=restarts)
+    return replace(sketch, unique=unique, resets=reset, restarts=restarts, bound_at=environment.bound_at)
 
 
 def _target_indices(evaluation: Evaluation, form: Assignment, state: TargetState) -> list[Expr | None]:

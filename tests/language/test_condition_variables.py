@@ -161,6 +161,40 @@ def test_loops_at_points_are_for_the_points_of_the_whole_statement() -> None:
     assert_gives(f, X, w, M, wanted=wanted)
 
 
+@op
+def halvings(a):
+    n = 0.0
+    while a > 1.0:
+        a, n = a / 2, n + 1
+    return a, n
+
+
+def rest_and_count(x: Any, i: Any) -> Any:
+    rest, count = halvings(sum(exp(x[i, k])))
+    return rest + count
+
+
+def test_so_they_are_where_results_are_taken_apart() -> None:
+    @op
+    def f(x, w, m):
+        helped[()] += w[i] * rest_and_count(x, i)
+        chosen[()] += w[i] * halvings(sum(exp(x[i, k])))[1], m[i] > 0
+        twice[()] += w[i] * halvings(sum(exp(x[i, k])))[1] * halvings(sum(exp(x[i, k])) + w[i])[0]
+        return helped, chosen, twice
+
+    def half(a: float) -> tuple[float, float]:
+        n = 0
+        while a > 1:
+            a, n = a / 2, n + 1
+        return a, n
+
+    w, rows = np.array([1.0, 2.0, 3.0, 4.0]), np.exp(X).sum(1)
+    rests, counts = np.array([half(each) for each in rows]).T
+    shifted = np.array([half(each)[0] for each in rows + w])
+    wanted = (w @ (rests + counts), (w * counts)[M > 0].sum(), (w * counts * shifted).sum())
+    assert_gives(f, X, w, M, wanted=wanted)
+
+
 # -- plain stores --------------------------------------------------------------------------------------------
 
 

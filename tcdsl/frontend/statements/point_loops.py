@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.points.definitions import Definition, all_definitions, index_names, outside_names
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points, scalar_of
@@ -51,6 +51,11 @@ class StatementParts:
     exprs: tuple[Expr, ...] = ()
     conditions: tuple[Value, ...] = ()
     definitions: Mapping[str, Definition] = field(default_factory=dict)
+
+    @property
+    def all(self) -> tuple[Expr, ...]:
+        """Indices, value and conditions."""
+        return (*self.exprs, *(each.expr for each in self.conditions))
 
 
 def with_point_calls(
@@ -87,23 +92,44 @@ class _Surroundings:
     def of(
         call: PointCall, calls: PointCalls, parts: Callable[[], StatementParts], environment: FunctionScope
     ) -> _Surroundings:
-        marks: dict[int, Expr] = {}
-
-        def stand_in(each: PointCall) -> PointValue:
-            point = _anything(_points_of(each))
-            marked = PointValue.mark("call", point.value, point.definitions, each.span)
-            marks[each.place] = marked.value.expr
-            return marked
-
-        session = environment.session
-        with session.within(point_calls=PointCalls(stand_in, results=calls.results), at_points=False):
-            found = parts()
-        known = all_definitions(found.definitions)
-        exprs = (*found.exprs, *(each.expr for each in found.conditions))
-        names = _names_around(exprs, known, marks.get(call.place))
+        met: dict[int, PointCall] = {}
+        found, names = _with_a_mark(call, calls, parts, environment, met, {})
         if names is None:
-            names = {name for expr in exprs for name in outside_names(expr, known)}
+            # What calls give is taken apart: `pair(x[n])[0]`.
+            nothing = _Surroundings(frozenset(), ())
+            examples = {place: _PointLoop(environment, each, nothing).example() for place, each in met.items()}
+            found, names = _with_a_mark(call, calls, parts, environment, met, examples)
+        known = all_definitions(found.definitions)
+        if names is None:
+            names = {name for expr in found.all for name in outside_names(expr, known)}
         return _Surroundings(names, [PointValue(each, found.definitions) for each in found.conditions])
+
+
+def _with_a_mark(
+    call: PointCall,
+    calls: PointCalls,
+    parts: Callable[[], StatementParts],
+    environment: FunctionScope,
+    met: dict[int, PointCall],
+    examples: Mapping[int, Any],
+) -> tuple[StatementParts, set[str] | None]:
+    """The statement with something that stands for the result of ``call``, and the variables of all levels around that.
+
+    ``met`` collects the calls without results, ``examples`` are such of what they give.
+    """
+    marks: dict[int, Expr] = {}
+
+    def stand_in(each: PointCall) -> Any:
+        met[each.place] = each
+        point = _anything(_points_of(each))
+        marked = PointValue.mark("call", point.value, point.definitions, each.span)
+        marks[each.place] = marked.value.expr
+        given: Any = examples.get(each.place)
+        return type(given)(marked for _ in given) if type(given) in (tuple, list) else marked
+
+    with environment.session.within(point_calls=PointCalls(stand_in, results=calls.results), at_points=False):
+        found = parts()
+    return found, _names_around(found.all, all_definitions(found.definitions), marks.get(call.place))
 
 
 def _names_around(exprs: Sequence[Expr], known: Mapping[str, Definition], mark: Expr | None) -> set[str] | None:
@@ -165,7 +191,7 @@ class _PointLoop:
             return self._rebuilt(given, [PointValue(each, {}, self._call.span) for each in self._scalars(given)])
         axes = [IndexValue(name) for name in self._names]
         covered = record_value(self._environment, Fresh("points"), axes, _anything(self._points), self._conditions)
-        given, dtypes = self._trial(covered)
+        given, dtypes = self._trial(covered.extents)
         found = tuple(
             record_value(
                 self._environment,
@@ -179,14 +205,21 @@ class _PointLoop:
         cells = [PointValue(each.cell(axes, self._call.span), {}, self._call.span) for each in found]
         return self._rebuilt(given, cells)
 
-    def _trial(self, covered: SymbolicTensor) -> tuple[Any, list[str]]:
+    def example(self) -> Any:
+        """Something like what the call gives; a number if that cannot be told."""
+        try:
+            return self._trial()[0]
+        except TcdslError:
+            return 0
+
+    def _trial(self, extents: Sequence[Expr] = ()) -> tuple[Any, list[str]]:
         # What the call gives, and of which types.
         builder = self._session.builder
         learned, part = builder.learned(), Part(builder)
         try:
             with part.recording(), builder.divided.in_a_round():
                 numbers = {name: builder.counter(name, name).shape[0] for name in self._names}
-                for number, extent in zip(numbers.values(), covered.extents, strict=True):
+                for number, extent in zip(numbers.values(), extents, strict=False):
                     builder.require(apply("lt", number, extent), "")
                 given = self._call_at(numbers)
                 return given, [stored_dtype(each) for each in self._scalars(given)]

@@ -256,3 +256,23 @@ def test_numbers_that_are_meant_as_an_index_are_not_said_to_be_bound() -> None:
     for message in (refusal(tc.ShapeError, parameter, x, 20), refusal(tc.TcdslError, round_number, x)):
         assert "out of range" in message
         assert "was bound" not in message
+
+
+def test_a_declared_target_that_was_written_before_loses_nothing() -> None:
+    @op
+    def f(x):
+        y = output(1)
+        y[i // 2] += x[i]
+        y[1] += x[0]
+        return y
+
+    @op
+    def conditioned(x):
+        y = output(1)
+        y[0] = x[0]
+        y[1] += x[i], i < 2
+        return y
+
+    for function in (f, conditioned):
+        message = refusal(tc.ShapeError, function, np.ones(2))
+        assert "the index 1 is out of range of axis 0 of y, which has the extent 1" in message

@@ -55,7 +55,7 @@ def _is_fixed(access: AxisAccess) -> bool:
 def _was_made_too_small(inference: Inference, access: AxisAccess) -> bool:
     # A tensor that an earlier statement has made, not the user: `tcdsl.ranges.checks.writable` says what to write.
     form, extent = access.bounds
-    if not access.written or inference.scope.writer(inference.sketch.previous) is None:
+    if not access.written or inference.sketch.sized is None:
         return False
     return inference.algebra.negative(extent - form - 1)
 

@@ -87,7 +87,8 @@ def _resolved(sketch: Sketch, scope: ProgramScope) -> Resolved:
     check_recurrence(inference, root, temporaries.regions)
     inference.raise_faults()
     start = sketch.start
-    label = scope.tensor(start.tensor).label or start.tensor if isinstance(start, Keep) else ""
+    label = scope.tensor(start.tensor).label or start.tensor if isinstance(start, Keep) else sketch.label
+    label = "" if label == sketch.target.tensor else label
     ends = scope.tensor(start.tensor).ends if isinstance(start, Keep) else _ends(inference, root, explicit)
     made = Tensor(sketch.target.tensor, sketch.dtype, shape, label, sketch.span, ends)
     return Resolved((*temporaries.statements, statement), (*temporaries.tensors, made), tuple(inference.assertions))

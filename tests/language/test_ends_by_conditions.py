@@ -9,7 +9,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
-from tests.language.outcomes import assert_gives, outcome, refusal
+from tests.language.outcomes import assert_gives, changed, outcome, refusal
 
 T, H, D = 24, 2, 3
 RANDOM = np.random.default_rng(8)
@@ -129,3 +129,25 @@ def test_numbers_of_numpy_beside_cells_are_values_and_compile_once() -> None:
     for number in (np.int64(2), np.int64(3), np.int64(20)):
         assert only_values(x, number) == 39 - number
     assert only_values.cache_info().programs == 1
+
+
+def test_in_rounds_a_cache_is_the_same_and_faults_call_tensors_by_their_names() -> None:
+    @cd
+    def decode(outs, keys, values, qs):
+        for pos in range(len(qs)):
+            s[h, j] = sum(qs[pos, h, d] * keys[j, h, d]), j <= pos
+            e[h, j] = exp(s[h, j])
+            outs[pos, h, d] = sum(e[h, j] * values[j, h, d]), j <= pos
+
+    @cd
+    def without(outs, keys, values, qs):
+        for pos in range(len(qs)):
+            s[h, j] = sum(qs[pos, h, d] * keys[j, h, d]), j <= pos
+            outs[pos, h, d] = sum(s[h, j] * values[j, h, d])
+
+    qs = RANDOM.normal(size=(5, H, D))
+    weights = np.exp(np.einsum("phd,jhd->phj", qs, KEYS)) * np.tri(5, T)[:, None]
+    (found,) = changed(decode, np.zeros((5, H, D)), KEYS, VALUES, qs)
+    np.testing.assert_allclose(found, np.einsum("phj,jhd->phd", weights, VALUES))
+    message = refusal(tc.ShapeError, without, np.zeros((5, H, D)), KEYS, VALUES, qs)
+    assert "axis 1 of s, which has the extent pos + 1 by `j <= pos` in line" in message

@@ -3,10 +3,10 @@
 A `Diagnostic` is a fact with a place in the user's source. It is rendered once, here, with the source line and a
 caret::
 
-    conv.py:3: the index `k` occurs only in a condition
-        O[n] += I[n], k < 3
-                      ^
-    write an access or a generator that uses `k`, or drop the condition
+    conv.py:3: the reduction binds no index variable: `n` belongs to the statement or to a reduction around it
+        O[n] += I[n] / sum(I[n])
+                       ^^^^^^^^^
+    reduce over an index that occurs in it only, or write `... for k in range(n)`
 
 Exceptions carry their diagnostics, pickle, and combine: `raise_diagnostics` reports all faults of a function together.
 """

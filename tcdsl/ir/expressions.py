@@ -208,7 +208,7 @@ class Reduction:
 
     ``accumulate`` is ``add multiply max min or and``, or ``mean``, ``argmax``, ``argmin`` (int64; the position among
     all points, in the order of the ranges, if there are several variables).
-    ``conditions`` are a generator's ``if``s, and the statement's trailing conditions that speak of ``variables``. A
+    ``conditions`` are a generator's ``if``s, and those behind a plain ``=`` whose whole value this is. A
     point whose reads are out of range drops out of this reduction only. ``filters`` are conditions that came from
     brackets (``sum(x[k] * (k < 3))``): tested like ``conditions``, after them, but never an explicit range. ``dtype``
     is the result's, in which ``value`` is computed (for ``argmax`` and ``argmin`` ``value`` keeps its own). ``alone``

@@ -61,7 +61,8 @@ class Tensor(Hashed):
     """A declaration: ``Tensor("C", "float32", (SizeValue("N"), SizeValue("M")))``.
 
     Extents are int64 expressions in sizes. A rank-0 tensor has the empty shape. ``label`` is what users call it, where
-    that differs from the unique ``name`` (``Y`` for ``Y_2``).
+    that differs from the unique ``name`` (``Y`` for ``Y_2``). ``ends`` has for each axis the condition that says how
+    long it is, ``j < n`` in ``y[j] = x[j], j < n``, where one does.
     """
 
     name: str
@@ -69,6 +70,11 @@ class Tensor(Hashed):
     shape: tuple[Expr, ...]
     label: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
+    ends: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
+
+    def end(self, axis: int) -> Span | None:
+        """The condition that says how long an axis is, if one does."""
+        return self.ends[axis] if self.ends else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ A sketch of ``mode`` ``valid`` knows the last of these rules alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.ir.build import conjuncts, integer
+from tcdsl.errors import ShapeError
+from tcdsl.ir.build import integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, is_affine_index
 from tcdsl.ir.program import Keep, Statement, Tensor
@@ -30,11 +31,12 @@ from tcdsl.ranges.checks.writable import check_writable
 from tcdsl.ranges.sketches.index_forms import normalized_sketch
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch import Resolved, Sketch, free_variables
-from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level, explicit_ranges, levels_of, root_level
-from tcdsl.ranges.solving.extents import check_equal_extents, inferred_extent
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Ends, Level, explicit_ranges, levels_of, root_level
+from tcdsl.ranges.solving.extents import check_ends_are_sizes, check_equal_extents, inferred_extent
 from tcdsl.ranges.solving.inferred_extents import RoundSolver
 from tcdsl.ranges.solving.regions import Ranges, Region, conjunction, region_of
 from tcdsl.ranges.solving.temporaries import NestedReductions
+from tcdsl.span import Span
 
 __all__ = ["resolve"]
 
@@ -55,18 +57,20 @@ def _resolved(sketch: Sketch, scope: ProgramScope) -> Resolved:
     root = root_level(inference)
     levels = levels_of(root)
     accesses = [access for level in levels for access in level.accesses]
-    _check_occurrences(inference, root)
     plain = sketch.accumulate == "assign" and not sketch.unique
     complete = not plain or sketch.mode == "valid" or check_variables_on_target(inference, root.variables)
     explicit = explicit_ranges(root, inference.algebra)
     check_equal_extents(inference, accesses, explicit)
     inference.raise_faults()
     ranges = Ranges({}, explicit)
+    # A reduction that stands under two others, because it may fail, has its variables once.
+    variables = list(dict.fromkeys(name for level in levels for name in level.variables))
     if sketch.mode == "fresh":
-        # A reduction that stands under two others, because it may fail, has its variables once.
-        variables = list(dict.fromkeys(name for level in levels for name in level.variables))
+        check_ends_are_sizes(inference, root, explicit)
         ranges = Ranges(RoundSolver(inference, variables, explicit, accesses).solve(), explicit)
         inference.raise_faults()
+    elif sketch.mode != "valid":
+        ranges = Ranges({}, _bounded_inside(inference, root, variables, explicit, accesses))
     shape = _shape(inference, root, ranges)
     inference.raise_faults()
     check_fixed_indices(inference, root, ranges)
@@ -83,24 +87,31 @@ def _resolved(sketch: Sketch, scope: ProgramScope) -> Resolved:
     check_recurrence(inference, root, temporaries.regions)
     inference.raise_faults()
     start = sketch.start
-    label = scope.tensor(start.tensor).label or start.tensor if isinstance(start, Keep) else ""
-    made = Tensor(sketch.target.tensor, sketch.dtype, shape, label, sketch.span)
+    label = scope.tensor(start.tensor).label or start.tensor if isinstance(start, Keep) else sketch.label
+    label = "" if label == sketch.target.tensor else label
+    ends = scope.tensor(start.tensor).ends if isinstance(start, Keep) else _ends(inference, root, explicit)
+    made = Tensor(sketch.target.tensor, sketch.dtype, shape, label, sketch.span, ends)
     return Resolved((*temporaries.statements, statement), (*temporaries.tensors, made), tuple(inference.assertions))
 
 
-def _check_occurrences(inference: Inference, root: Level) -> None:
-    # A variable that only conditions mention would multiply the statement's effect by its range.
-    sketch = inference.sketch
-    used = frozenset().union(*map(free_variables, (*sketch.target.indices, sketch.value, *sketch.filters)))
-    used |= {given.variable for given in sketch.ranges}
-    for condition in conjuncts(*sketch.conditions):
-        for name in sorted(free_variables(condition) - used):
-            inference.fault(
-                f"the index `{name}` occurs only in a condition",
-                getattr(condition, "span", None),
-                hint=f"use `{name}` in an access, or drop the condition",
-                kind=DslSyntaxError,
-            )
+def _bounded_inside(
+    inference: Inference,
+    root: Level,
+    variables: Sequence[str],
+    explicit: Mapping[str, Ends],
+    accesses: Sequence[AxisAccess],
+) -> Mapping[str, Ends]:
+    # Points out of range in a reduction drop out of it alone. What only reads inside of reductions mention has the
+    # range that these would give it by rule 2: `t[()] += log(sum(exp(x[i, k]))), i > 0`.
+    mentioned = frozenset().union(*(free_variables(access.index) for access in root.accesses))
+    left = [name for name in root.variables if name not in mentioned and not explicit.get(name, Ends()).highs]
+    if not left:
+        return explicit
+    solved = RoundSolver(inference.trial(), variables, explicit, accesses).solve()
+    for access in accesses:
+        access.settled = False
+    found = {name: Ends([solved[name].low], [solved[name].high]) for name in left if name in solved}
+    return {**explicit, **found}
 
 
 def _shape(inference: Inference, root: Level, ranges: Ranges) -> tuple[Expr, ...]:
@@ -116,6 +127,22 @@ def _shape(inference: Inference, root: Level, ranges: Ranges) -> tuple[Expr, ...
         shape.append(algebra.expr(access.extent))
         _require_extent(inference, access, access.extent)
     return tuple(shape)
+
+
+def _ends(inference: Inference, root: Level, explicit: Mapping[str, Ends]) -> tuple[Span | None, ...]:
+    # Which condition says how long each axis of a new target is, here or where what is read along it was made.
+    if inference.sketch.mode != "fresh":
+        return ()
+
+    def end(name: str | None) -> Span | None:
+        if name is None or (name in explicit and explicit[name].highs):
+            return None if name is None else explicit[name].condition
+        along = [a for level in levels_of(root) for a in level.accesses if a.form is not None and a.form.bare == name]
+        said = (inference.scope.tensor(a.tensor).end(a.axis) for a in along if not a.written)
+        return next((span for span in said if span is not None), None)
+
+    found = tuple(end(None if a.form is None else a.form.bare) for a in root.accesses if a.written)
+    return found if any(found) else ()
 
 
 def _require_extent(inference: Inference, access: AxisAccess, extent: Polynomial) -> None:

@@ -80,12 +80,16 @@ class Restarts:
             found = resolve(flags, self._scope).statements
         except ShapeError:
             found = (replace(resolve(self._sketch, self._scope).statements[-1], condition=None),)
-        return _reached(found[-1], names) if len(found) == 1 else None
+        reached = _reached(found[-1], names) if len(found) == 1 else None
+        # A place without variables may be out of range where the statement has no points: `R[1] = sum(A[i]), i > N`.
+        return None if reached is None else reached.intersect(self._whole(reached))
+
+    def _whole(self, cells: isl.Set) -> isl.Set:
+        return box(dimension_names(cells), self._scope.tensor(self._sketch.previous).shape)
 
     def every(self, cells: isl.Set) -> bool:
         """Whether ``cells`` are all of the target's."""
-        whole = box(dimension_names(cells), self._scope.tensor(self._sketch.previous).shape)
-        return bool(whole.intersect_params(self._inference.algebra.context).is_subset(cells))
+        return bool(self._whole(cells).intersect_params(self._inference.algebra.context).is_subset(cells))
 
 
 def _speaks(access: AxisAccess, variables: frozenset[str]) -> bool:

@@ -18,7 +18,7 @@ from tests.differential.agreement import agree, attempt, matches_outcome, shown
 from tests.differential.layouts import laid_out
 from tests.differential.loading import loaded
 from tests.oracle.functions import expected
-from tests.oracle.generation import Case, case_elsewhere, case_of_seed, cases
+from tests.oracle.generation import Case, case_conditioned, case_elsewhere, case_of_seed, cases
 
 drawn = settings(
     derandomize=True,
@@ -81,11 +81,19 @@ def test_statements_that_reach_other_cells_than_those_before() -> None:
         compiled_as_interpreted(case_elsewhere(seed), seed)
 
 
+def test_conditions_on_variables_of_reductions_and_on_new_ones() -> None:
+    for seed in range(200):
+        interpreted_as_the_rules_say(case_conditioned(seed))
+    for seed in range(1000, 1010):
+        compiled_as_interpreted(case_conditioned(seed), seed)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("batch", range(10))
 def test_many_programs(batch: int) -> None:
     for seed in range(100_000 + batch, 100_000 + PROGRAMS_BY_HAND, 10):
         interpreted_as_the_rules_say(case_elsewhere(seed))
+        interpreted_as_the_rules_say(case_conditioned(seed))
     for seed in range(100_000 + batch, 100_000 + PROGRAMS_BY_HAND, 10):
         case = case_of_seed(seed, 1 + seed % 3)
         interpreted_as_the_rules_say(case)

@@ -270,13 +270,13 @@ def negative_extent() -> Any:
 
 
 @fault
-def index_only_in_conditions() -> Any:
+def condition_beside_a_reduction() -> Any:
     @op
-    def f(x):
-        y[i] += x[i], k < 3
-        return y
+    def f(E):
+        Y[i, j] = E[i, j] / sum(E[i, l]), l <= i
+        return Y
 
-    return f(ones(4))
+    return f(ones(4, 4))
 
 
 @fault

@@ -7,6 +7,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tests.language.outcomes import refusal
 
 x = np.arange(10.0)
 w = np.ones(3)
@@ -209,3 +210,69 @@ def test_many_arrays_read_at_fixed_places_are_no_harder_than_one() -> None:
         np.testing.assert_array_equal(found, arrays[k] * weights[k][3] + weights[k][5])
     with pytest.raises(tc.ShapeError, match="the index 5 is out of range of axis 0 of w7, which has the extent 5"):
         f.interpret(*arrays, *weights[:7], np.ones(5))
+
+
+def test_a_size_that_is_bound_to_the_letter_says_where() -> None:
+    @op
+    def f(x):
+        n, t = x.shape
+        y[n, t] = x[n, t] * 2
+        return y
+
+    @op
+    def annotated(x: real[n, m]):
+        y[m] += x[n, m]
+        return y
+
+    @cd
+    def code(y, x):
+        y.bind_dims(k)
+        y[k] += x[0, j]
+
+    x = np.ones((2, 3))
+    line = f.__wrapped__.__code__.co_firstlineno + 2
+    message = refusal(tc.ShapeError, f, x)
+    assert f"which has the extent n: `n` was bound by `n, t = x.shape` in line {line}" in message
+    assert f"which has the extent t: `t` was bound by `n, t = x.shape` in line {line}" in message
+    assert "use another letter for an index variable; an index without variables skips nothing" in message
+    assert "`m` was bound by `x: real[n, m]` in line" in refusal(tc.ShapeError, annotated, x)
+    assert "`k` was bound by `y.bind_dims(k)` in line" in refusal(tc.ShapeError, code, np.ones(3), x)
+
+
+def test_numbers_that_are_meant_as_an_index_are_not_said_to_be_bound() -> None:
+    @op
+    def parameter(x, n):
+        y[j] = x[n, j]
+        return y
+
+    @op
+    def round_number(x):
+        y = 0.0
+        for k in range(x.shape[0] + 1):
+            y[()] += x[k, j]
+        return y
+
+    x = np.ones((2, 3))
+    for message in (refusal(tc.ShapeError, parameter, x, 20), refusal(tc.TcdslError, round_number, x)):
+        assert "out of range" in message
+        assert "was bound" not in message
+
+
+def test_a_declared_target_that_was_written_before_loses_nothing() -> None:
+    @op
+    def f(x):
+        y = output(1)
+        y[i // 2] += x[i]
+        y[1] += x[0]
+        return y
+
+    @op
+    def conditioned(x):
+        y = output(1)
+        y[0] = x[0]
+        y[1] += x[i], i < 2
+        return y
+
+    for function in (f, conditioned):
+        message = refusal(tc.ShapeError, function, np.ones(2))
+        assert "the index 1 is out of range of axis 0 of y, which has the extent 1" in message

@@ -257,16 +257,6 @@ def test_the_scope_of_an_index_variable_is_its_statement() -> None:
     assert "`k` is not defined; an index variable has a meaning only in a tensor statement" in message
 
 
-def test_an_index_variable_that_occurs_only_in_conditions_is_an_error() -> None:
-    @op
-    def f(x):
-        y[i] += x[i], k < 3
-        return y
-
-    message = refusal(tc.DslSyntaxError, f, x)
-    assert "the index `k` occurs only in a condition" in message
-
-
 def test_the_variable_of_a_generator_hides_what_the_function_has_bound() -> None:
     @op
     def f(x, *, j: int):

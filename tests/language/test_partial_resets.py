@@ -275,3 +275,25 @@ def test_the_adjoint_of_what_the_target_held_is_zero_exactly_on_the_reset_cells(
     np.testing.assert_array_equal(d_R, [1, 10, 0, 0])
     np.testing.assert_array_equal(d_S, [2, 3, 5, 0])
     np.testing.assert_array_equal(d_A, 2 * A * [0, 0, 100, 1000] + [0, 0, 7, 7])
+
+
+def test_a_place_that_does_not_exist_is_not_started_anew_where_the_statement_has_no_points() -> None:
+    @op
+    def f(D, A):
+        D[1] = sum(A[j, i + 1]), i >= 1, j > 0
+        return D
+
+    check(f, np.array([-1.5]), A[:, :2], wanted=[-1.5])
+    assert_gives(f, np.array([-1.5, 2.0]), A[:, :2], wanted=[-1.5, 0.0])
+    assert_gives(f, np.array([-1.5, 2.0]), A, wanted=[-1.5, 16.0])
+
+
+def test_a_target_that_a_shifted_read_narrows_may_be_longer_than_what_its_condition_reads() -> None:
+    @op
+    def f(D, a, B):
+        D[i] = sum(B[j, i - 1]), a[i] > 0
+        return D
+
+    # B has nothing to give D[0].
+    a = np.array([1.0, -1.0, 2.0])
+    assert_gives(f, held, a, A, wanted=[10.0, 20.0, sums[1], 40.0])

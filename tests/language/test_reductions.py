@@ -111,12 +111,13 @@ def test_reductions_side_by_side_never_share_a_variable() -> None:
     assert_gives(f, w, square, wanted=(square @ w / 8, square.sum(1) * square.sum(0)))
 
 
-def test_a_trailing_condition_on_a_reductions_variable_filters_that_reduction() -> None:
+def test_the_ifs_of_a_generator_filter_a_reduction_and_so_do_conditions_on_one_that_is_the_whole_value() -> None:
     @op
     def f(E):
-        y[i, j] = E[i, j] / sum(E[i, l]), l <= j
+        N = E.shape[1]
+        y[i, j] = E[i, j] / sum(E[i, l] for l in range(N) if l <= j)
         s[i] = sum(E[i, k]), k > 0
-        t[i] = 10 * max(E[i, k]), k < 2, E[i, k] < 5
+        t[i] = 10 * max(E[i, k] for k in range(N) if k < 2 if E[i, k] < 5)
         return y, s, t
 
     assert_gives(f, E, wanted=(E / E.cumsum(1), [5, 12], [20, 40]))

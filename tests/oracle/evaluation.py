@@ -30,7 +30,7 @@ from tests.oracle.outcome import DataIndexFaultError, DtypeFaultError, FaultErro
 from tests.oracle.ranges import Ends, candidates, check_bare_extents, explicit_ranges, in_range, solve
 from tests.oracle.reader import Statement
 from tests.oracle.recurrences import Traffic, reads_itself, restarted_cells, traffic
-from tests.oracle.values import INTEGERS, OutOfRangeError, Values, at_an_end, combine, neutral
+from tests.oracle.values import OutOfRangeError, Values, at_an_end, combine, neutral
 
 __all__ = ["READINGS", "Result", "Target", "Written", "apply_statement"]
 
@@ -84,17 +84,15 @@ def _check_factors(statement: Statement, arrays: Mapping[str, np.ndarray]) -> No
 
 
 def _folds(statement: Statement) -> list[Fold]:
-    return [node for node in walk(statement.value) if isinstance(node, Fold)]
+    parts = (statement.value, *statement.conditions)
+    return [node for part in parts for node in walk(part) if isinstance(node, Fold)]
 
 
 def _variables(statement: Statement) -> list[str]:
     inner = {name for fold in _folds(statement) for name in fold.variables}
     found: set[str] = {name for name, _, _ in statement.ranges}
-    for part in (*statement.indices, statement.value):
+    for part in (*statement.indices, statement.value, *statement.conditions):
         found |= variables_of(part)
-    for condition in statement.conditions:
-        if not variables_of(condition) <= found:
-            raise FaultError("an index variable occurs only in conditions")
     return sorted(found - inner)
 
 
@@ -143,6 +141,8 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     if fresh and any(access.conditional and any(map(_symbolic_stride, walk(access.index))) for access in accesses):
         raise UnspecifiedError("a stride that is a size, where a branch decides whether it is read")
     outer = _variables(statement)
+    if statement.accumulate == "=" and not set(outer) <= set().union(*map(variables_of, statement.indices)):
+        raise FaultError("a plain store needs every index variable on its target")
     inner = [name for fold in _folds(statement) for name in fold.variables]
     if target.array is not None and not target.declared:
         bare_target = _target_accesses(statement, target.array.shape)
@@ -155,7 +155,7 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
         ranges: Mapping[str, Ends] = solve([*outer, *inner], explicit, bounding, guarded=reading == "lazy")
         shape = _inferred_shape(statement, ranges)
     else:
-        ranges = explicit
+        ranges = explicit = {**explicit, **_bounded_inside(statement, accesses, target, explicit, [*outer, *inner])}
         shape = target.array.shape if target.array is not None else target.shape
         assert shape is not None
     writing = _target_accesses(statement, shape)
@@ -165,7 +165,10 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     if not fresh:
         sure |= {*surely_bounded(accesses)} | {name for access in writing for name in access.variables}
     told = [*accesses, *writing] if lazy else bounding
-    box = {**candidates(outer, ranges, [a for a in told if a.fold is None]), **candidates(inner, ranges, told)}
+    box = candidates(outer, ranges, [a for a in told if a.fold is None])
+    for fold in _folds(statement):
+        # A point out of range in a reduction within this one drops out of that one only.
+        box |= candidates(fold.variables, ranges, [a for a in told if a.fold is fold])
     doubt = _doubt(statement, fresh, outer, box)
     bare = {access.bare for access in (accesses if fresh else bounding)}
     if fresh and any(ranges[name][0] == ranges[name][1] and name not in bare for name in outer):
@@ -191,6 +194,26 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     if target.written is not None and not target.declared and not result.counts:
         result.doubtful = "the target may be too small for any sizes"
     return result
+
+
+def _bounded_inside(
+    statement: Statement, accesses: list[AxisAccess], target: Target, explicit: Mapping[str, Ends], names: list[str]
+) -> Mapping[str, Ends]:
+    """What only reads inside of reductions mention has the range that these give it by rule 2."""
+    shape = target.array.shape if target.array is not None else target.shape
+    assert shape is not None
+    writing = _target_accesses(statement, shape)
+    own = [access for access in (*accesses, *writing) if access.fold is None]
+    mentioned = {name for access in own for name in access.variables}
+    inside = {name for fold in _folds(statement) for name in fold.variables}
+    left = {name for name in names if name not in inside | mentioned and explicit.get(name, (None, None))[1] is None}
+    if not left:
+        return {}
+    try:
+        solved = solve(names, explicit, [*accesses, *writing], guarded=True)
+    except FaultError:
+        return {}
+    return {name: ends for name, ends in solved.items() if name in left}
 
 
 def _too_small(
@@ -289,9 +312,11 @@ def _accumulated(
     dtype = chosen or fresh_kind(statement.accumulate, kind)
     result = Result(_new_cells(statement, target, values, shape, dtype))
     fault: DataIndexFaultError | None = None
+    # What index variables and sizes decide bounds the loops.
+    conditions = sorted(statement.conditions, key=has_data)
     for point in _points(names, box, required):
         try:
-            if not all(values.at(condition, point) for condition in statement.conditions):
+            if not all(values.at(condition, point) for condition in conditions):
                 continue
             place = _place(statement, shape, values, point)
             value = values.at(statement.value, point)
@@ -361,14 +386,11 @@ def _doubt(statement: Statement, fresh: bool, names: list[str], box: Mapping[str
     if statement.accumulate == "=":
         if any(isinstance(index, Operation) and index.name in BOUNDARIES for index in statement.indices):
             raise FaultError("a boundary on the target of a plain store moves points to one cell")
-        written = set().union(*(variables_of(index) for index in statement.indices))
-        if not set(names) <= written:
-            raise FaultError("a plain store needs every index variable on its target")
         if not set(names) <= set(bare):
             return "the target's map may not be one-to-one"
     if fresh and len(bare) < len(statement.indices):
         return "a target index may be negative"
-    if any(len(values) == len(INTEGERS) for values in box.values()):
+    if any(values and (at_an_end(values[0]) or at_an_end(values[-1])) for values in box.values()):
         return "a variable may be unbounded"
     indices = (*statement.indices, *(axis.index for axis in _axes(statement)))
     if any(_symbolic_stride(node) for index in indices for node in walk(index)):

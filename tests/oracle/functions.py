@@ -71,6 +71,8 @@ def _as_floats(array: np.ndarray, kind: object) -> np.ndarray:
 class _Function:
     def __init__(self, arguments: Mapping[str, np.ndarray], reading: str) -> None:
         self.tensors = {name: np.asarray(value) for name, value in arguments.items()}
+        floats = [array.dtype for array in self.tensors.values() if is_float(array.dtype)]
+        self.given = np.result_type(*floats) if floats else np.dtype(np.float64)
         self.sizes: dict[str, int] = {}
         self.declared: dict[str, Target] = {}
         self.local: dict[str, ast.expr] = {}
@@ -172,7 +174,8 @@ class _Function:
             array = _as_floats(array, kind)
         dtype = known.dtype
         if statement.target in self.real:
-            dtype = kind if isinstance(kind, np.dtype) and is_float(kind) else np.dtype(np.float64)
+            weak = self.given if isinstance(kind, type) else np.dtype(np.float64)
+            dtype = kind if isinstance(kind, np.dtype) and is_float(kind) else weak
         target = Target(array, known.shape, known.declared, dtype, self.written.get(statement.target))
         self.conditional |= any(access.conditional for access in reading_accesses(statement, self.tensors))
         result: Result = apply_statement(statement, target, self.tensors, self.reading)

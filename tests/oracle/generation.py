@@ -267,6 +267,17 @@ def case_elsewhere(seed: int) -> Case:
     return Case(draft.source([target]), draft.arrays)
 
 
+def case_conditioned(seed: int) -> Case:
+    """One statement under conditions on other variables than those of its target."""
+    from tests.oracle.statements import write_conditioned
+
+    pick = random.Random(seed).randint
+    every = (*FLOATS, *FLOATS, *INTEGERS)
+    draft = Draft(pick, (every[pick(0, len(every) - 1)],), np.random.default_rng(seed))
+    target = write_conditioned(draft)
+    return Case(draft.source([target]), draft.arrays)
+
+
 @st.composite
 def cases(draw: Any, statements: int = 1, dtypes: tuple[str, ...] | None = None) -> Case:
     """`write_case` with hypothesis making the choices, so that failures shrink."""

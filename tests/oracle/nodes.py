@@ -18,6 +18,7 @@ __all__ = [
     "Number",
     "Operation",
     "Variable",
+    "free_variables",
     "has_data",
     "variables_of",
     "walk",
@@ -120,3 +121,9 @@ def _is_data(node: Operation) -> bool:
 def variables_of(node: Node) -> frozenset[str]:
     """The names of the index variables below ``node``."""
     return frozenset(part.name for part in walk(node) if isinstance(part, Variable))
+
+
+def free_variables(node: Node) -> frozenset[str]:
+    """The same without those of reductions below it."""
+    bound = {name for part in walk(node) if isinstance(part, Fold) for name in part.variables}
+    return variables_of(node) - bound

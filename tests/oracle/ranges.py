@@ -67,7 +67,7 @@ def explicit_ranges(statement: Statement) -> dict[str, Ends]:
     stated: list[tuple[str, Ends]] = [(name, (low, high)) for name, low, high in statement.ranges]
     for condition in statement.conditions:
         stated += _stated(condition)
-    for node in walk(statement.value):
+    for node in (node for part in (statement.value, *statement.conditions) for node in walk(part)):
         if isinstance(node, Fold):
             stated += [(name, (low, high)) for name, low, high in node.ranges]
             for condition in node.conditions:

@@ -8,11 +8,11 @@ reductions side by side never share one.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tests.oracle.nodes import BOUNDARIES, Axis, Cell, Fold, Node, Number, Operation, Variable
-from tests.oracle.outcome import FaultError
+from tests.oracle.outcome import FaultError, UnspecifiedError
 
 __all__ = ["REDUCTIONS", "Reader", "Statement", "free_names"]
 
@@ -90,7 +90,11 @@ def free_names(node: ast.AST, bound: Mapping[str, object]) -> set[str]:
 def _outside_reductions(node: ast.AST, bound: Mapping[str, object]) -> set[str]:
     # Index variables of node that stand outside every reduction below it (node itself may be one).
     if is_reduction(node):
-        return set()
+        body = node.args[0]
+        if not isinstance(body, ast.GeneratorExp):
+            return set()
+        tests = [test for clause in body.generators for test in clause.ifs]
+        return set().union(*(_outside_reductions(part, bound) for part in (body.elt, *tests))) - _generated(body)
     if isinstance(node, ast.Name):
         return free_names(node, bound)
     skipped = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Subscript) else None
@@ -99,6 +103,12 @@ def _outside_reductions(node: ast.AST, bound: Mapping[str, object]) -> set[str]:
         if child is not skipped:
             names |= _outside_reductions(child, bound)
     return names
+
+
+def _generated(node: ast.AST) -> set[str]:
+    # The variables of a generator.
+    clauses = node.generators if isinstance(node, ast.GeneratorExp) else []
+    return {clause.target.id for clause in clauses if isinstance(clause.target, ast.Name)}
 
 
 class Reader:
@@ -110,7 +120,6 @@ class Reader:
         self.bound: dict[str, object] = {**sizes, **tensors, **local}
         self.local = local
         self.serial = 0
-        self.consumed: set[int] = set()
 
     def statement(self, node: ast.Assign | ast.AugAssign) -> Statement:
         """Read ``T[index, ...] op= value, condition, ...``."""
@@ -132,18 +141,28 @@ class Reader:
                 ranges, filters = self._generator(value, {})
                 conditions += filters
                 value = value.elt
-        outer: set[str] = {name for name, _, _ in ranges}
-        for part in (*indices, value):
-            outer |= _outside_reductions(part, self.bound)
-        if reset and not outer - set().union(*(free_names(part, self.bound) for part in indices)):
+        generated = {name for name, _, _ in ranges} | set().union(*map(_generated, ast.walk(value)))
+        on_target: set[str] = set().union(*(_outside_reductions(part, self.bound) for part in indices))
+        outer = on_target | _outside_reductions(value, self.bound) | {name for name, _, _ in ranges}
+        added = set().union(*(_outside_reductions(part, self.bound) for part in trailing))
+        new = added - (outer - {name for name, _, _ in ranges})
+        if new & generated:
+            raise FaultError("the letter of a generator in a condition")
+        inside: list[ast.expr] = []
+        if accumulate == "=" and is_reduction(value) and not isinstance(value.args[0], ast.GeneratorExp):
+            own = (added | _outside_reductions(value.args[0], self.bound)) - on_target
+            inside = [condition for condition in conditions if free_names(condition, self.bound) & own]
+        elif new and (accumulate == "=" or ranges):
+            raise FaultError("a plain store under conditions on other variables than its target's")
+        else:
+            outer |= added
+        if reset and not outer - on_target:
             raise FaultError("a reduction that binds nothing")
         names = {name: name for name in outer}
-        filters_inside = [condition for condition in conditions if not free_names(condition, self.bound) <= outer]
-        kept = [condition for condition in conditions if condition not in filters_inside]
-        filters = [self.node(condition, names) for condition in kept]
-        value_read = self.node(value, names, filters_inside)
-        if any(id(condition) not in self.consumed for condition in filters_inside):
-            raise FaultError("an index variable occurs only in conditions")
+        kept = [condition for condition in conditions if condition not in inside]
+        around = {name: name for name in outer if name not in {name for name, _, _ in ranges}}
+        filters = [self.node(condition, around if condition in trailing else names) for condition in kept]
+        value_read = self._fold(value, names, inside) if inside else self.node(value, names)
         return Statement(
             target.value.id,
             tuple(self.node(index, names) for index in indices),
@@ -174,8 +193,15 @@ class Reader:
 
         class Expansion(ast.NodeTransformer):
             def visit_Name(self, name: ast.Name) -> ast.expr:
-                return self.visit(local[name.id]) if name.id in local else name
+                if name.id not in local:
+                    return name
+                text = self.visit(ast.parse(ast.unparse(local[name.id]), mode="eval").body)
+                for part in ast.walk(text):
+                    if is_reduction(part) and not _outside_reductions(text, bound):
+                        part.alone = True  # a bare reduction
+                return text
 
+        bound = {**self.sizes, **self.tensors}
         return Expansion().visit(ast.parse(ast.unparse(node), mode="eval").body)
 
     def _generator(
@@ -195,9 +221,9 @@ class Reader:
         """The value of a size expression."""
         return eval(ast.unparse(node), {"min": min, "max": max}, {**self.tensors, **self.sizes})  # noqa: S307
 
-    def node(self, node: ast.expr, names: Mapping[str, str], filters: list[ast.expr] = []) -> Node:  # noqa: B006
-        """``node`` with ``names`` in scope; ``filters`` are conditions for the reductions that bind their names."""
-        again = lambda part: self.node(part, names, filters)  # noqa: E731
+    def node(self, node: ast.expr, names: Mapping[str, str]) -> Node:
+        """``node`` with ``names`` in scope."""
+        again = lambda part: self.node(part, names)  # noqa: E731
         match node:
             case ast.Constant(value=value):
                 return Number(value)
@@ -214,7 +240,7 @@ class Reader:
             case ast.Subscript(value=ast.Attribute()):
                 return Number(self.constant(node))
             case ast.Subscript(value=ast.Name(id=tensor)):
-                return Cell(tensor, tuple(self._axis(index, names, filters) for index in _elements(node.slice)))
+                return Cell(tensor, tuple(self._axis(index, names) for index in _elements(node.slice)))
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)):
                 return Number(-value)
             case ast.UnaryOp(op=operator):
@@ -232,7 +258,7 @@ class Reader:
             case ast.IfExp(test=test, body=body, orelse=other):
                 return Operation("if", (again(test), again(body), again(other)))
             case ast.Call() if is_reduction(node):
-                return self._fold(node, names, filters)
+                return self._fold(node, names)
             case ast.Call(func=ast.Name(id="get"), args=[read, fill]):
                 cell = again(read)
                 assert isinstance(cell, Cell)
@@ -241,13 +267,14 @@ class Reader:
                 return Operation(name, tuple(map(again, arguments)))
         raise NotImplementedError(ast.dump(node))
 
-    def _axis(self, node: ast.expr, names: Mapping[str, str], filters: list[ast.expr]) -> Axis:
+    def _axis(self, node: ast.expr, names: Mapping[str, str]) -> Axis:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BOUNDARIES:
-            return Axis(node.func.id, self.node(node.args[0], names, filters))
+            return Axis(node.func.id, self.node(node.args[0], names))
         data = any(isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name) for part in ast.walk(node))
-        return Axis("data" if data else "direct", self.node(node, names, filters))
+        return Axis("data" if data else "direct", self.node(node, names))
 
-    def _fold(self, node: ast.Call, names: Mapping[str, str], filters: list[ast.expr]) -> Fold:
+    def _fold(self, node: ast.Call, names: Mapping[str, str], behind: Sequence[ast.expr] = ()) -> Fold:
+        # `behind` are conditions of the statement that belong to the reduction, which is its whole value.
         body = node.args[0]
         self.serial += 1
         if isinstance(body, ast.GeneratorExp):
@@ -256,22 +283,23 @@ class Reader:
             ranges, conditions = self._generator(body, inner)
             body = body.elt
         else:
-            own = _outside_reductions(body, self.bound) - set(names)
+            own = set().union(*(_outside_reductions(part, self.bound) for part in (body, *behind))) - set(names)
+            if not own and hasattr(node, "alone"):
+                own = _outside_reductions(body, self.bound)
             inner = {**names, **{name: f"{name}@{self.serial}" for name in own}}
             ranges, conditions = (), []
         if not own:
             raise FaultError("a reduction that binds nothing")
-        mine = [f for f in filters if free_names(f, self.bound) & own]
-        self.consumed |= {id(condition) for condition in mine}
-        conditions = [*conditions, *mine]
-        others = [f for f in filters if f not in mine]
         assert isinstance(node.func, ast.Name)
+        if node.func.id in ("argmax", "argmin") and len(own) > 1 and not ranges:
+            raise UnspecifiedError("a position over several variables")
+        conditions = [*conditions, *behind]
         return Fold(
             node.func.id,
             tuple(inner[name] for name in sorted(own)),
             ranges,
             tuple(self.node(condition, inner) for condition in conditions),
-            self.node(body, inner, others),
+            self.node(body, inner),
         )
 
 

@@ -15,7 +15,17 @@ import numpy as np
 
 from tests.oracle.accesses import AxisAccess
 from tests.oracle.kinds import is_bool
-from tests.oracle.nodes import Axis, Cell, Fold, Node, Operation, has_data, variables_of, walk
+from tests.oracle.nodes import (
+    Axis,
+    Cell,
+    Fold,
+    Node,
+    Operation,
+    free_variables,
+    has_data,
+    variables_of,
+    walk,
+)
 from tests.oracle.ranges import candidates, explicit_ranges
 from tests.oracle.reader import Statement
 from tests.oracle.values import OutOfRangeError, Values
@@ -204,7 +214,7 @@ def conjuncts(conditions: Sequence[Node]) -> Iterator[Node]:
 def own_conditions(statement: Statement) -> list[Node]:
     """The conditions that speak of the target's variables alone: they say which cells are written."""
     names = frozenset[str]().union(*map(variables_of, statement.indices))
-    return [each for each in conjuncts(statement.trailing) if variables_of(each) <= names]
+    return [each for each in conjuncts(statement.trailing) if free_variables(each) <= names]
 
 
 def restarted_cells(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.oracle.generation import LETTERS, Draft
 
-__all__ = ["write_elsewhere", "write_statement"]
+__all__ = ["write_conditioned", "write_elsewhere", "write_statement"]
 
 _PLAIN = ("+=", "+=", "+=", "=", "=", ">>=", "<<=", "*=", "-=", "|=", "&=")
 _WHOLE = ("sum", "sum", "max", "min", "prod")
@@ -109,6 +109,49 @@ def write_elsewhere(draft: Draft) -> str:
         draft.lines.append(f"{target}[{place}] = {value}{tail}")
     else:
         draft.lines.append(f"{target}[{place}] += {data}[{read}]{tail}")
+    return target
+
+
+def write_conditioned(draft: Draft) -> str:
+    """Append a statement whose conditions speak of variables that its value has in reductions, or nowhere.
+
+    Returns the target's name.
+    """
+    kept = ["i"] if draft.chance(60) else []
+    asked = ["j"] if draft.chance(80) else ["j", "l"]
+    inner = draft.choose("k", "k", "k", asked[-1])
+    kind = draft.choose("sum", "sum", "max", "mean", "prod", "argmax")
+    reads = [*(name for name in (*kept, *asked) if draft.chance(60)), inner]
+    value = f"{kind}({draft.read(list(dict.fromkeys(reads)), [])})"
+    form = draft.number(0, 9)
+    if form == 0:
+        value = f"{kind}({draft.read([inner], [])} for {inner} in range({draft.number(1, 3)}))"
+    elif form < 3:
+        value = draft.choose("1", "2", draft.read(kept, []) if kept else "1")
+    elif form < 5:
+        value = f"{draft.read([*kept, *asked[:1]], [])} * {value}"
+    elif form == 5 and kind == "mean" and any(f"{mark}{inner}" in value for mark in "[ *("):
+        draft.lines.append(f"z = {value}")
+        value = "z"
+    accumulate = draft.choose("+=", "+=", "-=", ">>=", "<<=", "*=", "=", "=")
+    if accumulate != "=" and draft.chance(70):
+        value = f"{draft.choose('2', '1')} {draft.choose('*', '+')} {value}"
+    conditions = []
+    for name in asked:
+        others = [name, *kept]
+        data = f"{draft.read([name, *kept][: draft.number(1, 2)], [])} > {draft.number(-1, 0)}"
+        folded = (
+            f"{draft.choose('sum', 'max')}({draft.read([name, draft.choose('k', 'm')], [])}) > {draft.number(0, 1)}"
+        )
+        conditions.append(
+            draft.choose(data, data, data, folded, f"{name} < {draft.number(1, 3)}", draft.condition(others))
+        )
+    if draft.chance(30):
+        conditions.append(draft.condition([*kept, *asked]))
+    target, indices, before = _target(draft, kept, accumulate)
+    draft.lines += before
+    subscript = ", ".join(indices) if indices else "()"
+    draft.lines.append(", ".join([f"{target}[{subscript}] {accumulate} {value}", *conditions]))
     return target
 
 

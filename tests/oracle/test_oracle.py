@@ -76,7 +76,7 @@ def test_negative_indices_and_unbounded_variables() -> None:
     assert isinstance(fault("O[i - 1] = x[i]\nreturn O", x=X), ShapeFaultError)
     assert type(fault("O[i] += x[i + j]\nreturn O", x=X)) is FaultError
     assert type(fault("O[i] = A[i, k]\nreturn O", A=A)) is FaultError
-    assert isinstance(fault("O[i] = x[i] * A[i, k]\nreturn O", A=A, x=X), ShapeFaultError)
+    assert isinstance(fault("O[i] += x[i] * A[i, k]\nreturn O", A=A, x=X), ShapeFaultError)
     assert type(fault("O[i // 2] = x[i]\nreturn O", x=X)) is FaultError
     assert isinstance(fault("Y[i] += 0.5 * x[i]\nreturn Y", Y=np.arange(5), x=X), DtypeFaultError)
 
@@ -160,10 +160,24 @@ def test_reductions_inside_values() -> None:
     check("O[i] = mean(A[i, k])\nreturn O", A.mean(1), A=A)
     check("O[i] = argmax(A[i, k])\nreturn O", A.argmax(1), A=A)
     check("O[()] = 0 + argmax(A[i, k] % 5 for k in range(4) for i in range(3))\nreturn O", (A % 5).T.argmax(), A=A)
-    check("O[i] = 2 * sum(A[i, k]), k < 2\nreturn O", 2 * A[:, :2].sum(1), A=A)
     check("O[i] = 1 + sum(A[i, k] for k in range(1, 3) if k > 1)\nreturn O", 1 + A[:, 2], A=A)
     check("O = output(3)\nO[i] = 1 + sum(x[2*i + j] for j in range(2))\nreturn O", [4.0, 13, 17], x=X)
     assert type(fault("O[i] = A[i, k] * sum(A[i, k])\nreturn O", A=A)) is FaultError
+
+
+def test_conditions_on_variables_that_are_not_on_the_target() -> None:
+    w = np.array([1.0, -1.0, 2.0])
+    check("t[()] += 2 * max(A[i, k]), w[i] > 0\nreturn t", 2 * A[w > 0].max(1).sum(), A=A, w=w)
+    check("t[()] >>= sum(A[i, k]), w[i] > 0\nreturn t", A[2].sum(), A=A, w=w)
+    check("t[()] += 1, A[i, k] > 5\nreturn t", (A > 5).sum(), A=A)
+    check("O[j] = mean(A[i, j]), w[i] > 0\nreturn O", A[w > 0].mean(0), A=A, w=w)
+    check("O[j] = sum(A[i, j]), i > j\nreturn O", [A[1:, 0].sum(), A[2:, 1].sum(), 0, 0], A=A)
+    check("O[j] = mean(A[i, j]), sum(A[i, k]) > 20\nreturn O", A[1:].mean(0), A=A)
+    check("t = output(1)\nt[0] += 2 * max(A[i, k]), i > 0\nreturn t", [2 * A[1:].max(1).sum()], A=A)
+    for body in ("O[i] = 2 * sum(A[i, k]), k < 2", "O[i] += 2 * sum(A[i, k]), k < 2", "O[i] = x[i], k < 2"):
+        assert type(fault(f"{body}\nreturn O", A=A, x=X)) is FaultError
+    assert type(fault("O[i] += sum(A[i, k] for k in range(2)), k < 1\nreturn O", A=A)) is FaultError
+    assert type(fault("O[i] += x[i], k < i\nreturn O", x=X)) is FaultError
 
 
 def test_data_indices() -> None:

@@ -319,7 +319,7 @@ def test_cells_of_type_bfloat16():
     def doubled(x):
         return x * 2
 
-    with pytest.raises(tc.DtypeError, match=r"bfloat16, which tcdsl does not have\npass `x.float\(\)`"):
+    with pytest.raises(tc.DtypeError, match=r"bfloat16, which tcdsl does not handle\nconvert it: `x.float\(\)`"):
         doubled(torch.ones(2, dtype=torch.bfloat16))
 
 

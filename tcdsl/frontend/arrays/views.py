@@ -247,6 +247,9 @@ def _size_expr(session: Session, value: object, bound: bool = False) -> Expr:
                 raise _end_is_data(session, value)
             return integer(int(value)) if size is None else size
         case SymbolicArray() if bound and value.rank == 0:
+            end = session.integers.end(value)
+            if end is not None:
+                return end
             raise _end_is_data(session, value)
         case _ if hasattr(value, "__index__"):
             return integer(value.__index__())

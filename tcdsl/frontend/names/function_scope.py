@@ -16,7 +16,8 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS
-from tcdsl.frontend.source.function_source import span_of
+from tcdsl.frontend.source.assigned_names import binder_of
+from tcdsl.frontend.source.function_source import readable_source, span_of
 from tcdsl.frontend.source.syntax_trees import copied
 from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound, Unwritten, output
 from tcdsl.frontend.staging.declared_parameters import current_parameters
@@ -26,11 +27,14 @@ from tcdsl.frontend.symbols.operators import IndexSymbol
 from tcdsl.frontend.symbols.recognition import CONSTANTS
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.indices import IndexLetter
+from tcdsl.recent import Recent
 from tcdsl.span import Span
 
 __all__ = ["FunctionScope"]
 
 _CALL = "__tcdsl_call__"
+
+_BINDERS: Recent[tuple[CodeType, str, int], tuple[Span | None]] = Recent(1000)
 
 
 class _Calls(ast.NodeTransformer):
@@ -178,6 +182,17 @@ class FunctionScope:
     def span(self, node: ast.AST) -> Span | None:
         """The place of a node in the user's file."""
         return span_of(node, self._filename)
+
+    def bound_at(self, name: str, line: int) -> Span | None:
+        """Where the function has bound a size or the like to ``name`` in front of a line."""
+        key = (self._function.__code__, name, line)
+        found = _BINDERS.get(key)
+        if found is None:
+            source = readable_source(self._function)
+            binder = None if source is None else binder_of(source.definition, name, line)
+            # The number of a round is meant as an index.
+            found = _BINDERS[key] = (None if binder is None or isinstance(binder, ast.For) else self.span(binder),)
+        return found[0]
 
     def python_value(self, node: ast.expr) -> Any:
         """The value of an ordinary Python expression of the function."""

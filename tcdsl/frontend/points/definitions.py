@@ -38,6 +38,7 @@ __all__ = [
     "index_names",
     "is_affine_test",
     "is_definition",
+    "marked",
     "outside_names",
     "serial",
 ]
@@ -182,6 +183,14 @@ def define(name: str, value: Value, definitions: Definitions, span: Span | None)
             rest = local.with_expr(Local(factor, local.expr.dtype, span))
         local = replace(local, product=Product(brackets, rest))
     return local, _mentioned(local, {**definitions, **made})
+
+
+def marked(name: str, value: Value, definitions: Definitions, span: Span | None) -> tuple[Value, Definitions]:
+    """``value`` under a name, whatever it is."""
+    key = f"{name}{GENERATED}{next(_serial)}"
+    return value.with_expr(Local(key, value.expr.dtype, span)), {
+        key: Definition.of(value, _mentioned(value, definitions))
+    }
 
 
 def bounded(value: Value, definitions: Definitions, span: Span | None, nodes: int = _MANY) -> tuple[Value, Definitions]:

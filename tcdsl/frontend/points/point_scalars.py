@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
-from tcdsl.frontend.points.definitions import Definition, bounded, captured, define, index_names
+from tcdsl.frontend.points.definitions import Definition, bounded, captured, define, index_names, marked
 from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import OperatorHost, PrimitiveOperators
@@ -75,6 +75,11 @@ class PointValue(PrimitiveOperators):
     def define(name: str, value: Value, definitions: Mapping[str, Definition], span: Span | None = None) -> PointValue:
         """The local definition ``name = value``: computed once per point however often it is used."""
         return PointValue(*define(name, value, definitions, span), span)
+
+    @staticmethod
+    def mark(name: str, value: Value, definitions: Mapping[str, Definition], span: Span | None = None) -> PointValue:
+        """The same, under a name however small the value is."""
+        return PointValue(*marked(name, value, definitions, span), span)
 
     def named(self, name: str) -> PointValue:
         """The same value under a name, so that it is computed once per point."""

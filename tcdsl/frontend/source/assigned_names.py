@@ -12,6 +12,7 @@ from tcdsl.frontend.source.annotations import annotation_names
 
 __all__ = [
     "Bindings",
+    "binder_of",
     "binding_of",
     "bindings_of",
     "is_memory_attribute",
@@ -59,6 +60,26 @@ def binding_of(statement: ast.stmt) -> set[str]:
         if not isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case):
             visitor.visit(part)
     return visitor.bound
+
+
+def binder_of(definition: ast.FunctionDef, name: str, line: int) -> ast.AST | None:
+    """What binds ``name`` in front of a line, as the text says: a statement, or a parameter whose annotation does."""
+    found: ast.AST | None = None
+    for parameter in parameters_of(definition):
+        if parameter.annotation is not None and name in annotation_names(parameter.annotation):
+            found = parameter
+    for node in ast.walk(definition):
+        if isinstance(node, ast.stmt) and node is not definition and node.lineno < line:
+            visitor = _Visitor()
+            for part in ast.iter_child_nodes(node):
+                if not isinstance(part, ast.stmt):
+                    visitor.visit(part)
+            if isinstance(node, ast.AnnAssign):
+                visitor.visit_AnnAssign(node)
+            later = isinstance(found, ast.stmt) and found.lineno > node.lineno
+            if name in visitor.bound | visitor.sizes.keys() and not later:
+                found = node
+    return found
 
 
 def parameters_of(definition: ast.FunctionDef) -> list[ast.arg]:

@@ -13,7 +13,7 @@ from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Declared, Fresh
-from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize, SymbolicTensor, shape_of
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, shape_of
 from tcdsl.frontend.symbols.values import Value, int64_constant
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Boundary, Expr
@@ -254,6 +254,8 @@ def given_extent(value: object, span: Span | None) -> Expr:
             return given_extent(int(value) if known is None else known, span)
         case bool():
             pass
+        case SymbolicArray() if (end := session_of("output()").integers.end(value)) is not None:
+            return end
         case _ if hasattr(value, "__index__"):
             number = value.__index__()
             if number < 0:

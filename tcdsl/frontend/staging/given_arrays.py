@@ -128,13 +128,10 @@ def _of_another_library(value: Any, label: str, context: str, span: Span | None)
         hint = f"pass its parts as two arrays, `{code}.real` and `{code}.imag.resolve_neg()`"
     elif "bfloat16" in str(getattr(value, "dtype", "")):
         fact = f"{called} has the element type bfloat16, which tcdsl does not handle"
-        hint = f"convert it: `{code}.float()`"
+        hint = f"convert it: `{code}.float()`" if hasattr(value, "float") else f'convert it: `{code}.astype("float32")`'
     else:
         fact = f"{called} is a {kind} that cannot be read as an array: {str(reason).partition(chr(10))[0]}"
         hint = "convert it to an array of NumPy"
-        if "bfloat16" in str(getattr(value, "dtype", "")):
-            fact = f"{called} has cells of type bfloat16, which tcdsl does not have"
-            hint = f"pass `{code}.float()`" if hasattr(value, "float") else f'pass `{code}.astype("float32")`'
     raise _fault(fact, span, hint) from None
 
 

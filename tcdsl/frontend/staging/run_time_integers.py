@@ -16,8 +16,24 @@ from typing import Protocol
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.program_inputs import LARGEST_CARRIED, CarriedInteger
 from tcdsl.frontend.symbols.opaque_sizes import named_sizes
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
+from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, Read, SizeValue, index_variables, reads, size_names
+from tcdsl.ir.dtypes import is_integer
+from tcdsl.ir.expressions import (
+    Apply,
+    Constant,
+    Expr,
+    IndexValue,
+    Local,
+    Read,
+    SizeValue,
+    index_variables,
+    reads,
+    size_names,
+    transform,
+    walk,
+)
 from tcdsl.ir.sizes.spoken_sizes import NEGATIVE, POSITIVE
 
 __all__ = ["MOST_CONSTANT", "RunTimeIntegers", "RunsOnTensors", "Specialize", "UnknownShapes", "terms"]
@@ -71,6 +87,8 @@ class RunTimeIntegers:
         self._session = session
         self._given: dict[str, tuple[int | str, int]] = {}
         self._sizes: dict[str, Expr] = {}
+        #: What names hold that is made of NumPy's integers.
+        self._named: dict[str, Expr] = {}
         #: The sizes that are products and quotients of such alone.
         self._made: set[str] = set()
         #: Those that became sizes, by the input that holds the number.
@@ -118,6 +136,46 @@ class RunTimeIntegers:
                 known = [part for part in parts if part is not None]
                 return self._applied(primitive, known) if len(known) == len(parts) else None
         return None
+
+    def end(self, given: object) -> Expr | None:
+        """What a NumPy integer of the call, or one that is made of such, is as an end of a range or an extent.
+
+        ``None`` for all else, an array of rank 0 among it, which is data.
+        """
+        expr = self._number(given)
+        if expr is None:
+            return None
+        size = self.size(expr, bound=True)
+        if size is None:
+            self.specialize({read.tensor for read in reads(expr)})
+        return size
+
+    def is_number(self, given: object) -> bool:
+        """Whether ``given`` is such an integer."""
+        return self._number(given) is not None
+
+    def _number(self, given: object) -> Expr | None:
+        match given:
+            case PendingArray(extents=()):
+                value = given.element
+            case SymbolicTensor(extents=()):
+                value = given.cell(())
+            case Value():
+                value = given
+            case _:
+                return None
+        expr = transform(
+            value.expr, lambda node: self._named.get(node.tensor, node) if isinstance(node, Read) else node
+        )
+        made = [node for node in walk(expr) if isinstance(node, Read | IndexValue | Local)]
+        numbers = bool(made) and all(isinstance(node, Read) and node.tensor in self._given for node in made)
+        return expr if numbers and is_integer(value.logical) else None
+
+    def name(self, tensor: str, value: object) -> None:
+        """Note that ``tensor`` holds ``value``, which may be made of such integers: ``last = n - 1``."""
+        expr = self._number(value)
+        if expr is not None:
+            self._named[tensor] = expr
 
     def _applied(self, primitive: str, parts: Sequence[Expr]) -> Expr:
         made = named_sizes(apply(primitive, *parts), self.builder.opaque_size)

@@ -356,7 +356,13 @@ class _Extents(dict[str, int]):
 
 def materialized(value: Any, label: str) -> Any:
     """``value`` with pending whole-array arithmetic recorded as a statement for ``label``; anything else as it is."""
-    return value.materialize(label) if isinstance(value, PendingArray) else value
+    if not isinstance(value, PendingArray):
+        return value
+    made = value.materialize(label)
+    session = current_session()
+    if session is not None:
+        session.integers.name(made.name, value)
+    return made
 
 
 def session_of(operation: str) -> Session:

@@ -8,18 +8,20 @@
 
 Where the value of a statement comes to a loop or a branch that only the call decides, evaluation stops
 (`tcdsl.frontend.symbols.point_calls`). The points are those of a statement that reads what the call is given, under the
-conditions of the statement on its index variables. Then the call stands for what the loop has found.
+conditions of the statement on its index variables. Then the call stands for what the loop has found. Which variables
+these are says the whole statement: in ``t[()] += w[n] * root(sum(A[n, k]))`` the sum is over k alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.names.function_scope import FunctionScope
-from tcdsl.frontend.points.definitions import index_names, outside_names
+from tcdsl.frontend.points.definitions import Definition, all_definitions, index_names, outside_names
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points, scalar_of
 from tcdsl.frontend.running_loops.bodies import labels_of
 from tcdsl.frontend.running_loops.loop_recorder import LoopRecorder
@@ -35,22 +37,35 @@ from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, stored_dtype
 from tcdsl.ir.build import apply, constant
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, walk
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, Reduction, children, walk
 
-__all__ = ["with_point_calls"]
+__all__ = ["StatementParts", "with_point_calls"]
 
 _RECORDER = LoopRecorder()
+
+
+@dataclass(frozen=True, slots=True)
+class StatementParts:
+    """What stands in a statement: ``exprs`` are its indices and its value."""
+
+    exprs: tuple[Expr, ...] = ()
+    conditions: tuple[Value, ...] = ()
+    definitions: Mapping[str, Definition] = field(default_factory=dict)
+
+    @property
+    def all(self) -> tuple[Expr, ...]:
+        """Indices, value and conditions."""
+        return (*self.exprs, *(each.expr for each in self.conditions))
 
 
 def with_point_calls(
     environment: FunctionScope,
     evaluate: Callable[[], Any],
-    targets: Sequence[str] = (),
-    conditions: Callable[[], Sequence[PointValue]] = tuple,
+    parts: Callable[[], StatementParts] = StatementParts,
 ) -> Any:
     """``evaluate()``, again after each call in it that a loop over points has to make.
 
-    ``targets`` are the index variables of the statement's target.
+    ``parts`` evaluates the statement around the calls, in the same order.
     """
     session, calls = environment.session, PointCalls()
     while True:
@@ -63,25 +78,109 @@ def with_point_calls(
             if call is None:
                 raise
         with session.within(point_calls=None, at_points=False):
-            calls.results[call.place] = _PointLoop(environment, call, targets, conditions()).results()
+            around = _Surroundings.of(call, calls, parts, environment)
+            calls.results[call.place] = _PointLoop(environment, call, around).results()
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    # The index variables that the statement and the reductions around a call bind, and the conditions of the statement.
+    names: Set[str]
+    conditions: Sequence[PointValue]
+
+    @staticmethod
+    def of(
+        call: PointCall, calls: PointCalls, parts: Callable[[], StatementParts], environment: FunctionScope
+    ) -> _Surroundings:
+        met: dict[int, PointCall] = {}
+        found, names = _with_a_mark(call, calls, parts, environment, met, {})
+        if names is None:
+            # What calls give is taken apart: `pair(x[n])[0]`.
+            nothing = _Surroundings(frozenset(), ())
+            examples = {place: _PointLoop(environment, each, nothing).example() for place, each in met.items()}
+            found, names = _with_a_mark(call, calls, parts, environment, met, examples)
+        known = all_definitions(found.definitions)
+        if names is None:
+            names = {name for expr in found.all for name in outside_names(expr, known)}
+        return _Surroundings(names, [PointValue(each, found.definitions) for each in found.conditions])
+
+
+def _with_a_mark(
+    call: PointCall,
+    calls: PointCalls,
+    parts: Callable[[], StatementParts],
+    environment: FunctionScope,
+    met: dict[int, PointCall],
+    examples: Mapping[int, Any],
+) -> tuple[StatementParts, set[str] | None]:
+    """The statement with something that stands for the result of ``call``, and the variables of all levels around that.
+
+    ``met`` collects the calls without results, ``examples`` are such of what they give.
+    """
+    marks: dict[int, Expr] = {}
+
+    def stand_in(each: PointCall) -> Any:
+        met[each.place] = each
+        point = _anything(_points_of(each))
+        marked = PointValue.mark("call", point.value, point.definitions, each.span)
+        marks[each.place] = marked.value.expr
+        given: Any = examples.get(each.place)
+        return type(given)(marked for _ in given) if type(given) in (tuple, list) else marked
+
+    with environment.session.within(point_calls=PointCalls(stand_in, results=calls.results), at_points=False):
+        found = parts()
+    return found, _names_around(found.all, all_definitions(found.definitions), marks.get(call.place))
+
+
+def _names_around(exprs: Sequence[Expr], known: Mapping[str, Definition], mark: Expr | None) -> set[str] | None:
+    # The variables of all levels around `mark`, from the outside in.
+    names, there = {name for expr in exprs for name in outside_names(expr, known)}, False
+    stack = list(exprs)
+    while stack:
+        match stack.pop():
+            case Local(name=name) as local if name in known:
+                there |= local == mark
+                stack.append(known[name].value.expr)
+            case Reduction() as inner:
+                within = _names_around((*inner.conditions, inner.value), known, mark)
+                if within is not None:
+                    return names | within
+            case node:
+                stack.extend(children(node))
+    return names if there else None
+
+
+def _points_of(call: PointCall) -> list[PointValue]:
+    return [each for each in _leaves((call.positional, call.keywords)) if isinstance(each, PointValue)]
+
+
+def _anything(points: Sequence[PointValue]) -> PointValue:
+    # True wherever what a call is given is in range.
+    found: Any = True
+    for each in points:
+        both = combine_points("or_", (combine_points("eq", (each, each)), combine_points("ne", (each, each))))
+        found = both if found is True else combine_points("and_", (found, both))
+    assert isinstance(found, PointValue)
+    return found
 
 
 class _PointLoop:
     # The loop over the points of one call.
 
-    def __init__(
-        self, environment: FunctionScope, call: PointCall, targets: Sequence[str], conditions: Sequence[PointValue]
-    ) -> None:
+    def __init__(self, environment: FunctionScope, call: PointCall, around: _Surroundings) -> None:
         self._environment = environment
         self._session = environment.session
         self._call = call
         self._label = getattr(call.function, "__name__", "found")
-        self._points = [each for each in _leaves((call.positional, call.keywords)) if isinstance(each, PointValue)]
+        self._points = _points_of(call)
         mentioned = [name for each in self._points for name in index_names(each.value.expr, each.definitions)]
         outside = {name for each in self._points for name in outside_names(each.value.expr, each.definitions)}
-        #: The index variables that the call is given. Those of reductions alone are theirs.
-        self._names = tuple(dict.fromkeys(name for name in mentioned if name in outside or name in targets))
-        self._conditions = [each for each in conditions if set(each.index_names()) <= set(self._names)]
+        bound = outside | around.names
+        #: The index variables that the call is given. Those of reductions in what it is given are theirs.
+        self._names = tuple(dict.fromkeys(name for name in mentioned if name in bound))
+        self._conditions = [
+            each for each in around.conditions if bound.intersection(each.index_names()) <= {*self._names}
+        ]
         self._levels = [LoopStatement((name,), ("found",)) for name in self._names]
         self._arms = LoopStatement((), ("found",), arms=True)
 
@@ -91,8 +190,8 @@ class _PointLoop:
             given = self._call_at({})
             return self._rebuilt(given, [PointValue(each, {}, self._call.span) for each in self._scalars(given)])
         axes = [IndexValue(name) for name in self._names]
-        covered = record_value(self._environment, Fresh("points"), axes, self._anything(), self._conditions)
-        given, dtypes = self._trial(covered)
+        covered = record_value(self._environment, Fresh("points"), axes, _anything(self._points), self._conditions)
+        given, dtypes = self._trial(covered.extents)
         found = tuple(
             record_value(
                 self._environment,
@@ -106,23 +205,21 @@ class _PointLoop:
         cells = [PointValue(each.cell(axes, self._call.span), {}, self._call.span) for each in found]
         return self._rebuilt(given, cells)
 
-    def _anything(self) -> PointValue:
-        # True wherever what the call is given is in range.
-        found: Any = True
-        for each in self._points:
-            both = combine_points("or_", (combine_points("eq", (each, each)), combine_points("ne", (each, each))))
-            found = both if found is True else combine_points("and_", (found, both))
-        assert isinstance(found, PointValue)
-        return found
+    def example(self) -> Any:
+        """Something like what the call gives; a number if that cannot be told."""
+        try:
+            return self._trial()[0]
+        except TcdslError:
+            return 0
 
-    def _trial(self, covered: SymbolicTensor) -> tuple[Any, list[str]]:
+    def _trial(self, extents: Sequence[Expr] = ()) -> tuple[Any, list[str]]:
         # What the call gives, and of which types.
         builder = self._session.builder
         learned, part = builder.learned(), Part(builder)
         try:
             with part.recording(), builder.divided.in_a_round():
                 numbers = {name: builder.counter(name, name).shape[0] for name in self._names}
-                for number, extent in zip(numbers.values(), covered.extents, strict=True):
+                for number, extent in zip(numbers.values(), extents, strict=False):
                     builder.require(apply("lt", number, extent), "")
                 given = self._call_at(numbers)
                 return given, [stored_dtype(each) for each in self._scalars(given)]

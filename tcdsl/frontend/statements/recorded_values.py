@@ -9,7 +9,8 @@ from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.points.definitions import Definition
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.target_states import Fresh, TargetState
-from tcdsl.frontend.statements.reduction_scopes import BoundStatement, Open, ReductionScopes
+from tcdsl.frontend.statements.condition_variables import Open
+from tcdsl.frontend.statements.reduction_scopes import BoundStatement, ReductionScopes
 from tcdsl.frontend.stores.stores import TargetStore, record_sketch, sketch_of, store
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr

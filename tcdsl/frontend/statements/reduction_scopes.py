@@ -1,13 +1,15 @@
-"""Which reduction binds which index variable, and where trailing conditions belong.
+"""Which reduction binds which index variable.
 
 ::
 
     O[i] = sum(w[k] * x[i, k]) / sum(w[k])        two reductions side by side, each with a k of its own
-    Y[i, j] = E[i, j] / sum(E[i, l]), l <= i      l belongs to the sum, and so does the condition
+    t[()] += log(sum(exp(x[i, k]))), m[i] > 0     i is the statement's, k the sum's
 
 A variable that is not on the target belongs to the first level, from the outside in, at which it occurs outside of any
-further reduction; where it occurs only in several reductions side by side, each has its own. Generators bind what their
-``for`` says and are otherwise transparent. Reductions that bind the same name are renamed apart.
+further reduction, in the value or in a condition of that level; where it occurs only in several reductions side by
+side, each has its own. Which level the conditions behind a value belong to is in
+`tcdsl.frontend.statements.condition_variables`. Generators bind what their ``for`` says and are otherwise transparent.
+Reductions that bind the same name are renamed apart.
 
 Where an expression is evaluated, data indices are in range, and divisors are not 0. With ``oob="skip"`` points whose
 data indices are out of range are left out: the in-range conditions of the data indices that a point evaluates become
@@ -20,14 +22,14 @@ size that divides them is checked at the call, as the literal 0 is while staging
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.points.definitions import GENERATED, Definition, all_definitions, outside_names
 from tcdsl.frontend.points.let_placement import named_lets, share, without_brackets
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.statements.accesses import is_data
-from tcdsl.frontend.statements.reductions import Loops
+from tcdsl.frontend.statements.condition_variables import Open, as_generator, listed, placed_conditions, readable
 from tcdsl.frontend.symbols.values import Conversion, require_fitting
 from tcdsl.ir.build import all_of, apply, integer, range_tests, truth
 from tcdsl.ir.build import cast as converted
@@ -52,20 +54,9 @@ from tcdsl.ir.sizes.known_sizes import never_negative
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.span import Span
 
-__all__ = ["BoundStatement", "Open", "ReductionScopes", "require_divisors"]
+__all__ = ["BoundStatement", "ReductionScopes", "require_divisors"]
 
 _SUMS = ("add", "subtract")
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """A statement as it was read: expressions whose reductions do not know their variables yet."""
-
-    accumulate: str
-    indices: tuple[Expr, ...]
-    value: Expr
-    conditions: tuple[Expr, ...]
-    loops: Loops = field(default_factory=Loops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,25 +90,23 @@ class ReductionScopes:
         self._definitions = {name: definition.value for name, definition in self._known.items()}
         self._taken = FreshNames(sizes)
         self._extents = extents
-        self._trailing: list[Expr] = []
-        self._placed: set[int] = set()
-        self._reduced: set[str] = set()
+        self._on_target: dict[str, None] = {}
+        self._asked: tuple[Expr, ...] = ()
         self._bound: dict[tuple[Reduction, tuple[str, ...]], Reduction] = {}
 
     def bind(self, statement: Open) -> BoundStatement:
         """The parts of the sketch of ``statement``."""
-        on_target = self.occurrences(statement.indices)
+        self._on_target, self._asked = self.occurrences(statement.indices), statement.conditions
+        statement = placed_conditions(statement, self._known, self.faults.append)
         loops = statement.loops
-        here = dict.fromkeys((*on_target, *self.occurrences((statement.value,)), *loops.variables))
-        names = {name: self._taken.fresh(_readable(name)) for name in here}
-        own = [condition for condition in statement.conditions if self.occurrences((condition,)).keys() <= names.keys()]
-        self._trailing = [condition for condition in statement.conditions if condition not in own]
+        here = self.occurrences((*statement.indices, statement.value))
+        here = dict.fromkeys((*here, *loops.variables, *self.occurrences(statement.conditions)))
+        names = {name: self._taken.fresh(readable(name)) for name in here}
         indices = tuple(self._finished(index, names) for index in statement.indices)
-        conditions = (*loops.conditions, *own)
+        conditions = (*loops.conditions, *statement.conditions)
         level = self._level(statement.accumulate, statement.value, names, loops.ranges, conditions)
         value, ranges, conditions, filters = level
         bound = BoundStatement(indices, value, tuple(names.values()), ranges, conditions, filters)
-        self._check_trailing(names)
         return self._readable_lets(bound)
 
     def _readable_lets(self, bound: BoundStatement) -> BoundStatement:
@@ -181,7 +170,7 @@ class ReductionScopes:
                 return rebuild(expr, tuple(self._rewritten(part, names) for part in parts)) if parts else expr
 
     def _reduction(self, expr: Reduction, outer: Mapping[str, str]) -> Reduction:
-        inside = tuple(self.occurrences((expr.value,)))
+        inside = tuple(self.occurrences((expr.value, *expr.conditions)))
         own = expr.variables or tuple(name for name in inside if name not in outer)
         if expr.alone and not own:
             # All but those of the generators around it.
@@ -203,15 +192,8 @@ class ReductionScopes:
         return self.occurrences((*parts, *expr.conditions, expr.value))
 
     def _bind_reduction(self, expr: Reduction, own: tuple[str, ...], outer: Mapping[str, str]) -> Reduction:
-        self._reduced.update(own)
-        names = {**outer, **{name: self._taken.fresh(_readable(name)) for name in own}}
-        conditions = list(expr.conditions)
-        for position, condition in enumerate(self._trailing):
-            mentioned = self.occurrences((condition,)).keys()
-            if mentioned & set(own) and mentioned <= names.keys():
-                conditions.append(condition)
-                self._placed.add(position)
-        value, ranges, tests, filters = self._level(expr.accumulate, expr.value, names, expr.ranges, conditions)
+        names = {**outer, **{name: self._taken.fresh(readable(name)) for name in own}}
+        value, ranges, tests, filters = self._level(expr.accumulate, expr.value, names, expr.ranges, expr.conditions)
         variables = tuple(names[name] for name in own)
         return Reduction(expr.accumulate, variables, ranges, tests, value, expr.dtype, filters, expr.span)
 
@@ -227,11 +209,19 @@ class ReductionScopes:
             self.faults.extend(each for each in error.diagnostics if each not in self.faults)
 
     def _fault_nothing_bound(self, expr: Reduction) -> None:
-        names = ", ".join(f"`{name}`" for name in self.occurrences((expr.value,)))
+        names = tuple(self.occurrences((expr.value,)))
         fact = "the reduction binds no index variable"
+        hint = "reduce over an index that occurs in it only, or write `... for k in range(n)`"
         if names:
-            fact += f": {names} belong{'' if ',' in names else 's'} to the statement or to a reduction around it"
-        self._fault(fact, expr.span, "reduce over an index that occurs in it only, or write `... for k in range(n)`")
+            belong = "belong" if len(names) > 1 else "belongs"
+            fact += f": {listed(names)} {belong} to the statement or to a reduction around it"
+        asked = {name for name in self.occurrences(self._asked) if name in names and name not in self._on_target}
+        if asked:
+            over = [name for name in names if name in asked]
+            conditions = [each for each in self._asked if not asked.isdisjoint(self.occurrences((each,)))]
+            hint = f"a condition makes {listed(over)} an index of what is around it; write "
+            hint += f"{as_generator(expr, over, conditions)} for conditions of this reduction alone"
+        self._fault(fact, expr.span, hint)
 
     def _fault_many_positions(self, expr: Reduction, own: Sequence[str]) -> None:
         self._fault(
@@ -240,29 +230,6 @@ class ReductionScopes:
             "put all but one of them on the target, or say in which order the position counts, as in "
             f"`{expr.accumulate}(... {' '.join(f'for {name} in range(n)' for name in own)})`",
         )
-
-    def _check_trailing(self, names: Mapping[str, str]) -> None:
-        for position, condition in enumerate(self._trailing):
-            if position not in self._placed:
-                unknown = [name for name in self.occurrences((condition,)) if name not in names]
-                listed = ", ".join(f"`{name}`" for name in unknown)
-                many = len(unknown) > 1
-                if any(name in self._reduced for name in unknown):
-                    self._fault(
-                        f"the condition mentions {listed}, which no single reduction binds",
-                        condition.span,
-                        "write the condition as an `if` of the generator that it belongs to",
-                    )
-                    continue
-                self._fault(
-                    f"the ind{'ices' if many else 'ex'} {listed} occur{'' if many else 's'} only in a condition",
-                    condition.span,
-                    f"write an access or a generator that uses {'them' if many else 'it'}, or drop the condition",
-                )
-
-
-def _readable(name: str) -> str:
-    return name.split(GENERATED, maxsplit=1)[0]
 
 
 def _renamed_range(stated: ExplicitRange, names: Mapping[str, str]) -> ExplicitRange:

@@ -293,7 +293,9 @@ def _ends(evaluation: Evaluator, clause: ast.comprehension) -> tuple[Expr, Expr,
     found: list[Expr] = []
     for argument in call.args[:2]:
         evaluation.terms |= dict.fromkeys(map(id, terms(argument)), True)
-        value = evaluation.value(argument, Position.INDEX)
+        given = evaluation.evaluate(argument, Position.INDEX)
+        end = evaluation.environment.session.integers.end(given)
+        value = evaluation.scalar(given, argument) if end is None else Value(end, "int", "int64")
         if value is None:
             return None
         if not is_integer(value.logical):

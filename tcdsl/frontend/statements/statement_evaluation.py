@@ -282,7 +282,14 @@ def _users(
             if evaluation.depth or evaluation.guarded:
                 return _refused(evaluation, node)
             found.call = PointCall(place, function, given, named, span)
+            if calls is not None and calls.stand_in is not None:
+                return calls.stand_in(found.call)
         raise
+    except Exception:
+        # What stands in for a result may not be what the function makes use of.
+        if calls is None or calls.stand_in is None:
+            raise
+        return FAULTY
 
 
 def _refused(evaluation: Evaluator, node: ast.Call) -> object:

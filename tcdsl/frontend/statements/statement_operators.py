@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.names.name_resolution import Position
 from tcdsl.frontend.points.point_scalars import PointValue
@@ -21,6 +23,7 @@ from tcdsl.frontend.staging.run_time_integers import terms
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.frontend.symbols.values import Value, as_truth
+from tcdsl.ir.expressions import reads
 from tcdsl.ir.python_operators import PYTHON_OPERATORS
 
 __all__ = ["BINARY", "COMPARISONS", "arithmetic", "binary", "compare", "conditional", "logical", "unary"]
@@ -145,6 +148,8 @@ def compare(evaluation: Evaluator, node: ast.Compare, position: Position) -> obj
     if position is Position.CONDITION:
         evaluation.terms |= {id(term): True for operand in operands for term in terms(operand)}
     given = [evaluation.evaluate(operand, position) for operand in operands]
+    if position is Position.CONDITION:
+        given = _with_numbers_of_numpy(evaluation, given)
     found: object = None
     for kind, left, right in zip(node.ops, given, given[1:], strict=False):
         one = _comparison(evaluation, type(kind), left, right, node)
@@ -157,6 +162,25 @@ def compare(evaluation: Evaluator, node: ast.Compare, position: Position) -> obj
         else:
             found = found and one
     return found
+
+
+def _with_numbers_of_numpy(evaluation: Evaluator, given: list[object]) -> list[object]:
+    # `i < n` with a NumPy integer `n` bounds i as one with an integer of Python's does. Beside cells it is a value.
+    integers = evaluation.environment.session.integers
+
+    def is_place(each: object) -> bool:
+        whole = isinstance(each, Value) and each.weak == "int" and not any(reads(each.expr))
+        return whole or isinstance(each, SymbolicSize | int)
+
+    def number(each: object) -> object:
+        end = integers.end(each)
+        return int(each) if isinstance(each, np.integer) else each if end is None else Value(end, "int", "int64")
+
+    if not any(isinstance(each, Value) and is_place(each) for each in given):
+        return given
+    if not all(is_place(each) or isinstance(each, np.integer) or integers.is_number(each) for each in given):
+        return given
+    return list(map(number, given))
 
 
 def _comparison(evaluation: Evaluator, kind: type[ast.cmpop], left: object, right: object, node: ast.Compare) -> object:

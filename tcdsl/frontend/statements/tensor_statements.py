@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, raise_diagnostics
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_names, is_range
-from tcdsl.frontend.points.point_scalars import PointValue, scalar_of
+from tcdsl.frontend.points.point_scalars import scalar_of
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
 from tcdsl.frontend.statements.accesses import target_index
-from tcdsl.frontend.statements.point_loops import with_point_calls
+from tcdsl.frontend.statements.condition_variables import Open
+from tcdsl.frontend.statements.point_loops import StatementParts, with_point_calls
 from tcdsl.frontend.statements.recorded_values import bound_sketch, scopes_of
-from tcdsl.frontend.statements.reduction_scopes import Open, ReductionScopes, require_divisors
+from tcdsl.frontend.statements.reduction_scopes import ReductionScopes, require_divisors
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statements.statement_evaluation import Evaluation
 from tcdsl.frontend.statements.statement_syntax import Assignment, read_statement
@@ -47,48 +48,67 @@ def evaluate_statement(node: ast.stmt, state: TargetState, environment: Function
     """
     form = read_statement(node, environment)
 
-    def conditions() -> list[PointValue]:
-        evaluation = Evaluation(environment, index_names(form.indices, form.value, form.conditions, environment))
-        found = [evaluation.condition(condition) for condition in form.conditions]
-        return [PointValue(each, evaluation.definitions) for each in found if each is not None]
+    def parts() -> StatementParts:
+        found = _evaluated(form, state, environment)
+        values = [] if found.value is None else [found.value.expr]
+        return StatementParts((*found.indices, *values), found.conditions, found.evaluation.definitions)
 
-    sketch: Sketch = with_point_calls(
-        environment,
-        lambda: sketch_statement(node, state, environment),
-        index_names(form.indices, ast.Constant(0), (), environment),
-        conditions,
-    )
+    sketch: Sketch = with_point_calls(environment, lambda: sketch_statement(node, state, environment), parts)
     return record_sketch(sketch, state, environment.session.builder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluated:
+    # What stands in a statement, with the faults of the evaluation; `reset` says that all cells start anew, `loops` are
+    # those of its generator.
+    evaluation: Evaluation
+    axes: list[tuple[Expr | None, Boundary | None]]
+    accumulate: str
+    reset: bool
+    value: Value | None
+    loops: Loops
+    conditions: tuple[Value, ...]
+
+    @property
+    def indices(self) -> tuple[Expr, ...]:
+        return tuple(index for index, _ in self.axes if index is not None)
+
+
+def _evaluated(form: Assignment, state: TargetState, environment: FunctionScope) -> _Evaluated:
+    evaluation = Evaluation(environment, index_names(form.indices, form.value, form.conditions, environment))
+    if isinstance(state, Fresh):
+        evaluation.unwritten = form.name
+    given = _target_indices(evaluation, form, state)
+    accumulate, reset, value, loops = _value(evaluation, form)
+    conditions = [evaluation.condition(condition) for condition in form.conditions]
+    asked = tuple(each for each in conditions if each is not None)
+    return _Evaluated(evaluation, given, accumulate, reset, value, loops, asked)
 
 
 def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionScope) -> Sketch:
     """The statement before range inference."""
     form = read_statement(node, environment)
     span, builder = environment.span(node), environment.session.builder
-    variables = index_names(form.indices, form.value, form.conditions, environment)
-    evaluation = Evaluation(environment, variables)
-    if isinstance(state, Fresh):
-        evaluation.unwritten = form.name
-    indices, boundaries = _target_indices(evaluation, form, state)
-    accumulate, reset, value, loops = _value(evaluation, form)
-    conditions = [evaluation.condition(condition) for condition in form.conditions]
+    found = _evaluated(form, state, environment)
+    evaluation, value, reset, loops = found.evaluation, found.value, found.reset, found.loops
     unique, oob = _options(evaluation, form)
-    if accumulate == "assign" and not unique:
-        _refuse_meeting_cells(evaluation, form, indices, boundaries)
+    if found.accumulate == "assign" and not unique:
+        _refuse_meeting_cells(evaluation, form, found.axes)
     stored = None
     if value is not None:
         stored = evaluation.attempt(
-            lambda: store(state, accumulate, reset, value, environment.span(form.value)), form.value
+            lambda: store(state, found.accumulate, reset, value, environment.span(form.value)), form.value
         )
     evaluation.finish()
     assert stored is not None
     binding = scopes_of(evaluation.definitions, environment)
     opened = Open(
         stored.accumulate,
-        tuple(index for index in indices if index is not None),
+        found.indices,
         stored.value,
-        tuple(condition.expr for condition in conditions if condition is not None),
+        tuple(condition.expr for condition in found.conditions),
         loops,
+        (environment.span(form.target), span),
     )
     bound = binding.bind(opened)
     if reset and form.plain:
@@ -101,12 +121,12 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
         restarts = restarted(bound.indices, bound.conditions[len(loops.conditions) :])
     target = Access(builder.fresh_name(state.label), bound.indices, environment.span(form.target))
     sketch = bound_sketch(state, stored, target, bound, oob, span)
-    return replace(sketch, unique=unique, resets=reset, restarts=restarts)
+    return replace(sketch, unique=unique, resets=reset, restarts=restarts, bound_at=environment.bound_at)
 
 
 def _target_indices(
     evaluation: Evaluation, form: Assignment, state: TargetState
-) -> tuple[list[Expr | None], list[Boundary | None]]:
+) -> list[tuple[Expr | None, Boundary | None]]:
     """An index and the boundary around it for every axis of the target."""
     count = len(form.indices)
     extents: Sequence[Expr | None] = (None,) * count if state.extents is None else state.extents
@@ -124,15 +144,14 @@ def _target_indices(
             notes,
         )
         extents = (None,) * count
-    found = [target_index(evaluation, node, extent) for node, extent in zip(form.indices, extents, strict=True)]
-    return [index for index, _ in found], [boundary for _, boundary in found]
+    return [target_index(evaluation, node, extent) for node, extent in zip(form.indices, extents, strict=True)]
 
 
 def _refuse_meeting_cells(
-    evaluation: Evaluation, form: Assignment, indices: Sequence[Expr | None], boundaries: Sequence[Boundary | None]
+    evaluation: Evaluation, form: Assignment, axes: Sequence[tuple[Expr | None, Boundary | None]]
 ) -> None:
     # Without index variables there is one cell, as in `y[wrap(t + 2)] = x[t]` in round t of a loop that runs.
-    for node, index, boundary in zip(form.indices, indices, boundaries, strict=True):
+    for node, (index, boundary) in zip(form.indices, axes, strict=True):
         if index is not None and boundary is not None and (index_variables(index) or locals_read(index)):
             evaluation.fault(
                 DslSyntaxError,
@@ -196,7 +215,7 @@ def _check_reset(binding: ReductionScopes, opened: Open, form: Assignment, envir
     on_target = binding.occurrences(opened.indices)
     free = [name for name in binding.occurrences((opened.value,)) if name not in on_target]
     if not opened.loops.variables:
-        if not free:
+        if not free and binding.occurrences(opened.conditions).keys() <= on_target.keys():
             fact = "the reduction binds no index variable: all that it mentions are on the target"
             hint = "reduce over an index that is not on the target, or write `... for k in range(n)`"
             binding.faults.append(Diagnostic(DslSyntaxError, fact, environment.span(form.value), hint=hint))

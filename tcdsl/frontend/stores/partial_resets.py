@@ -69,6 +69,8 @@ def _clearing(sketch: Sketch, names: Sequence[str], restarts: Restarts) -> Sketc
     used = tuple(dict.fromkeys(name for axis in indices for name in variables_of(axis)))
     return replace(
         sketch,
+        # The statement itself requires equal extents, unless a read elsewhere in it shifts the variable.
+        mode="part",
         target=replace(sketch.target, indices=indices),
         variables=used,
         ranges=(),

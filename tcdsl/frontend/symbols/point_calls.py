@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,8 +33,12 @@ class AtEachPoint(BaseException):
 
 @dataclass(slots=True)
 class PointCalls:
-    """The calls that the evaluation of a statement has ``met``, and the ``results`` of those that are recorded."""
+    """The calls that the evaluation of a statement has ``met``, and the ``results`` of those that are recorded.
 
+    The others stop the evaluation, or give what ``stand_in`` says.
+    """
+
+    stand_in: Callable[[PointCall], Any] | None = None
     met: int = 0
     results: dict[int, Any] = field(default_factory=dict)
 

@@ -55,7 +55,7 @@ def _is_fixed(access: AxisAccess) -> bool:
 def _was_made_too_small(inference: Inference, access: AxisAccess) -> bool:
     # A tensor that an earlier statement has made, not the user: `tcdsl.ranges.checks.writable` says what to write.
     form, extent = access.bounds
-    if not access.written or inference.scope.writer(inference.sketch.previous) is None:
+    if not access.written or inference.sketch.sized is None:
         return False
     return inference.algebra.negative(extent - form - 1)
 
@@ -135,11 +135,28 @@ def _message(inference: Inference, access: AxisAccess) -> str:
         f"the index {_number(inference, shown)} is out of range of axis {access.axis} of {label}, "
         f"which has the extent {inference.number(size)}"
     )
+    bound, other = _bound(inference, access, index)
     leave = f"a condition that leaves the statement out, `{condition}`"
+    skips = f"{fact}{bound}\n{other}an index without variables skips nothing: write"
     if access.written:
-        return f"{fact}\nan index without variables skips nothing: write {leave}, or make {label} larger"
+        return f"{skips} {leave}, or make {label} larger"
     read = (access.whole and access.whole.text) or f"{label}[...]"
-    return f"{fact}\nan index without variables skips nothing: write `get({read}, 0.0)` to read 0 there, or {leave}"
+    return f"{skips} `get({read}, 0.0)` to read 0 there, or {leave}"
+
+
+def _bound(inference: Inference, access: AxisAccess, index: ast.expr | None) -> tuple[str, str]:
+    # Where a letter was bound that was perhaps to be an index variable, and what to write then.
+    sketch, whole = inference.sketch, access.whole
+    if index is None or whole is None or sketch.span is None or sketch.bound_at is None:
+        return "", ""
+    if whole.filename != sketch.span.filename or not sketch.span.line <= whole.line <= sketch.span.end_line:
+        return "", ""  # in a function that the statement calls
+    for name in (node.id for node in ast.walk(index) if isinstance(node, ast.Name)):
+        binder = sketch.bound_at(name, sketch.span.line) if len(name) == 1 and name.islower() else None
+        if binder is not None:
+            text = f"`{binder.text}` " if binder.text and "{" not in binder.text else ""
+            return f": `{name}` was bound by {text}in line {binder.line}", "use another letter for an index variable; "
+    return "", ""
 
 
 def _number(inference: Inference, form: Polynomial) -> str:

@@ -5,7 +5,7 @@ Its values hold reductions, which bind index variables; what is free in them say
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.expressions import ExplicitRange, Expr, IndexValue, Reduction, children, map_children
@@ -33,7 +33,8 @@ class Sketch:
     the statement starts all of them anew, by ``start``; ``restarts``, that it does so with those that the target's
     index list can reach where these conditions hold (`tcdsl.frontend.stores.partial_resets` records such a sketch).
     ``sized`` is the statement of the same function that has inferred the extents of an existing target, if one has;
-    ``weak`` says that only whole numbers of Python have given the target its type.
+    ``weak`` says that only whole numbers of Python have given the target its type. ``bound_at(name, line)`` says where
+    the function has bound a name in front of a line of the statement.
     """
 
     target: Access
@@ -56,6 +57,7 @@ class Sketch:
     weak: bool = False
     sized: Span | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    bound_at: Callable[[str, int], Span | None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

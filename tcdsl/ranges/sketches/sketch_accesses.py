@@ -287,12 +287,14 @@ class _Collector:
 @dataclass(slots=True)
 class Ends:
     """The ends that are stated for a variable, both inclusive; each is the largest low and the smallest high of
-    its list. ``skips`` says that the user has stated a high end, so that points out of range are skipped.
+    its list. ``skips`` says that the user has stated a high end, so that points out of range are skipped; ``condition``
+    is where.
     """
 
     lows: list[Polynomial] = field(default_factory=list)
     highs: list[Polynomial] = field(default_factory=list)
     skips: bool = False
+    condition: Span | None = None
 
 
 def explicit_ranges(root: Level, algebra: SizeAlgebra) -> dict[str, Ends]:
@@ -323,7 +325,8 @@ def _take(condition: Expr, level: Level, algebra: SizeAlgebra, found: dict[str, 
         # In `for k in range(-2, 3) if k < 1` the generator states the low end.
         both.lows.extend(ends.lows or ([] if name in generated else [Polynomial.number(0)]))
         both.highs.extend(ends.highs)
-        both.skips |= bool(ends.highs)
+        if ends.highs:
+            both.skips, both.condition = True, getattr(condition, "span", None)
 
 
 def _ends(part: Expr, level: Level, algebra: SizeAlgebra) -> Iterator[tuple[str, list[Polynomial], list[Polynomial]]]:

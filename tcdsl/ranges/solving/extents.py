@@ -13,22 +13,25 @@ extent 0. A negative index is a fault, which the statement's author mends by shi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, integer, truth
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, is_affine_index
+from tcdsl.ir.build import apply, conjuncts, integer, truth
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, is_affine_index, reads
 from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import has_end
 from tcdsl.ranges.sketches.inference_state import Inference
-from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Ends
+from tcdsl.ranges.sketches.sketch import free_variables
+from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Ends, Level
 from tcdsl.ranges.solving.for_all import interval_box, needed_variables
+from tcdsl.span import Span
 
-__all__ = ["check_equal_extents", "inferred_extent"]
+__all__ = ["check_ends_are_sizes", "check_equal_extents", "inferred_extent"]
 
 
 def check_equal_extents(inference: Inference, accesses: Sequence[AxisAccess], explicit: Mapping[str, Ends]) -> None:
@@ -46,6 +49,29 @@ def check_equal_extents(inference: Inference, accesses: Sequence[AxisAccess], ex
         other = first.setdefault(name, access)
         if other is not access:
             _require_equal(inference, name, other, access, skippable=not (name in explicit and explicit[name].highs))
+
+
+def check_ends_are_sizes(inference: Inference, root: Level, explicit: Mapping[str, Ends]) -> None:
+    """A fault where data says how long a new target would be: ``y[j] = x[j], j <= n`` with an array n of rank 0.
+
+    With a number it has n + 1 cells, and data would leave it as long as x.
+    """
+    bare = {access.form.bare for access in root.accesses if access.written and access.form is not None}
+    for condition in conjuncts(*root.conditions):
+        if not isinstance(condition, Apply) or condition.primitive not in ("lt", "le", "gt", "ge"):
+            continue
+        below = condition.arguments if condition.primitive in ("lt", "le") else condition.arguments[::-1]
+        index, end = below
+        if not isinstance(index, IndexValue) or index.name not in bare or explicit.get(index.name, Ends()).highs:
+            continue
+        if any(reads(end)) and not free_variables(end):
+            label, name = inference.label(inference.sketch.target.tensor), index.name
+            inference.fault(
+                f"`{inference.text(end)}` is data, which cannot say how long {label} is",
+                condition.span,
+                hint=f"declare the extents of `{label}`, as in `{label} = output(N)`, or add a condition on a size, "
+                f"`{name} < N`; a number in the place of the array would be one",
+            )
 
 
 def _skips(name: str, access: AxisAccess, explicit: Mapping[str, Ends], shifted: Set[str]) -> bool:
@@ -70,10 +96,17 @@ def _require_equal(inference: Inference, name: str, left: AxisAccess, right: Axi
     if algebra.zero(difference):
         return
     places = [f"axis {access.axis} of {inference.label(access.tensor)}" for access in (left, right)]
-    fact = "the index `{}` runs over {}, which has the extent {}, and over {}, which has the extent {}"
+    said = [None if each.written else inference.scope.tensor(each.tensor).end(each.axis) for each in (left, right)]
+    runs = (f"{{}}, which has the extent {{}}{_by(each)}" for each in said)
+    fact = f"the index `{{}}` runs over {', and over '.join(runs)}"
     span = right.span or left.span
     skip = f" skip what is out of range by a condition, `{name} < n`," if skippable else ""
     hint = f"make the extents equal,{skip} or read one of the two with a boundary such as get(..., 0.0)"
+    end = next((each.text for each in said if each is not None and re.search(rf"\b{name}\b", each.text)), "")
+    if skippable and end:
+        hint = (
+            f"write `{end}` behind this value too, or declare the extents of what is too short, as in `y = output(n)`"
+        )
     sketch = inference.sketch
     if (left.written or right.written) and sketch.previous and sketch.accumulate != "assign":
         # Mostly a loop that reuses a name.
@@ -90,6 +123,14 @@ def _require_equal(inference: Inference, name: str, left: AxisAccess, right: Axi
     message = fact.format(name, places[0], numbers[0], places[1], numbers[1])
     condition = apply("eq", *map(algebra.expr, extents))
     inference.require(condition, f"{message}\n{hint}", span)
+
+
+def _by(condition: Span | None) -> str:
+    # The condition that says how long something is.
+    if condition is None:
+        return ""
+    text = f"`{condition.text}`" if condition.text else "the condition"
+    return f" by {text} in line {condition.line}"
 
 
 def inferred_extent(

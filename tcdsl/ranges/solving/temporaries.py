@@ -7,6 +7,7 @@ smallest position that attains it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import islpy as isl
@@ -14,7 +15,7 @@ import islpy as isl
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating
-from tcdsl.ir.expressions import Boundary, Expr, Read, Reduction, map_children
+from tcdsl.ir.expressions import Boundary, Expr, Read, Reduction, map_children, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
 from tcdsl.polyhedra.affine import expression_of_condition
@@ -75,7 +76,7 @@ class _Temporary:
         self.reduction: Reduction = level.reduction
         around = family.regions[id(level.parent)]
         used = free_variables(self.reduction)
-        guard = [*around.tests, *level.guard]
+        guard = [*_tests_before(around.tests, level), *level.guard]
         if level.may_raise:
             # Computing it where it is not needed could fail, so what guards it decides here too.
             used |= frozenset().union(*map(free_variables, guard))
@@ -247,6 +248,13 @@ class _Temporary:
         first = cast(algebra.expr(ends.low), INTEGER)
         wanted = found if ends.low.value == 0 else apply("sub", cast(found, INTEGER), first)
         return Read(tensor, (wanted,), (Boundary.CHECK,), "int64", span=span)
+
+
+def _tests_before(tests: Sequence[Expr], level: Level) -> list[Expr]:
+    # Those that are made before the first one in which the reduction stands; all of them where it stands in the value.
+    assert level.parent is not None
+    written = {node for node, inner in level.parent.reductions.items() if inner is level}
+    return list(itertools.takewhile(lambda test: written.isdisjoint(walk(test)), tests))
 
 
 def _without_preconditions(points: isl.Set) -> isl.Set:

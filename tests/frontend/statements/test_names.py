@@ -69,7 +69,7 @@ def test_in_values_the_index_variables_of_the_statement_come_first() -> None:
 
 def test_conditions_and_generators_follow_the_rule_for_subscripts() -> None:
     np.testing.assert_array_equal(run("O[i] = x[i], i < m", x=X, known={"m": 4}), X[:4])
-    with pytest.raises(DslSyntaxError, match="`m` occurs only in a condition"):
+    with pytest.raises(DslSyntaxError, match="the condition mentions `m`"):
         run("O[i] = x[i], i < m", x=X, module={"m": 4})
     with pytest.raises(DslSyntaxError, match="`count` is a number of the module"):
         run("O[()] = sum(x[j] for j in range(count))", x=X, module={"count": 4})

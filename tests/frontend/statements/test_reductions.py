@@ -107,15 +107,18 @@ def test_reset_forms_become_the_statement_itself() -> None:
     assert sketch("O[i] = -sum(A[i, k])", A=A).accumulate == "assign"
 
 
-def test_trailing_conditions_filter_the_reduction_of_their_variable() -> None:
-    wanted = np.array([[A[i, j] / A[i, : i + 1].sum() for j in range(4)] for i in range(3)])
-    np.testing.assert_allclose(run("O[i, j] = A[i, j] / sum(A[i, l]), l <= i", A=A), wanted)
-    found = sketch("O[i, j] = A[i, j] / sum(A[i, l]), l <= i, j < 2", A=A)
+def test_trailing_conditions_are_the_statements_and_filter_what_is_the_whole_value_of_a_store() -> None:
+    wanted = np.array([A[1:, j].mean() for j in range(4)])
+    np.testing.assert_allclose(run("O[j] = mean(A[l, j]), l > 0", A=A), wanted)
+    found = sketch("O[j] = mean(A[l, j]), l > 0, j < 2", A=A)
     assert len(found.conditions) == 1
     assert [len(one.conditions) for one in reductions(found)] == [1]
-    # Siblings that each have an l of their own are both filtered.
-    both = sketch("O[i] = sum(A[i, l]) / sum(B[i, l]), l < 2", A=A, B=B)
-    assert [len(one.conditions) for one in reductions(both)] == [1, 1]
+    # In an accumulating statement the variable is the statement's.
+    added = sketch("O[()] += max(A[i, l]) * max(B[i, l]), x[i] > 2", A=A, B=B, x=X)
+    assert len(added.conditions) == 1
+    assert added.variables == ("i",)
+    assert [one.variables for one in reductions(added)] == [("l",), ("l_2",)]
+    assert [len(one.conditions) for one in reductions(added)] == [0, 0]
 
 
 def test_a_point_out_of_range_drops_out_of_its_reduction_only() -> None:
@@ -147,7 +150,7 @@ def test_a_point_out_of_range_drops_out_of_its_reduction_only() -> None:
         (
             "O[i] = sum(A[i, k]) / sum(B[i, l]), k < l",
             DslSyntaxError,
-            "mentions `k`, `l`, which no single reduction binds",
+            "mentions `k`, `l`, which are not on the target of `=`",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -52,6 +53,31 @@ def rounds(x, row):
     for i in range(row.shape[0] - 1):
         y[i] += sum(x[k] for k in range(row[i], row[i + 1]))
     return y
+
+
+@op
+def guarded(x, row, ids, valid):
+    y[i] += x[k], valid[i] > 0, k >= row[ids[i]], k < row[ids[i] + 1]
+    return y
+
+
+@op
+def nested(x, row, off):
+    y[i] = sum(sum(x[k] for k in range(row[j], row[j + 1])) for j in range(off[i], off[i + 1]))
+    return y
+
+
+@op
+def blocks(table, row, col):
+    y[i, j] = sum(table[k, l] for k in range(row[i], row[i + 1]) for l in range(col[j], col[j + 1]))
+    return y
+
+
+@op
+def scattered(x, row):
+    z = 0.0 * x
+    z[k] += x[k] * i, k >= row[i], k < row[i + 1]
+    return z
 
 
 def sparse_arrays(rows: int) -> list[np.ndarray]:
@@ -123,6 +149,24 @@ def test_kinds_of_ranges_agree_with_the_interpreter() -> None:
     np.testing.assert_allclose(rows_of(table, row, ids), np.add.reduceat(table, row[:-1])[ids])
     np.testing.assert_allclose(rounds(x, row)[:-1], np.add.reduceat(x, row[:-1]))
     assert not between(x[:0], row[:3], row[:3]).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ranges_in_any_order_behind_guards_and_in_ranges(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, row, off = rng.normal(size=12), rng.integers(-2, 15, 6), np.array([0, 2, 3, 5])
+    spans = [slice(max(a, 0), max(b, 0)) for a, b in pairwise(row)]
+    sums = np.array([x[span].sum() for span in spans])
+    np.testing.assert_allclose(nested(x, row, off), np.add.reduceat(sums, off[:-1]))
+    # An index out of range behind a condition that does not hold is not read.
+    ids, valid = np.array([3, 99, 0]), np.array([1, 0, 1])
+    np.testing.assert_allclose(guarded(x, row, ids, valid), [sums[3], 0, sums[0]])
+    table = rng.normal(size=(12, 12))
+    np.testing.assert_allclose(blocks(table, row, row), [[table[a, b].sum() for b in spans] for a in spans], atol=1e-14)
+    wanted = np.zeros(12)
+    for i, span in enumerate(spans):
+        wanted[span] += x[span] * i
+    np.testing.assert_allclose(scattered(x, row), wanted)
 
 
 def test_gradients_of_ranges() -> None:

@@ -114,10 +114,10 @@ def test_a_statement_joins_none_of_several_that_it_waits_for() -> None:
 def test_what_merging_asks_grows_as_the_statements_do(monkeypatch: pytest.MonkeyPatch) -> None:
     @op
     def halved(x, *, rounds):
+        y[i] = x[i] * 1.0
         for _ in range(rounds):
-            y[i] = x[i] * 0.5 + 1
-            x = y
-        return x
+            y[i] = y[i] * 0.5 + 1
+        return y
 
     asked = []
     plain = merging._is_variable

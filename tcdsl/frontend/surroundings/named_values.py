@@ -166,7 +166,7 @@ def chains(code: CodeType) -> tuple[Chain, ...]:
             local = "FAST" in kind or bool(names and names[0] in code.co_cellvars)
             if kind in _PAIRS:
                 names = (str(instruction.argval[-1]),)
-        if names and instruction.positions is not None:
+        if names and not key and instruction.positions is not None:
             line, end_line, column, end_column = instruction.positions
             line = line or code.co_firstlineno
             position = (line, end_line or line, column or 0, end_column or 0)

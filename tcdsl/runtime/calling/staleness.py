@@ -114,33 +114,32 @@ class Staleness:
 
     def unchanged(self) -> bool:
         """Whether staging would see the same now."""
-        if self._same_objects():
-            return not self._others or all(reading.unchanged() for reading in self._others)
-        if not all(reading.unchanged() for reading in self._readings):
-            return False
-        self._begin()
-        return True
-
-    def _same_objects(self) -> bool:
         for get, name, seen in self._names:
             if get(name, MISSING) is not seen:
-                return False
+                return self._compared()
         for cell, seen in self._cells:
             if cell.cell_contents is not seen:
-                return False
+                return self._compared()
         for function, seen in self._codes:
             if function.__code__ is not seen:
-                return False
+                return self._compared()
         for holder, name, seen in self._attributes:
             if getattr(holder, name, MISSING) is not seen:
-                return False
+                return self._compared()
         for isdisjoint, held in self._absent:
             if not isdisjoint(held):
-                return False
+                return self._compared()
         for read, container, seen in self._contents:
             now = read(container)
             if len(now) != len(seen) or not all(map(is_, now, seen)):
-                return False
+                return self._compared()
+        return not self._others or all(reading.unchanged() for reading in self._others)
+
+    def _compared(self) -> bool:
+        # Other objects may hold the same, which are those to be asked for from now on.
+        if not all(reading.unchanged() for reading in self._readings):
+            return False
+        self._begin()
         return True
 
 

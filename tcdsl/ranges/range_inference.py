@@ -102,8 +102,10 @@ def _bounded_inside(
     accesses: Sequence[AxisAccess],
 ) -> Mapping[str, Ends]:
     # Points out of range in a reduction drop out of it alone. What only reads inside of reductions mention has the
-    # range that these would give it by rule 2: `t[()] += log(sum(exp(x[i, k]))), i > 0`.
-    mentioned = frozenset().union(*(free_variables(access.index) for access in root.accesses))
+    # range that these would give it by rule 2: `t[()] += log(sum(exp(x[i, k]))), i > 0`. An index that is data, as in
+    # `y[(i + 2) % N]`, bounds nothing.
+    bounding = [access.index for access in root.accesses if access.form is not None]
+    mentioned = frozenset().union(*map(free_variables, bounding))
     left = [name for name in root.variables if name not in mentioned and not explicit.get(name, Ends()).highs]
     if not left:
         return explicit

@@ -16,7 +16,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 import numpy as np
 
 from tcdsl.frontend.staging.program_inputs import CapturedArray
-from tcdsl.frontend.surroundings.readings import Instance, Reading
+from tcdsl.frontend.surroundings.readings import Content, Instance, Reading
 from tcdsl.runtime.calling.entries import Entry
 
 __all__ = ["entries_for", "keep_entry"]
@@ -151,7 +151,11 @@ def _detached(entry: Entry, numbers: dict[int, int]) -> Entry | None:
         return _CodePart(numbers[id(value)]) if id(value) in numbers else value
 
     detached = _moved(entry, root, lambda value: _noted(value, numbers))
-    return None if any(isinstance(each.seen, list | dict | set) for each in detached.readings) else detached
+    return (
+        None
+        if any(isinstance(each.seen, Content) and not each.seen.is_plain for each in detached.readings)
+        else detached
+    )
 
 
 def _attached(entry: Entry, parts: Sequence[Any]) -> Entry:

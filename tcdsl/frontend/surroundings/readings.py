@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.surroundings.containers import Item, is_array, is_container, parts_of
-from tcdsl.frontend.surroundings.plain_values import same_plain
+from tcdsl.frontend.surroundings.plain_values import PLAIN, same_plain
 
 __all__ = [
     "MISSING",
@@ -141,6 +141,14 @@ class Content:
         self.seen = [
             item if is_array(item) and parts.steps and not cells else snapshot(item, cells=True) for item in parts.items
         ]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is made of numbers and texts alone."""
+        return all(
+            each.is_plain if isinstance(each, Content) else type(each) in PLAIN
+            for each in (*self.structure, *self.seen)
+        )
 
     def same(self, now: Any) -> bool:
         """Whether ``now`` holds the same."""

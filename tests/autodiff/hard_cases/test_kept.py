@@ -101,6 +101,21 @@ def test_derivatives_in_a_loop_are_staged_once(traced: list[str]) -> None:
     assert len(traced) == len(set(traced)) == 4
 
 
+def test_a_lambda_over_containers_of_numbers_is_staged_once(traced: list[str]) -> None:
+    settings = {"factor": 2.0}
+
+    def slope(k: float) -> Any:
+        powers, y = [1.0, 3.0], x * k
+        return tc.grad(lambda w: loss(w, y) * powers[1] * settings["factor"])(w)
+
+    for k in (1.0, 2.0, 3.0):
+        np.testing.assert_allclose(slope(k), 12 * k * w * x)
+    assert len(traced) == 1
+    settings["factor"] = 4.0
+    np.testing.assert_allclose(slope(1.0), 24 * w * x)
+    assert len(traced) == 2
+
+
 @pytest.mark.parametrize("transform", ["grad", "jvp", "vjp", "hvp", "linearize"])
 def test_a_lambda_is_known_by_its_code_and_what_it_reads(transform: str, traced: list[str]) -> None:
     def slope(w: np.ndarray, x: np.ndarray, factor: float) -> Any:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -38,10 +39,14 @@ def write_sealed(path: Path, payload: bytes) -> None:
 
 def read_sealed(path: Path) -> bytes:
     """What was written to ``path``. Raises `FileNotFoundError` where nothing is, `DamagedFileError` where junk is."""
-    with contextlib.suppress(FileNotFoundError):
-        if not path.is_file() and path.lstat():
-            # Opening a pipe would wait for ever, and a directory or a dangling link would be taken for nothing at all.
-            raise DamagedFileError(f"{path} is no file")
+    # Opening a pipe would wait for ever, and a directory or a dangling link would be taken for nothing at all. Each is
+    # asked for once: another thread may write the file in between.
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        is_file = not path.is_symlink()
+    if not is_file:
+        raise DamagedFileError(f"{path} is no file")
     content = path.read_bytes()
     payload = content[len(_head(path, b"")) :]
     if content != _head(path, payload) + payload:

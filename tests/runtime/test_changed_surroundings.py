@@ -338,3 +338,88 @@ def test_state_that_only_c_code_knows_is_named_in_a_warning() -> None:
     with pytest.warns(RuntimeWarning, match="`numbers` is a list_iterator, whose state is read once"):
         assert f(np.ones(1)) == 2.0
     assert f(np.ones(1)) == 2.0
+
+
+def test_cells_that_helpers_read_of_what_they_are_given() -> None:
+    def both(x: Any, weights: Any) -> Any:
+        return x * weights[0] + weights[0].max()
+
+    def mean(values: Any) -> Any:
+        return values.mean()
+
+    weights = [np.array([1.0, 2.0, 3.0])]
+    table = np.array([1.0, 2.0, 3.0])
+
+    @op
+    def through_a_list(x: Any) -> Any:
+        return both(x, weights)
+
+    @op
+    def in_a_statement(x: Any) -> Any:
+        y[i] = x[i] * table[i] + mean(table)
+        return y
+
+    x = np.ones(3)
+    for value in (1.0, 5.0, 7.0):
+        weights[0][1], table[1] = value, value
+        np.testing.assert_array_equal(through_a_list(x), weights[0] + weights[0].max())
+        np.testing.assert_array_equal(in_a_statement(x), table + table.mean())
+
+
+def test_containers_and_configuration_that_hold_themselves() -> None:
+    cycle: list[Any] = [2.0]
+    cycle.append(cycle)
+
+    @op
+    def f(x: Any) -> Any:
+        return x * cycle[0]
+
+    @op
+    def whole(x: Any) -> Any:
+        return x * max(each for each in cycle if each is not cycle)
+
+    x = np.ones(1)
+    assert f(x) == whole(x) == 2.0
+    cycle[0] = 3.0
+    assert f(x) == whole(x) == 3.0
+
+
+def test_attributes_of_classes_that_are_made_anew_by_each_access() -> None:
+    class Model:
+        @functools.partialmethod
+        def bound(self) -> Any:
+            return 2.0
+
+        @functools.singledispatchmethod
+        def chosen(self, kind: Any) -> Any:
+            return 3.0
+
+    model = Model()
+
+    @op
+    def f(x: Any) -> Any:
+        return x * model.bound() * model.chosen(1)
+
+    assert f(np.ones(1)) == 6.0
+    assert f(np.ones(1)) == 6.0
+    assert f.cache_info().misses == 1
+
+
+def test_configuration_of_slots() -> None:
+    class Slot:
+        __slots__ = "rate"  # noqa: PLC0205
+
+        def __init__(self, rate: float) -> None:
+            self.rate = rate
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Slot)
+
+        def __hash__(self) -> int:
+            return 1
+
+    @op
+    def f(x: Any, *, c: Slot) -> Any:
+        return x * c.rate
+
+    assert [float(f(np.ones(1), c=Slot(rate))[0]) for rate in (2.0, 3.0, 2.0)] == [2.0, 3.0, 2.0]

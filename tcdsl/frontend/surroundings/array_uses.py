@@ -91,8 +91,19 @@ def _all_captured(
     # In the code and what is nested in it.
     places = captured.get(code, ())
     for place, around in _loads(code, name, is_attribute):
+        if is_container:
+            # `x * weights[0]`: the item is what is captured, and not what a helper does with all of them.
+            item = next(
+                (each for each in _items(code) if each is not None and each != place and _is_in(place, (each,))), None
+            )
+            wider = [] if item is None else [each for each in _places(code) if each != item and _is_in(item, (each,))]
+            captured_item = bool(wider) and min(wider, key=_extent) in places
         # Rewriting puts loads of a statement where the statement is.
-        if place not in places and (around is None or around not in places):
+        elif place in places or around in places:
+            continue
+        else:
+            captured_item = False
+        if not captured_item:
             # `for weight in weights`: then it is the uses of `weight` that count.
             targets = _targets_of_rounds(code, place) if is_container else ()
             if not targets or not all(_all_captured(code, target, False, captured) for target in targets):
@@ -103,7 +114,10 @@ def _all_captured(
         if not _all_captured(inner, name, is_attribute, captured):
             # What a statement means in Python, and was not run if the statement is one of tensors.
             statement = inner.co_name == "<lambda>" and inner not in captured
-            if not (statement and all(_is_in(place, places) for place, _ in _loads(inner, name, is_attribute))):
+            calls = _calls(inner)
+            if not statement or not all(
+                _is_in(place, places) and around not in calls for place, around in _loads(inner, name, is_attribute)
+            ):
                 return False
     return True
 
@@ -129,6 +143,32 @@ def _targets_of_rounds(code: CodeType, place: _Place | None) -> tuple[str, ...]:
         stores = every[begin : begin + count]
         return tuple(str(one.argval) for one in stores) if all(one.opname in _STORES for one in stores) else ()
     return ()
+
+
+def _places(code: CodeType) -> list[_Place]:
+    found = [_place(each.positions) for each in dis.get_instructions(code)]
+    return [each for each in found if each is not None]
+
+
+def _items(code: CodeType) -> list[_Place]:
+    # Where something is subscripted, the smallest first; rewritten code asks the recorder for items.
+    found = [
+        _place(each.positions)
+        for each in dis.get_instructions(code)
+        if each.opname == "BINARY_SUBSCR" or each.argrepr == "[]" or _asks(each) == "item"
+    ]
+    return sorted((place for place in found if place is not None), key=_extent)
+
+
+def _calls(code: CodeType) -> set[_Place | None]:
+    # Where the user's code calls something: what a call is given, it may read. Operators are calls of the recorder.
+    every = list(dis.get_instructions(code))
+    own = {_place(each.positions) for each in every if _asks(each) not in (None, "call", "called")}
+    return {_place(each.positions) for each in every if each.opname.startswith("CALL")} - own
+
+
+def _asks(instruction: dis.Instruction) -> str | None:
+    return str(instruction.argval) if instruction.opname in _ATTRIBUTES else None
 
 
 def _binds(code: CodeType, name: str) -> bool:

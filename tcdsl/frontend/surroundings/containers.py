@@ -113,9 +113,12 @@ _CELLS: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
 def base_of(kind: type) -> type | None:
     """The kind of container that ``kind`` is, if it is one."""
-    if kind not in _BASES:
-        _BASES[kind] = next((base for base in _KINDS if issubclass(kind, base)), None)
-    return _BASES[kind]
+    try:
+        if kind not in _BASES:
+            _BASES[kind] = next((base for base in _KINDS if issubclass(kind, base)), None)
+        return _BASES[kind]
+    except TypeError:  # a class of classes that cannot be hashed
+        return None
 
 
 def is_array(value: Any) -> bool:
@@ -123,9 +126,12 @@ def is_array(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return not value.dtype.hasobject
     kind = type(value)
-    if kind not in _CELLS:
-        _CELLS[kind] = _has_cells(kind)
-    return _CELLS[kind]
+    try:
+        if kind not in _CELLS:
+            _CELLS[kind] = _has_cells(kind)
+        return _CELLS[kind]
+    except TypeError:  # a class of classes that cannot be hashed
+        return False
 
 
 def _has_cells(kind: type) -> bool:

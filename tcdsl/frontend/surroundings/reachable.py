@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import ast
 import dis
-import enum
 import functools
 import importlib.util
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, TcdslError
@@ -159,7 +159,7 @@ class _Reached:
 
     def _visit(self, value: Any, names: Path, root: Any, around: tuple[int, ...]) -> None:
         kind = type(value)
-        if kind in PLAIN or value is MISSING or isinstance(value, IndexLetter | enum.Enum):
+        if kind in PLAIN or value is MISSING or isinstance(value, IndexLetter):
             return
         if is_array(value):
             if len(names) > 1 or not isinstance(root, Instance):
@@ -173,6 +173,8 @@ class _Reached:
             if isinstance(value, FunctionType):
                 if not is_installed(value.__code__.co_filename):
                     self.function(value)
+                elif isinstance(vars(value).get("__wrapped__"), FunctionType):
+                    self.visit(vars(value)["__wrapped__"], names, root)
             elif isinstance(value, type):
                 self._class(value, is_made=True)
             elif not kind.__module__.startswith("tcdsl."):
@@ -248,6 +250,8 @@ class _Reached:
 
     def _instance(self, value: Any, names: Path) -> None:
         kind = type(value)
+        if not _is_users(kind) and isinstance(attribute(value, "__wrapped__"), FunctionType):
+            self.visit(value.__wrapped__, names, Instance(value))  # of `functools.lru_cache`
         label = next((step for step in names[::-1] if isinstance(step, str)), "object")
         held = getattr(value, "__dict__", None)
         if isinstance(held, dict):
@@ -274,7 +278,8 @@ class _Reached:
                 if wanted and (function is not None or not special):
                     if function is not None and function.__code__.co_filename == "<string>":
                         continue  # what dataclasses generate
-                    self._add((each.__name__, name), Instance(each), attribute(each, name))
+                    # As it stands there: asked of the class, some attributes are made anew each time.
+                    self._add((name,), _dictionary(each), value)
                     if function is not None and not self._is_known(function):
                         self.function(function)
             absent = frozenset(self._followed - vars(each).keys())
@@ -338,6 +343,16 @@ def _following(value: Any, step: str | Item) -> Any:
         return _STOP
     one, other = attribute(value, step), attribute(value, step)
     return one if one is other or same_plain(one, other) or (is_array(one) and is_array(other)) else _STOP
+
+
+_DICTIONARIES: weakref.WeakKeyDictionary[type, MappingProxyType[str, Any]] = weakref.WeakKeyDictionary()
+
+
+def _dictionary(kind: type) -> MappingProxyType[str, Any]:
+    try:
+        return _DICTIONARIES.setdefault(kind, vars(kind))
+    except TypeError:  # of a class of classes that cannot be hashed
+        return vars(kind)
 
 
 def _of_class(kind: type, name: str) -> Any:

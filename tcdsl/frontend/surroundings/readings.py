@@ -9,7 +9,8 @@ the same one, and what staging read of it has readings of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import CellType, FunctionType, ModuleType
+from functools import partial
+from types import CellType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ __all__ = [
 
 #: What a name that does not exist holds.
 MISSING = object()
+#: A container that stands in itself.
+AGAIN = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +114,11 @@ class ReadCells:
     __slots__ = ("_copy",)
 
     def __init__(self, array: Any) -> None:
-        self._copy = np.array(array, order="C")
+        self._copy = np.array(_cells(array), order="C")
 
     def __eq__(self, other: object) -> bool:
         try:
-            now = np.asarray(other)
+            now = _cells(other)
         except Exception:  # such as a tensor of PyTorch that requires gradients by now
             return False
         held = self._copy
@@ -132,14 +135,16 @@ class Content:
 
     __slots__ = ("kind", "seen", "structure")
 
-    def __init__(self, value: Any, cells: bool) -> None:
+    def __init__(self, value: Any, cells: bool, around: tuple[int, ...] = ()) -> None:
         parts = parts_of(value)
+        around = (*around, id(value))
         self.kind = type(value)
         # Keys are compared as values are.
-        self.structure = tuple(map(snapshot, parts.structure))
+        self.structure = tuple(snapshot(each, around=around) for each in parts.structure)
         # Arrays inside that can be asked for by a path have readings of their own.
         self.seen = [
-            item if is_array(item) and parts.steps and not cells else snapshot(item, cells=True) for item in parts.items
+            item if is_array(item) and parts.steps and not cells else snapshot(item, True, around)
+            for item in parts.items
         ]
 
     @property
@@ -180,13 +185,13 @@ def attribute(value: Any, name: str) -> Any:
         return MISSING
 
 
-def snapshot(value: Any, cells: bool = False) -> Any:
+def snapshot(value: Any, cells: bool = False, around: tuple[int, ...] = ()) -> Any:
     """``value`` as it is now: containers may be changed in place, so their present contents are kept.
 
-    With ``cells``, those of arrays too.
+    With ``cells``, those of arrays too. ``around`` are the containers that it stands in, by id.
     """
     if is_container(value):
-        return Content(value, cells)
+        return AGAIN if id(value) in around else Content(value, cells, around)
     if cells and is_array(value):
         try:
             return ReadCells(value)
@@ -199,6 +204,8 @@ def same(seen: Any, now: Any) -> bool:
     """Whether ``now`` is what a snapshot of it has seen."""
     if isinstance(seen, Content):
         return seen.same(now)
+    if seen is AGAIN:
+        return is_container(now)
     if isinstance(seen, AbsentNames):
         return seen.names.isdisjoint(getattr(now, "__dict__", ()))
     if isinstance(seen, ReadCells):
@@ -207,16 +214,20 @@ def same(seen: Any, now: Any) -> bool:
     return seen is now or (is_array(seen) and is_array(now)) or same_plain(seen, now)
 
 
-def same_configuration(known: Any, other: Any) -> bool:
-    """Whether two values of configuration are the same, all the way down, also where they are not the same object."""
-    if known is other:
+def same_configuration(known: Any, other: Any, around: tuple[tuple[int, int], ...] = ()) -> bool:
+    """Whether two values of configuration are the same, all the way down, also where they are not the same object.
+
+    ``around`` are the pairs in which these stand, by id.
+    """
+    if known is other or (id(known), id(other)) in around:
         return True
+    same_inside = partial(same_configuration, around=(*around, (id(known), id(other))))
     if type(known) is not type(other):
         return False
     if is_container(known):
         one, two = parts_of(known), parts_of(other)
         pairs = ((one.structure, two.structure), (one.items, two.items))
-        return all(len(a) == len(b) and all(map(same_configuration, a, b)) for a, b in pairs)
+        return all(len(a) == len(b) and all(map(same_inside, a, b)) for a, b in pairs)
     if is_array(known):
         return bool(ReadCells(known) == other)
     if same_plain(known, other):
@@ -224,7 +235,25 @@ def same_configuration(known: Any, other: Any) -> bool:
     held = getattr(known, "__dict__", None)
     if isinstance(known, type | FunctionType | ModuleType) or known != other:
         return False
-    names = [name for kind in type(known).__mro__ for name in vars(kind).get("__slots__", ())]
+    every = [each for kind in type(known).__mro__ for each in vars(kind).values()]
+    held_by = [each for each in every if isinstance(each, MemberDescriptorType)]
     states = [(held, getattr(other, "__dict__", None))] if held is not None else []
-    slots = [(attribute(known, name), attribute(other, name)) for name in names]
-    return bool(states or slots) and all(same_configuration(*pair) for pair in (*states, *slots))
+    slots = [(_held(each, known), _held(each, other)) for each in held_by]
+    return bool(states or slots) and all(same_inside(*pair) for pair in (*states, *slots))
+
+
+def _held(slot: MemberDescriptorType, value: Any) -> Any:
+    try:
+        return slot.__get__(value)
+    except AttributeError:
+        return MISSING
+
+
+def _cells(value: Any) -> np.ndarray:
+    # Of a tensor of PyTorch too that keeps gradients or has a type that NumPy does not have.
+    try:
+        return np.asarray(value)
+    except Exception:
+        if not hasattr(value, "detach"):
+            raise
+        return np.asarray(value.detach().double())

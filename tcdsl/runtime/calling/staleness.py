@@ -31,7 +31,8 @@ class Staleness:
         self._begin()
 
     def _begin(self) -> None:
-        self._steps: set[tuple[int, Any]] = set()
+        # By id, and kept alive: what is made anew at each access could be taken for another one.
+        self._steps: dict[tuple[int, Any], Any] = {}
         self._names: list[tuple[Callable[..., Any], str, Any]] = []
         self._cells: list[tuple[CellType, Any]] = []
         self._attributes: list[tuple[Any, str, Any]] = []
@@ -87,7 +88,7 @@ class Staleness:
         key = id(holder), step
         if key in self._steps:
             return False
-        self._steps.add(key)
+        self._steps[key] = holder
         return True
 
     def _take(self, holder: Any, name: str, value: Any) -> None:
@@ -117,9 +118,12 @@ class Staleness:
         for get, name, seen in self._names:
             if get(name, MISSING) is not seen:
                 return self._compared()
-        for cell, seen in self._cells:
-            if cell.cell_contents is not seen:
-                return self._compared()
+        try:
+            for cell, seen in self._cells:
+                if cell.cell_contents is not seen:
+                    return self._compared()
+        except ValueError:  # a variable that was deleted
+            return self._compared()
         for function, seen in self._codes:
             if function.__code__ is not seen:
                 return self._compared()

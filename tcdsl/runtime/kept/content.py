@@ -171,8 +171,11 @@ class Contents:
             heads = dict.fromkeys(str(chain.names[0]) for chain in chains(code) if chain.names[0] in names)
         else:
             heads, annotated, names, targets = _names_in(text)
-        self.add(function.__defaults__)
-        self.add(function.__kwdefaults__)
+        for name in ("__defaults__", "__kwdefaults__"):
+            given = getattr(function, name)
+            self.add(given)
+            if given:
+                self.readings.append(Reading((function.__name__, name), Instance(function), snapshot(given)))
         self._names |= names
         if any(name.startswith("__") and name.endswith("__") for name in names | heads):
             raise UnknownContentError("names with two underscores")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextvars
 import dataclasses
 import functools
 import math
@@ -11,6 +12,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
+from tcdsl.runtime.calling.staleness import Staleness
 
 
 class Layer:
@@ -326,6 +329,55 @@ def test_new_lists_of_new_arrays_stage_nothing() -> None:
         net.weights = [np.full(2, 1.0 + step), np.full(2, 2.0)]
         np.testing.assert_array_equal(f(x), np.full(2, 2.0 + 2 * step))
     assert f.cache_info().misses == 1
+
+
+VARIABLE: contextvars.ContextVar[float] = contextvars.ContextVar("variable", default=2.0)
+
+
+@pytest.mark.parametrize("kind", ["gradient", "partial", "variable", "namespace", "bytes", "table", "class method"])
+def test_repeated_calls_compare_nothing_anew(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    net, held = Net(), {"namespace": types.SimpleNamespace(k=2.0), "bytes": bytearray(b"\2")}
+    if kind == "table":
+        held["table"] = pytest.importorskip("pandas").DataFrame({"a": [2.0]})
+    reads: dict[str, Callable[[], Any]] = {
+        "gradient": lambda: 2.0,
+        "partial": lambda: 2.0,
+        "variable": lambda: VARIABLE.get() * 1.0,
+        "namespace": lambda: held["namespace"].k,
+        "bytes": lambda: held["bytes"][0],
+        "table": lambda: float(held["table"]["a"].sum()),
+        "class method": lambda: net.of_class() / net.of_class() * 2.0,
+    }
+    read = reads[kind]
+
+    @op
+    def f(x: Any, factor: Any = 1.0) -> Any:
+        t[()] += square(x[i]) * factor * read()
+        return t
+
+    x = np.ones(2)
+    partial = functools.partial(f, factor=1.0)
+    called: Callable[[Any], Any] = {"gradient": tc.grad(f), "partial": tc.grad(partial)}.get(kind, f)
+    with tc.config(cache_dir=tmp_path):  # nothing comes from disk, where what was read is known otherwise
+        first = called(x)
+        called(x)
+        compared: list[Staleness] = []
+        monkeypatch.setattr(Staleness, "_compared", lambda staleness: compared.append(staleness) or True)
+        for _ in range(3):
+            np.testing.assert_array_equal(called(x), first)
+    assert not compared
+
+
+def test_what_a_partial_function_holds_may_change() -> None:
+    values = [2.0]
+
+    def scaled(x: Any, given: Any) -> Any:
+        return (x * given[0]).sum()
+
+    gradient = tc.grad(functools.partial(scaled, given=values))
+    np.testing.assert_array_equal(gradient(np.ones(2)), [2.0, 2.0])
+    values[0] = 3.0
+    np.testing.assert_array_equal(gradient(np.ones(2)), [3.0, 3.0])
 
 
 def test_state_that_only_c_code_knows_is_named_in_a_warning() -> None:

@@ -93,9 +93,7 @@ def _all_captured(
     for place, around in _loads(code, name, is_attribute):
         if is_container:
             # `x * weights[0]`: the item is what is captured, and not what a helper does with all of them.
-            item = next(
-                (each for each in _items(code) if each is not None and each != place and _is_in(place, (each,))), None
-            )
+            item = next((each for each in _items(code) if each != place and _is_in(place, (each,))), None)
             wider = [] if item is None else [each for each in _places(code) if each != item and _is_in(item, (each,))]
             captured_item = bool(wider) and min(wider, key=_extent) in places
         # Rewriting puts loads of a statement where the statement is.

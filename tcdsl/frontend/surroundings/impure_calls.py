@@ -22,11 +22,11 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, TcdslError
 from tcdsl.frontend.surroundings.containers import Item
-from tcdsl.frontend.surroundings.named_values import Chain, Path, chains, is_installed, users_function
+from tcdsl.frontend.surroundings.named_values import Chain, Path, chains, is_installed, spelled, users_function
 from tcdsl.frontend.surroundings.readings import MISSING, Reading
 from tcdsl.span import Span
 
-__all__ = ["warning_of_impure_calls"]
+__all__ = ["warn_once", "warning_of_impure_calls"]
 
 _BY_MODULE: Mapping[str, frozenset[str]] = {
     "time": frozenset(
@@ -118,7 +118,7 @@ def _value_of(chain: Path, names: Mapping[str, Any], cells: Mapping[str, CellTyp
 def _site(chain: Chain, value: Any, filename: str) -> _Site | None:
     line, end_line, column, end_column = chain.position
     span = Span(filename, line, column, end_line, end_column)
-    text = "".join(f"[{step.key!r}]" if isinstance(step, Item) else f".{step}" for step in chain.names)[1:]
+    text = spelled(chain.names)
     owner = getattr(value, "__self__", None)
     for each in (value, owner):
         if isinstance(each, _GENERATORS):
@@ -155,11 +155,13 @@ def _state(generator: Any) -> bytes | None:
 
 
 def _warn(site: _Site, title: str) -> None:
-    key = site.span, site.text
-    if key in _WARNED:
-        return
-    _WARNED.add(key)
     fact = f"`{site.text}` runs when `{title}` is staged, and what it gives is the same at every call from then on"
-    hint = "call it outside of the function, and pass what it gives as an argument"
-    text = Diagnostic(TcdslError, fact, site.span, hint=hint).render()
-    warnings.warn_explicit(text, RuntimeWarning, site.span.filename, site.span.line)
+    warn_once(site.text, fact, site.span, "call it outside of the function, and pass what it gives as an argument")
+
+
+def warn_once(text: str, fact: str, span: Span, hint: str) -> None:
+    """Warn of what ``text`` stands for at ``span``, the first time."""
+    if (span, text) not in _WARNED:
+        _WARNED.add((span, text))
+        shown = Diagnostic(TcdslError, fact, span, hint=hint).render()
+        warnings.warn_explicit(shown, RuntimeWarning, span.filename, span.line)

@@ -19,10 +19,15 @@ from typing import Any
 from tcdsl.frontend.surroundings.containers import Item
 from tcdsl.installation import FOLDER
 
-__all__ = ["Chain", "Path", "chains", "is_installed", "named_paths", "outer_names", "users_function"]
+__all__ = ["Chain", "Path", "chains", "is_installed", "named_paths", "outer_names", "spelled", "users_function"]
 
 #: A name, with the attributes and items that are taken from it.
 Path = tuple[str | Item, ...]
+
+
+def spelled(path: Path) -> str:
+    """A path as the user writes it."""
+    return "".join(f"[{step.key!r}]" if isinstance(step, Item) else f".{step}" for step in path)[1:]
 
 
 def _index_letters(statement: ast.stmt) -> frozenset[str]:

@@ -19,15 +19,14 @@ import dis
 import functools
 import importlib.util
 import sys
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType
 from typing import Any
 
-from tcdsl.errors import Diagnostic, TcdslError
 from tcdsl.frontend.surroundings.containers import Item, base_of, is_array, is_container, parts_of
-from tcdsl.frontend.surroundings.named_values import Path, chains, is_installed, named_paths, users_function
+from tcdsl.frontend.surroundings.impure_calls import warn_once
+from tcdsl.frontend.surroundings.named_values import Path, chains, is_installed, named_paths, spelled, users_function
 from tcdsl.frontend.surroundings.plain_values import PLAIN, same_plain
 from tcdsl.frontend.surroundings.readings import MISSING, AbsentNames, Instance, Reading, attribute, snapshot
 from tcdsl.indices import IndexLetter
@@ -66,14 +65,17 @@ class Surroundings:
 def called_readings(configuration: Mapping[str, Any], given: Any = None) -> tuple[Reading, ...]:
     """What ``configuration``, and the functions in it, lead to.
 
-    The function ``given`` is looked into wherever it comes from.
+    The function ``given`` is looked into wherever it comes from, but for those of this package: what these run says
+    itself what it reads.
     """
 
     def begin(reached: _Reached) -> None:
         reached.given(configuration)
         function, receiver = users_function(given)
-        if function is not None:
+        if function is not None and not str(function.__module__).startswith("tcdsl."):
             reached.function(function)
+        if isinstance(given, functools.partial):
+            reached.bound(given)
         if receiver is not None:
             reached.visit(receiver, ("self",), Instance(receiver))
         elif function is None and given is not None:
@@ -139,7 +141,14 @@ class _Reached:
     def given(self, configuration: Mapping[str, Any]) -> None:
         """What values that are given lead to, by the names of parameters."""
         for name, value in configuration.items():
+            if isinstance(value, functools.partial):
+                self.bound(value)
             self.visit(value, (name,), Instance(value))
+
+    def bound(self, function: functools.partial[Any]) -> None:
+        """What a partial function holds."""
+        for name in ("args", "keywords"):
+            self._add(("function", name), Instance(function), getattr(function, name))
 
     def visit(self, value: Any, names: Path, root: Any) -> None:
         """What a value leads to, which ``names`` have led to."""
@@ -301,18 +310,9 @@ class _Reached:
         kind = type(value)
         if not (hasattr(kind, "__next__") or hasattr(kind, "__setitem__")) or self._span is None:
             return
-        text = "".join(f"[{step.key!r}]" if isinstance(step, Item) else f".{step}" for step in names)[1:]
-        key = self._span, text
-        if key in _WARNED:
-            return
-        _WARNED.add(key)
+        text = spelled(names)
         fact = f"`{text}` is a {kind.__name__}, whose state is read once, when the function is staged"
-        hint = "keep what it gives in a list or an array, or pass it as an argument"
-        shown = Diagnostic(TcdslError, fact, self._span, hint=hint).render()
-        warnings.warn_explicit(shown, RuntimeWarning, self._span.filename, self._span.line)
-
-
-_WARNED: set[tuple[Span, str]] = set()
+        warn_once(text, fact, self._span, "keep what it gives in a list or an array, or pass it as an argument")
 
 
 def _following(value: Any, step: str | Item) -> Any:

@@ -16,7 +16,7 @@ from operator import is_
 from types import CellType, FunctionType
 from typing import Any
 
-from tcdsl.frontend.surroundings.containers import Item, base_of, is_array, is_container, parts_of
+from tcdsl.frontend.surroundings.containers import Item, is_array, is_container, parts_of
 from tcdsl.frontend.surroundings.plain_values import PLAIN
 from tcdsl.frontend.surroundings.readings import MISSING, AbsentNames, Content, Instance, ReadCells, Reading, attribute
 
@@ -71,18 +71,19 @@ class Staleness:
             value = root.get(steps[0], MISSING)
             if not (is_input and len(steps) == 1) and self._is_new(root, steps[0]):
                 self._names.append((root.get, str(steps[0]), value))
+        by_identity = not isinstance(reading.seen, ReadCells)
         for number, step in enumerate(steps[1:], 2):
             if isinstance(step, Item):
-                self._hold(value)
+                by_identity &= self._hold(value)
                 value = step.of(value, MISSING)
             else:
                 holder, value = value, attribute(value, step)
                 if not (is_input and number == len(steps)):
-                    self._take(holder, step, value)
-        if isinstance(reading.seen, ReadCells):
+                    by_identity &= self._take(holder, step, value)
+        if isinstance(reading.seen, Content):
+            by_identity &= self._hold(value)
+        if not by_identity:
             self._others.append(reading)
-        elif isinstance(reading.seen, Content):
-            self._hold(value)
 
     def _is_new(self, holder: Any, step: Any) -> bool:
         key = id(holder), step
@@ -91,27 +92,28 @@ class Staleness:
         self._steps[key] = holder
         return True
 
-    def _take(self, holder: Any, name: str, value: Any) -> None:
+    def _take(self, holder: Any, name: str, value: Any) -> bool:
+        # Whether identity decides: what each access makes anew, as `variable.get`, is compared.
+        if attribute(holder, name) is not value:
+            return False
         if self._is_new(holder, name):
             self._attributes.append((holder, name, value))
+        return True
 
-    def _hold(self, value: Any) -> None:
-        # That a container, and the containers in it, hold the objects that they hold now.
-        if not self._is_new(value, _CONTENT) or not is_container(value):
-            return
+    def _hold(self, value: Any) -> bool:
+        # That a container, and the containers in it, hold the objects that they hold now; False where that does not
+        # decide, as cells do not, or parts that are made when they are asked for.
+        if not is_container(value) or not self._is_new(value, _CONTENT):
+            return True
         parts = parts_of(value)
-        read = _QUICK.get(base_of(type(value)) if type(value) in _QUICK else None)
-        if read is None:
-            self._contents.append((_all_parts, value, _all_parts(value)))
-        else:
-            for each in read:
-                self._contents.append((each, value, tuple(each(value))))
-        for item in parts.items:
-            if type(item) not in PLAIN:
-                if is_array(item) and not parts.steps:
-                    self._contents.append((_never, value, ()))  # its cells count
-                else:
-                    self._hold(item)
+        for read in _QUICK.get(type(value), (_all_parts,)):
+            held = tuple(read(value))
+            if not all(map(is_, held, read(value))):
+                return False
+            self._contents.append((read, value, held))
+        inner = [item for item in parts.items if type(item) not in PLAIN]
+        cells = not parts.steps and any(map(is_array, inner))
+        return all(self._hold(item) for item in inner) and not cells
 
     def unchanged(self) -> bool:
         """Whether staging would see the same now."""
@@ -159,12 +161,8 @@ def _all_parts(container: Any) -> tuple[Any, ...]:
     return (*parts.structure, *parts.items)
 
 
-def _never(container: Any) -> tuple[Any, ...]:
-    return (None,)
-
-
 #: How the parts of common containers are read without making anything.
-_QUICK: dict[type | None, tuple[Callable[[Any], Any], ...]] = {
+_QUICK: dict[type, tuple[Callable[[Any], Any], ...]] = {
     list: (_itself,),
     tuple: (_itself,),
     dict: (_itself, dict.values),

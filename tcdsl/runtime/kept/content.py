@@ -115,8 +115,11 @@ class Contents:
             self._add_module(value)
         elif kind is functools.partial:
             self.put("partial")
-            for part in (value.func, value.args, value.keywords):
+            self.add(value.func)
+            for name in ("args", "keywords"):
+                part = getattr(value, name)
                 self.add(part)
+                self.readings.append(Reading(("function", name), Instance(value), snapshot(part)))
         else:
             self.put("named", _named(value))
 

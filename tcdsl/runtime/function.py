@@ -209,7 +209,8 @@ class DecoratedFunction(Inspected):
         # on, class methods pass their class here in the same way.
         if self._receiver is None and arguments:
             first = arguments[0]
-            if isinstance(first, type) or any(map(self._stands_in, _users_classes(first))):
+            kinds = _users_classes(first)
+            if any(map(self._stands_in, (*first.__mro__, *kinds) if isinstance(first, type) else kinds)):
                 return self.__get__(first), arguments[1:]
         return self, arguments
 
@@ -218,7 +219,7 @@ class DecoratedFunction(Inspected):
         name = self.function.__name__
         if (kind.__module__, f"{kind.__qualname__}.{name}") == (self.function.__module__, self.function.__qualname__):
             return not isinstance(vars(kind).get(name), staticmethod)
-        return any(each is self for each in vars(kind).values())
+        return any(each is self or getattr(each, "__func__", None) is self for each in vars(kind).values())
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:

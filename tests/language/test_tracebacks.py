@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import operator
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -161,6 +163,34 @@ def test_several_faults_are_one_exception() -> None:
     with pytest.raises(tc.DslSyntaxError, match=r"^2 faults") as caught:
         twice_wrong(np.ones(3))
     assert caught.value.__context__ is None
+
+
+@op
+def used_fault(x, *, use):
+    y[i] = x[i, i]
+    return use(y)
+
+
+_BOTH_WAYS = (operator.rshift, operator.lshift, operator.and_, operator.or_, operator.xor, divmod)
+USES: list[Callable[[Any], Any]] = [
+    *(lambda y, each=each: each(y, 1) for each in _BOTH_WAYS),
+    *(lambda y, each=each: each(1, y) for each in _BOTH_WAYS),
+    *(operator.invert, abs, round, math.trunc, math.floor, operator.neg, len),
+    lambda y: format(y, ".3f"),
+    lambda y: operator.setitem(y, 0, 1),
+]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_what_is_done_with_a_faulty_tensor_is_no_fault_of_its_own(use: Callable[[Any], Any]) -> None:
+    with pytest.raises(tc.ShapeError, match="`x` has rank 1 and is given 2 indices"):
+        used_fault(np.ones(3), use=use)
+
+
+@pytest.mark.parametrize("kind", [np.float16, int, list, np.ndarray, type, ValueError])
+def test_a_class_is_no_array(kind: type) -> None:
+    with pytest.raises(tc.DtypeError, match="`x` is a type, but positional arguments are arrays and numbers"):
+        total(kind)
 
 
 @pytest.mark.parametrize("value", ["0", ""])

@@ -65,6 +65,9 @@ class Poison:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = _stop
     __rmatmul__ = __neg__ = __pos__ = __getitem__ = __iter__ = __bool__ = __pow__ = __rpow__ = __call__ = _stop
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = __index__ = __len__ = _stop
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = _stop
+    __rxor__ = __invert__ = __abs__ = __divmod__ = __rdivmod__ = __round__ = __trunc__ = __format__ = _stop
+    __setitem__ = __delitem__ = __enter__ = __exit__ = _stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,14 +65,14 @@ class Surroundings:
 def called_readings(configuration: Mapping[str, Any], given: Any = None) -> tuple[Reading, ...]:
     """What ``configuration``, and the functions in it, lead to.
 
-    The function ``given`` is looked into wherever it comes from, but for those of this package: what these run says
+    The function ``given`` is looked into wherever it comes from, but for objects of this package: what these run says
     itself what it reads.
     """
 
     def begin(reached: _Reached) -> None:
         reached.given(configuration)
         function, receiver = users_function(given)
-        if function is not None and not str(function.__module__).startswith("tcdsl."):
+        if function is not None and not type(receiver).__module__.startswith("tcdsl."):
             reached.function(function)
         if isinstance(given, functools.partial):
             reached.bound(given)

@@ -34,7 +34,7 @@ from tcdsl.errors import (
 )
 
 if TYPE_CHECKING:
-    from tcdsl import comprehensions, tile, train
+    from tcdsl import comprehensions, skriptnd, tile, train
     from tcdsl.frontend.running_loops.round_counts import loop
     from tcdsl.frontend.staging.declarations import output
     from tcdsl.runtime.einsum import einsum
@@ -96,6 +96,7 @@ __all__ = [
     "primitive",
     "save",
     "seed",
+    "skriptnd",
     "static_index",
     "tensor",
     "tile",
@@ -142,7 +143,7 @@ _LAZY = {
     "vjp": "tcdsl.runtime.transforms.pullbacks",
 }
 
-_LAZY_MODULES = ("comprehensions", "tile", "train")
+_LAZY_MODULES = ("comprehensions", "skriptnd", "tile", "train")
 
 
 def __getattr__(name: str) -> Any:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FrameType
 
-__all__ = ["COMPREHENSIONS", "Span"]
+__all__ = ["COMPREHENSIONS", "SKRIPTND", "Span"]
 
 COMPREHENSIONS = "<tc "
 """How the names of sources in the language of Tensor Comprehensions begin."""
+
+SKRIPTND = "<sknd "
+"""How the names of texts in SkriptND begin that stand in no file."""
 
 #: Line, last line, column, last column.
 _Place = tuple[int | None, int | None, int | None, int | None]
@@ -43,8 +46,9 @@ class Span:
 
     @property
     def position(self) -> str:
-        """``3``, the line; ``3:8``, with the column, in text that stands in no file and no cell."""
-        return f"{self.line}:{self.column + 1}" if self.filename.startswith(COMPREHENSIONS) else str(self.line)
+        """``3``, the line; ``3:8``, with the column, in texts that are not Python."""
+        foreign = self.filename.startswith((COMPREHENSIONS, SKRIPTND)) or self.filename.endswith(".sknd")
+        return f"{self.line}:{self.column + 1}" if foreign else str(self.line)
 
     @property
     def text(self) -> str:

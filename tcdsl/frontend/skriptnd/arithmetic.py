@@ -1,0 +1,404 @@
+"""Operators and functions of single values: of Python's where all are known, else expressions of the program.
+
+Integer division goes down where sizes are computed, and towards zero on what only a call knows, as in the language's
+own implementation; a rest of reals is that of C.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
+from tcdsl.frontend.skriptnd.values import ENDS, Extreme, Scalar, is_size, shown, type_of
+from tcdsl.frontend.symbols.values import applied
+from tcdsl.ir.build import apply, cast, constant, integer
+from tcdsl.ir.dtypes import INTEGER
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Let, Local, Read, SizeValue, is_affine_index
+from tcdsl.span import Span
+
+__all__ = ["FUNCTIONS", "Arithmetic", "known_comparison"]
+
+COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+LOGICAL = ("&&", "||", "^", "=>")
+_NUMBERS = ("+", "-", "*", "/", "\\", "%", "**", "<?", ">?")
+_PRIMITIVES = {"+": "add", "-": "sub", "*": "mul", "<?": "min", ">?": "max"}
+
+
+def _away(value: float) -> float:
+    # Halves go away from zero.
+    return math.copysign(math.floor(abs(value) + 0.5), value) if math.isfinite(value) else value
+
+
+def _sign(value: Any) -> Any:
+    return type(value)((value > 0) - (value < 0))
+
+
+#: Functions of reals: what Python computes, and the primitive.
+FUNCTIONS: Mapping[str, tuple[Callable[[float], float], str]] = {
+    "sqrt": (math.sqrt, "sqrt"),
+    "exp": (math.exp, "exp"),
+    "log": (math.log, "log"),
+    "log2": (math.log2, "log2"),
+    "sin": (math.sin, "sin"),
+    "cos": (math.cos, "cos"),
+    "tan": (math.tan, "tan"),
+    "asin": (math.asin, "asin"),
+    "acos": (math.acos, "acos"),
+    "atan": (math.atan, "atan"),
+    "sinh": (math.sinh, "sinh"),
+    "cosh": (math.cosh, "cosh"),
+    "tanh": (math.tanh, "tanh"),
+    "asinh": (math.asinh, "asinh"),
+    "acosh": (math.acosh, "acosh"),
+    "atanh": (math.atanh, "atanh"),
+    "erf": (math.erf, "erf"),
+    "floor": (math.floor, "floor"),
+    "ceil": (math.ceil, "ceil"),
+    "round": (_away, ""),
+    "frac": (lambda value: value - math.floor(value), ""),
+    "abs": (abs, "abs"),
+    "sign": (_sign, "sign"),
+}
+_OF_INTEGERS = ("abs", "sign")
+
+
+@dataclass(slots=True)
+class Arithmetic:
+    """``Arithmetic("float32", "int32", decide)``: the types of reals and integers, and what compares two sizes.
+
+    ``decide(operator, left, right)`` says how two sizes compare at the call for which a graph is composed.
+    """
+
+    real: str
+    integer: str
+    decide: Callable[[str, Expr, Expr], bool]
+    _numbers: count[int] = field(default_factory=count)
+
+    # -- kinds ---------------------------------------------------------------------------------------------------
+
+    def dtype(self, kind: str) -> str:
+        """The element type of ``kind``."""
+        return {"real": self.real, "int": self.integer}.get(kind, kind)
+
+    def data(self, value: Any, span: Span | None = None) -> Expr:
+        """A value as an expression of the type that arrays of its kind have."""
+        if isinstance(value, Scalar):
+            return cast(value.expr, self.integer, span) if value.exact else value.expr
+        if isinstance(value, Extreme):
+            import numpy as np
+
+            ends = np.iinfo(self.integer)
+            return constant(int(ends.max if value.sign > 0 else ends.min), self.integer, span)
+        if isinstance(value, str):
+            raise DtypeError.at("a text in a formula", span, "texts are compared while a graph is composed")
+        return constant(value, self.dtype(type_of(value)), span)
+
+    def index(self, value: Any, span: Span | None = None) -> Expr:
+        """An integer as the index of a cell: what is affine is exact, what is not is data."""
+        if isinstance(value, int):
+            return integer(value)
+        if isinstance(value, Extreme):
+            raise DslSyntaxError.at("an infinite index", span)
+        expr: Expr = value.expr
+        if value.exact and is_affine_index(expr):
+            return expr
+        return cast(expr, INTEGER, span) if expr.dtype != INTEGER else expr
+
+    def size(self, value: Any) -> Expr:
+        """A size as an expression."""
+        return integer(value) if isinstance(value, int) else value.expr
+
+    def shared(self, value: Expr, body: Callable[[Expr], Expr]) -> Expr:
+        """``body`` of ``value``, which is computed once."""
+        if isinstance(value, Constant | SizeValue | IndexValue | Local) or (isinstance(value, Read) and not value.indices):
+            return body(value)
+        local = Local(f"part{next(self._numbers)}", value.dtype)
+        return Let(local.name, value, body(local))
+
+    # -- operators -----------------------------------------------------------------------------------------------
+
+    def unary(self, operator: str, value: Any, span: Span | None) -> Any:
+        """``-a``, ``+a``, ``!a``."""
+        kind = type_of(value)
+        if operator == "!":
+            self._require(kind, ("bool",), operator, span)
+            return not value if not isinstance(value, Scalar) else self._not(value)
+        self._require(kind, ("int", "real"), operator, span)
+        if operator == "+":
+            return value
+        if isinstance(value, Extreme):
+            return Extreme(-value.sign)
+        if not isinstance(value, Scalar):
+            return -value
+        return Scalar(applied("neg", (value.expr,), span), kind, value.exact)
+
+    def _not(self, value: Scalar) -> Scalar:
+        return Scalar(apply("not_", value.expr), "bool")
+
+    def binary(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
+        """``a + b`` of two values of one type."""
+        kind, other = type_of(left), type_of(right)
+        if kind != other and operator in COMPARISONS and kind and other and "str" not in (kind, other) and (isinstance(left, Scalar) and isinstance(right, Scalar)):
+            return self._compared_types(operator, left, right, span)
+        if kind != other:
+            hint = "`real(x)` and `int(x)` convert" if {kind, other} <= {"int", "real", "bool"} else ""
+            if {kind, other} == {"int", "real"} and not isinstance(left, Scalar) | isinstance(right, Scalar):
+                hint = "a real has a point: `1.0`"
+            raise DtypeError.at(f"`{operator}` of {_a(kind)} and {_a(other)}", span, hint)
+        if operator in COMPARISONS:
+            if operator not in ("==", "!=") and kind not in ("int", "real", "str"):
+                raise DtypeError.at(f"`{operator}` does not compare values of type {kind}", span)
+            return self._compared(operator, left, right, span)
+        if operator in LOGICAL:
+            self._require(kind, ("bool",), operator, span)
+            return self._logical(operator, left, right)
+        self._require(kind, ("int", "real"), operator, span)
+        if isinstance(left, Extreme) or isinstance(right, Extreme):
+            left, right = (Scalar(self.data(each), "int") for each in (left, right))
+        if not isinstance(left, Scalar) and not isinstance(right, Scalar):
+            return _known(operator, left, right, span)
+        if kind == "int" and self._is_exact(left) and self._is_exact(right):
+            return self._exact(operator, left, right, span)
+        return self._on_data(operator, left, right, kind, span)
+
+    def _require(self, kind: str, wanted: tuple[str, ...], operator: str, span: Span | None) -> None:
+        if kind not in wanted:
+            takes = " or ".join(wanted)
+            raise DtypeError.at(f"`{operator}` takes {takes}, not {kind or 'null'}", span)
+
+    def _is_exact(self, value: Any) -> bool:
+        return value.exact if isinstance(value, Scalar) else True
+
+    def _compared(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
+        if left in ENDS or right in ENDS or not isinstance(left, Scalar) | isinstance(right, Scalar):
+            if left in ENDS or right in ENDS:
+                return Scalar(applied(COMPARISONS[operator], (self.data(left), self.data(right)), span), "bool")
+            return _COMPARE[operator](left, right)
+        if is_size(left) and is_size(right):
+            return self.decide(operator, self.size(left), self.size(right))
+        if type_of(left) == "int" and self._is_exact(left) and self._is_exact(right):
+            pair = (self.size(left), self.size(right))
+        else:
+            pair = (self.data(left, span), self.data(right, span))
+        return Scalar(applied(COMPARISONS[operator], pair, span), "bool")
+
+    def _compared_types(self, operator: str, left: Scalar, right: Scalar, span: Span | None) -> Scalar:
+        # Cells of several types are compared as the widest of them.
+        order = ("bool", "int", "real")
+        kind = max(left.type, right.type, key=order.index)
+        pair = tuple(cast(self.data(each), self.dtype(kind), span) for each in (left, right))
+        return Scalar(applied(COMPARISONS[operator], pair, span), "bool")
+
+    def _logical(self, operator: str, left: Any, right: Any) -> Any:
+        if not isinstance(left, Scalar) and not isinstance(right, Scalar):
+            return _LOGIC[operator](left, right)
+        # What is known decides where it can.
+        for known, other in ((left, right), (right, left)):
+            if isinstance(known, bool):
+                match operator:
+                    case "&&":
+                        return other if known else False
+                    case "||":
+                        return True if known else other
+                    case "^":
+                        return self._not(other) if known else other
+                if known is left:
+                    return other if known else True
+                return True if known else self._not(other)
+        if operator == "=>":
+            left, operator = self._not(left), "||"
+        primitive = {"&&": "and_", "||": "or_", "^": "ne"}[operator]
+        return Scalar(apply(primitive, left.expr, right.expr), "bool")
+
+    def _exact(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
+        a, b = self.size(left), self.size(right)
+        if operator in _PRIMITIVES:
+            return self._of_exact(applied(_PRIMITIVES[operator], (a, b), span))
+        if operator in ("/", "\\", "%"):
+            if isinstance(b, Constant) and b.value == 0:
+                raise DslSyntaxError.at(f"`{operator}` by 0", span)
+            if operator == "\\":
+                less = applied("sub", (b, integer(1)), span)
+                return self._of_exact(applied("floor_div", (applied("add", (a, less), span), b), span))
+            return self._of_exact(applied("floor_div" if operator == "/" else "mod", (a, b), span))
+        if isinstance(right, int) and 0 <= right < 64:
+            power: Any = 1
+            for _ in range(right):
+                power = self.binary("*", power, left, span)
+            return power
+        return self._on_data(operator, left, right, "int", span)
+
+    def _of_exact(self, expr: Expr) -> Any:
+        return int(expr.value) if isinstance(expr, Constant) else Scalar(expr, "int", True)
+
+    def _on_data(self, operator: str, left: Any, right: Any, kind: str, span: Span | None) -> Scalar:
+        a, b = self.data(left, span), self.data(right, span)
+        if operator in _PRIMITIVES:
+            return Scalar(applied(_PRIMITIVES[operator], (a, b), span), kind)
+        if operator == "**":
+            return Scalar(applied("pow", (a, b), span), kind)
+        if kind == "real":
+            if operator == "%":
+                return Scalar(self._rest(a, b, span), kind)
+            quotient = applied("div", (a, b), span)
+            return Scalar(quotient if operator == "/" else applied("ceil", (quotient,), span), kind)
+        return Scalar(self.shared(a, lambda a: self.shared(b, partial(self._divided, operator, span, a))), kind)
+
+    def _divided(self, operator: str, span: Span | None, a: Expr, b: Expr) -> Expr:
+        # Towards zero; the rest has the sign of a.
+        zero = constant(0, a.dtype)
+        rest = applied("mod", (a, b), span)
+        unlike = apply("ne", apply("lt", a, zero), apply("lt", b, zero))
+        moved = apply("and_", apply("ne", rest, zero), unlike)
+        if operator == "%":
+            return apply("where", moved, apply("sub", rest, b), rest)
+        quotient = applied("floor_div", (a, b), span)
+        up = apply("add", quotient, constant(1, a.dtype))
+        if operator == "/":
+            return apply("where", moved, up, quotient)
+        return apply("where", apply("ne", rest, zero), up, quotient)
+
+    def _rest(self, a: Expr, b: Expr, span: Span | None) -> Expr:
+        def signed(size: Expr) -> Expr:
+            return apply("where", apply("lt", a, constant(0, a.dtype)), apply("neg", size), size)
+
+        return self.shared(applied("mod", (apply("abs", a), apply("abs", b)), span), signed)
+
+    # -- functions -----------------------------------------------------------------------------------------------
+
+    def called(self, name: str, value: Any, span: Span | None) -> Any:
+        """A built-in function."""
+        kind = type_of(value)
+        wanted = ("int", "real") if name in _OF_INTEGERS else ("real",)
+        if kind not in wanted:
+            hint = f"write `{name}(real(x))`" if kind == "int" else ""
+            raise DtypeError.at(f"`{name}` takes {' or '.join(wanted)}, not {kind or 'null'}", span, hint)
+        if not isinstance(value, Scalar):
+            try:
+                found = FUNCTIONS[name][0](value)
+            except (ValueError, OverflowError):
+                raise DslSyntaxError.at(f"`{name}({shown(value)})` has no value", span) from None
+            return float(found) if kind == "real" else int(found)
+        operand = value.expr
+        if name in ("floor", "ceil", "abs", "sign") or FUNCTIONS[name][1]:
+            return Scalar(applied(FUNCTIONS[name][1], (operand,), span), kind, value.exact and is_affine_index(operand))
+        if name == "frac":
+            return Scalar(self.shared(operand, lambda a: apply("sub", a, apply("floor", a))), kind)
+        return Scalar(self.shared(operand, self._rounded), kind)
+
+    def _rounded(self, a: Expr) -> Expr:
+        zero, half, one = (constant(each, a.dtype) for each in (0.0, 0.5, 1.0))
+
+        def away(size: Expr) -> Expr:
+            whole = apply("floor", size)
+            up = apply("ge", apply("sub", size, whole), half)
+            found = apply("where", up, apply("add", whole, one), whole)
+            return apply("where", apply("lt", a, zero), apply("neg", found), found)
+
+        return self.shared(apply("abs", a), away)
+
+    def converted(self, kind: str, value: Any, span: Span | None) -> Any:
+        """``real(a)``, ``int(a)``, ``bool(a)``."""
+        given = type_of(value)
+        if kind == given:
+            return value
+        if given not in ("int", "real", "bool") or kind not in ("int", "real", "bool"):
+            raise DtypeError.at(f"{_a(given)} does not become {_a(kind)}", span)
+        if isinstance(value, Extreme):
+            value = Scalar(self.data(value), "int")
+        if not isinstance(value, Scalar):
+            if kind == "int" and isinstance(value, float) and not math.isfinite(value):
+                if math.isnan(value):
+                    raise DtypeError.at("NaN does not become an int", span)
+                return Extreme(1 if value > 0 else -1)
+            return {"int": int, "real": float, "bool": bool}[kind](value)
+        operand = self.data(value)
+        if kind == "bool":
+            return Scalar(applied("ne", (operand, constant(0, operand.dtype)), span), "bool")
+        return Scalar(cast(operand, self.dtype(kind), span), kind)
+
+    def selected(self, condition: Scalar, chosen: Any, other: Any, span: Span | None) -> Any:
+        """``c ? a : b`` where only a call knows the condition."""
+        kind = type_of(chosen)
+        if kind != type_of(other):
+            raise DtypeError.at(f"`?:` of {_a(kind)} and {_a(type_of(other))}", span, "both have one type")
+        if kind == "int" and self._is_exact(chosen) and self._is_exact(other) and ENDS[0] not in (chosen, other) and ENDS[1] not in (chosen, other):
+            return Scalar(Apply("where", (condition.expr, self.size(chosen), self.size(other)), "int64", span), "int", True)
+        pair = (self.data(chosen, span), self.data(other, span))
+        return Scalar(Apply("where", (condition.expr, *pair), pair[0].dtype, span), kind)
+
+
+def _a(kind: str) -> str:
+    return {"": "null", "int": "an int"}.get(kind, f"a {kind}")
+
+
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+}
+
+
+def known_comparison(operator: str, left: Any, right: Any) -> bool:
+    """How two numbers compare."""
+    return _COMPARE[operator](left, right)
+
+
+_LOGIC: Mapping[str, Callable[[bool, bool], bool]] = {
+    "&&": lambda a, b: a and b,
+    "||": lambda a, b: a or b,
+    "^": lambda a, b: a != b,
+    "=>": lambda a, b: not a or b,
+}
+
+
+def _known(operator: str, left: Any, right: Any, span: Span | None) -> Any:
+    try:
+        found = _number(operator, left, right)
+    except (ZeroDivisionError, OverflowError, ValueError):
+        raise _no_value(operator, left, right, span) from None
+    if isinstance(found, int) and not -(2**63) <= found < 2**63:
+        raise _no_value(operator, left, right, span)
+    return found
+
+
+def _no_value(operator: str, left: Any, right: Any, span: Span | None) -> TcdslError:
+    return DslSyntaxError.at(f"`{shown(left)} {operator} {shown(right)}` has no value", span)
+
+
+def _number(operator: str, left: Any, right: Any) -> Any:
+    whole = isinstance(left, int)
+    match operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "/":
+            if whole:
+                return left // right
+            if right == 0.0:
+                return math.nan if left == 0.0 or math.isnan(left) else math.copysign(math.inf, left * math.copysign(1.0, right))
+            return left / right
+        case "\\":
+            return -(-left // right) if whole else float(math.ceil(left / right))
+        case "%":
+            return left % right if whole else math.fmod(left, right)
+        case "**":
+            if whole:
+                if right < 0 or (abs(left) > 1 and right > 63):
+                    raise ValueError
+                return left**right
+            return math.pow(left, right)
+        case "<?":
+            return min(left, right)
+    return max(left, right)

@@ -1,0 +1,582 @@
+"""What the names of an operator stand for in one invocation.
+
+In this order, which the document prescribes: attributes that are given and constant defaults, inputs in the order in
+which their shapes can be bound, the other defaults, lengths of packed attributes, helper symbols, with each assertion
+as soon as its names are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, Evaluator
+from tcdsl.frontend.skriptnd.text.syntax import (
+    Assertion,
+    Binary,
+    Declaration,
+    Expand,
+    Expression,
+    Extent,
+    Identifier,
+    ListNode,
+    Operator,
+    TypeNode,
+    Unary,
+    Using,
+    Zip,
+    names_in,
+)
+from tcdsl.frontend.skriptnd.values import Extreme, Pack, Scalar, TensorValue, is_size, shown, type_of
+from tcdsl.span import Span
+
+__all__ = ["Binding", "binding_order", "declared_shape"]
+
+_BASES: Mapping[str, tuple[str, ...]] = {
+    "type": ("int", "real", "bool", "str"),
+    "arith": ("int", "real", "bool"),
+    "num": ("int", "real"),
+}
+
+
+@lru_cache(maxsize=1024)
+def binding_order(operator: Operator) -> tuple[int, ...]:
+    """The positions of an operator's inputs in the order in which their shapes are bound.
+
+    `DslSyntaxError` where a shape leaves open which of two packs an axis belongs to.
+    """
+    known = {
+        each.name
+        for each in operator.attributes
+        if each.type.pack is None and not each.type.optional and (each.default is None or not names_in(each.default))
+    }
+    known |= {name for using in _early(operator, known) for name in names_in(using.target)}
+    waiting = [k for k, each in enumerate(operator.inputs) if not each.type.optional]
+    order: list[int] = []
+    optional = [k for k, each in enumerate(operator.inputs) if each.type.optional]
+    for group in (waiting, optional):
+        while group:
+            bound = next((k for k in group if _is_clear(operator.inputs[k], known)), None)
+            if bound is None:
+                unclear = operator.inputs[group[0]]
+                fact = f"the shape of `{unclear.name}` can be bound in several ways"
+                hint = "one entry of a shape may have an open length; give others one by an attribute: `s..(r), t..`"
+                raise DslSyntaxError.at(fact, unclear.span, hint)
+            group.remove(bound)
+            order.append(bound)
+            known |= _names_of_type(operator.inputs[bound].type)
+    return tuple(order)
+
+
+def _early(operator: Operator, known: set[str]) -> list[Using]:
+    # Helper symbols that shapes of inputs use, and those that these are made of: they are made of attributes.
+    wanted = {name for each in operator.inputs for name in _names_of_type(each.type)} - known
+    for using in reversed(operator.usings):
+        if names_in(using.target) & wanted:
+            wanted |= names_in(using.value)
+    found: list[Using] = []
+    names = set(known)
+    for using in operator.usings:
+        if names_in(using.target) & wanted and names_in(using.value) <= names:
+            found.append(using)
+            names |= names_in(using.target)
+    return found
+
+
+def _is_clear(declaration: Declaration, known: set[str]) -> bool:
+    shape = declaration.type.shape or ()
+    if declaration.type.rank is not None:
+        known = known | names_in(declaration.type.rank)
+    unknown = [each for each in shape if each.repeats is not None and not _has_length(each, known)]
+    entries = [each.value for each in shape if each.value is not None]
+    return len(unknown) <= 1 and all(len(names_in(each) - known) <= 1 or _is_alone(each) for each in entries)
+
+
+def _is_alone(node: Expression) -> bool:
+    return isinstance(node, Identifier)
+
+
+def _has_length(extent: Extent, known: set[str]) -> bool:
+    # Known by its length, or by the pack that it is.
+    length = extent.repeats.length if extent.repeats is not None else None
+    if length is not None and names_in(length) <= known:
+        return True
+    return extent.value is not None and bool(names_in(extent.value)) and names_in(extent.value) <= known
+
+
+def _names_of_type(given: TypeNode) -> set[str]:
+    found: set[str] = set()
+    for extent in given.shape or ():
+        found |= names_in(extent.value) if extent.value is not None else set()
+        if extent.repeats is not None and extent.repeats.length is not None:
+            found |= names_in(extent.repeats.length)
+    for node in (given.rank, given.pack.length if given.pack is not None else None):
+        found |= names_in(node) if node is not None else set()
+    return found
+
+
+@dataclass(slots=True)
+class Binding:
+    """One invocation: ``Binding(operator, evaluator, "nn.conv", span).run(types, attributes, inputs)``.
+
+    The evaluator's scope is filled. ``span`` is the place of the invocation, which errors of its arguments show.
+    """
+
+    operator: Operator
+    evaluator: Evaluator
+    name: str
+    span: Span | None
+    _waiting: list[Assertion] = field(default_factory=list)
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What is bound so far."""
+        return self.evaluator.scope.names
+
+    def fault(self, fact: str, kind: type[TcdslError] = ShapeError, hint: str = "", span: Span | None = None) -> TcdslError:
+        """The error of an argument."""
+        return kind.at(f"{self.name}: {fact}", span or self.span, hint)
+
+    def run(self, types: Sequence[str], attributes: Mapping[str, Any], inputs: Sequence[Any]) -> None:
+        """Bind everything, and check all assertions."""
+        operator = self.operator
+        self._types(types)
+        self._waiting = list(operator.assertions)
+        for each in operator.attributes:
+            if each.name in attributes:
+                self.names[each.name] = self._attribute(each, attributes[each.name])
+            elif each.default is not None and not names_in(each.default):
+                self.names[each.name] = self._attribute(each, self.evaluator.value(each.default), each.span)
+        early = _early(operator, {*self.names})
+        for using in early:
+            self._using(using)
+        for k in binding_order(operator):
+            self._input(operator.inputs[k], inputs[k])
+        self._bind_types_of_defaults()
+        for each in operator.attributes:
+            self._deferred(each)
+        for each in operator.attributes:
+            self._length(each)
+        for using in operator.usings:
+            self._check_assertions()
+            if using not in early:
+                self._using(using)
+        self._check_assertions()
+        for assertion in self._waiting:
+            self._check(assertion)
+
+    # -- types -----------------------------------------------------------------------------------------------------
+
+    def _types(self, types: Sequence[str]) -> None:
+        generics = self.operator.generics
+        if len(types) > len(generics):
+            raise self.fault(f"{len(types)} types are given, and there are {len(generics)}", ConfigurationError)
+        for generic, given in zip(generics, types, strict=False):
+            self._bind_type(generic.name, given)
+
+    def _bind_type(self, name: str, given: str, span: Span | None = None) -> None:
+        generic = next(each for each in self.operator.generics if each.name == name)
+        if given not in _BASES.get(generic.base, (generic.base,)):
+            raise self.fault(f"`{name}` is {generic.base}, which {given} is not", DtypeError, span=span)
+        bound = self.evaluator.scope.generics.setdefault(name, given)
+        if bound != given:
+            raise self.fault(f"`{name}` is both {bound} and {given}", DtypeError, "convert with `layout.cast`", span)
+
+    def _bind_types_of_defaults(self) -> None:
+        generics = self.evaluator.scope.generics
+        for each in self.operator.generics:
+            if each.name not in generics and each.default is not None:
+                generics[each.name] = each.default
+        for each in self.operator.attributes:
+            name = each.type.name
+            if each.name not in self.names and each.default is not None and self._is_generic(name) and name not in generics:
+                self._bind_type(name, type_of(self.evaluator.value(each.default)))
+        for each in self.operator.generics:
+            if each.name not in generics:
+                hint = f"give it: `{self.name}<real>(...)`"
+                raise self.fault(f"nothing says what type `{each.name}` is", DtypeError, hint)
+
+    def _is_generic(self, name: str) -> bool:
+        return any(each.name == name for each in self.operator.generics)
+
+    def _check_type(self, declared: TypeNode, given: str, what: str, span: Span | None = None) -> None:
+        if not given:
+            return
+        if self._is_generic(declared.name):
+            self._bind_type(declared.name, given, span)
+            return
+        allowed = _BASES.get(declared.name, (declared.name,))
+        if given not in allowed:
+            hint = "a real has a point: `1.0`" if given == "int" and "real" in allowed else ""
+            raise self.fault(f"{what} is {declared.name}, not {given}", DtypeError, hint, span)
+
+    # -- attributes ------------------------------------------------------------------------------------------------
+
+    def _attribute(self, declaration: Declaration, value: Any, span: Span | None = None) -> Any:
+        what = f"the attribute `{declaration.name}`"
+        given = declaration.type
+        if value is None:
+            if given.optional:
+                return None
+            raise self.fault(f"{what} is null", ConfigurationError, "only optional attributes may be", span)
+        if isinstance(value, TensorValue) or (isinstance(value, Pack) and any(isinstance(each, TensorValue) for each in value)):
+            raise self.fault(f"{what} is a tensor", DtypeError, "attributes are known while a graph is composed", span)
+        if isinstance(value, Pack):
+            if given.pack is None:
+                raise self.fault(f"{what} is one {given.name}, not a pack", DtypeError, span=span)
+            kinds = {type_of(each) for each in value}
+            if len(kinds) > 1:
+                raise self.fault(f"{what} has items of several types", DtypeError, span=span)
+        elif isinstance(value, Scalar) and not is_size(value):
+            raise self.fault(f"{what} depends on data", DtypeError, span=span)
+        self._check_type(given, type_of(value), what, span)
+        return value
+
+    def _deferred(self, declaration: Declaration) -> None:
+        if declaration.name in self.names:
+            return
+        if declaration.default is None:
+            if declaration.type.optional:
+                self.names[declaration.name] = None
+                return
+            hint = f"write `{self.name}{{{declaration.name}=...}}`"
+            raise self.fault(f"the attribute `{declaration.name}` is missing", ConfigurationError, hint)
+        value = self.evaluator.value(declaration.default)
+        if value is None and not declaration.type.optional:
+            hint = "its default is null here"
+            raise self.fault(f"the attribute `{declaration.name}` is missing", ConfigurationError, hint)
+        self.names[declaration.name] = self._attribute(declaration, value, declaration.span)
+
+    def _length(self, declaration: Declaration) -> None:
+        pack = declaration.type.pack
+        value = self.names[declaration.name]
+        if pack is None or value is None:
+            if pack is not None and pack.length is not None:
+                name = self._unbound(pack.length)
+                if name is not None:
+                    self.names[name] = None
+            return
+        what = f"the attribute `{declaration.name}`"
+        if isinstance(value, Pack):
+            if pack.length is not None:
+                self._match(pack.length, len(value), f"{what} has {{given}} items, and {{wanted}} are expected")
+            return
+        if pack.length is None or self._unbound(pack.length) is not None:
+            raise self.fault(f"{what} is one value, and nothing says how many it stands for", ShapeError, "give a list")
+        length = self.evaluator.value(pack.length)
+        # A value for all cells of a large tensor is never taken apart.
+        items = (value,) * length if type(length) is int and length <= MOST_ITEMS else ()
+        self.names[declaration.name] = Pack.of(items, value)
+
+    # -- inputs ----------------------------------------------------------------------------------------------------
+
+    def _input(self, declaration: Declaration, given: Any) -> None:
+        what, wanted = f"the input `{declaration.name}`", declaration.type
+        if given is None and declaration.default is not None:
+            given = self.constant(declaration.name, self.evaluator.value(declaration.default))
+        if given is None:
+            if not wanted.optional:
+                raise self.fault(f"{what} is missing", ConfigurationError)
+            for name in _names_of_type(wanted):
+                if not self.evaluator.scope.knows(name):
+                    self.names[name] = None
+            self.names[declaration.name] = None
+            return
+        tensors = given if isinstance(given, Pack) else Pack.of((given,))
+        if (wanted.pack is not None) != isinstance(given, Pack):
+            kind = "a pack" if wanted.pack is not None else "one tensor"
+            raise self.fault(f"{what} is {kind}, and {'one tensor' if wanted.pack is not None else 'a pack'} is given")
+        for each in tensors:
+            self._check_type(wanted, each.type, what)
+        if wanted.pack is not None and wanted.pack.length is not None:
+            self._match(wanted.pack.length, len(tensors), f"{what} has {{given}} tensors, and {{wanted}} are expected")
+        if wanted.shape is not None:
+            self._shapes(wanted, tensors, what)
+        self.names[declaration.name] = given
+
+    def constant(self, name: str, value: Any) -> Any:
+        """A value of rank 0 as a tensor, or several as a pack of them."""
+        if isinstance(value, Pack):
+            return Pack.of(self.constant(name, each) for each in value)
+        return TensorValue(name, type_of(value), Pack(), None, value)
+
+    def _shapes(self, wanted: TypeNode, tensors: Pack, what: str) -> None:
+        ranks = {len(each.shape) for each in tensors}
+        if len(ranks) > 1:
+            raise self.fault(f"the tensors of {what} have the ranks {', '.join(map(str, sorted(ranks)))}")
+        if not tensors:
+            for name in _names_of_type(wanted):
+                if not self.evaluator.scope.knows(name):
+                    self.names[name] = None
+            return
+        rank = ranks.pop()
+        if wanted.rank is not None:
+            self._match(wanted.rank, rank, f"{what} has rank {{given}}, not {{wanted}}")
+        spans = self._axes(wanted.shape or (), rank, what, tensors[0])
+        for extent, (begin, end) in zip(wanted.shape or (), spans, strict=True):
+            columns = [each.shape[begin:end] for each in tensors]
+            if extent.spread:
+                self._extent(extent, Pack.of(column[0] for column in columns), what, tensors[0])
+                continue
+            for column, tensor in zip(columns, tensors, strict=True):
+                if extent.repeats is not None:
+                    self._extent(extent, Pack.of(column), what, tensor)
+                elif column:
+                    self._extent(extent, column[0], what, tensor)
+
+    def _axes(self, shape: Sequence[Extent], rank: int, what: str, tensor: TensorValue) -> list[tuple[int, int]]:
+        # Which axes each entry of a shape stands for.
+        lengths: list[int | None] = []
+        for extent in shape:
+            lengths.append(1 if extent.repeats is None else self._known_length(extent))
+        open_entries = [k for k, length in enumerate(lengths) if length is None]
+        rest = rank - sum(length or 0 for length in lengths)
+        if rest < 0 or (rest and not open_entries):
+            wanted = f"{'at least ' if open_entries else ''}{rank - rest}"
+            fact = f"{what} has rank {wanted}, and `{tensor.name}` has rank {rank}, shape {shown(tensor.shape)}"
+            raise self.fault(fact)
+        if open_entries:
+            lengths[open_entries[0]] = rest
+            for k in open_entries[1:]:
+                lengths[k] = 0
+        found, at = [], 0
+        for extent, length in zip(shape, lengths, strict=True):
+            found.append((at, at + (length or 0)))
+            if extent.repeats is not None and extent.repeats.length is not None:
+                self._match(extent.repeats.length, length or 0, f"{what} has {{given}} axes there, not {{wanted}}")
+            at += length or 0
+        return found
+
+    def _known_length(self, extent: Extent) -> int | None:
+        repeats = extent.repeats
+        assert repeats is not None
+        if repeats.length is not None and self._unbound(repeats.length) is None:
+            value = self.evaluator.value(repeats.length)
+            return self.evaluator.count(repeats.length, "the length of a shape") if value is not None else 0
+        if extent.value is not None and self._unbound(extent.value) is None and names_in(extent.value):
+            value = self.evaluator.value(extent.value)
+            return len(value) if isinstance(value, Pack) else None
+        return None
+
+    def _extent(self, extent: Extent, given: Any, what: str, tensor: TensorValue) -> None:
+        if extent.value is None:
+            return
+        if isinstance(given, Pack) and self._is_counted(extent) and len(given) <= 1 and not extent.spread:
+            # `c..(flag)`: an entry that is there or not.
+            if not given:
+                name = self._unbound(extent.value)
+                if name is not None:
+                    self.names[name] = None
+                return
+            given = given[0]
+        text = extent.value.span.text if extent.value.span is not None else ""
+        message = f"{what}, `{tensor.name}` of shape {shown(tensor.shape)}: `{text}` is {{wanted}}, not {{given}}"
+        self._match(extent.value, given, message)
+
+    def _is_counted(self, extent: Extent) -> bool:
+        length = extent.repeats.length if extent.repeats is not None else None
+        return length is not None and type_of(self.evaluator.value(length)) == "bool"
+
+    # -- values that have to agree ---------------------------------------------------------------------------------
+
+    def _unbound(self, node: Expression) -> str | None:
+        """The name in ``node`` that is not bound yet, if there is one."""
+        found = [name for name in names_in(node) if not self.evaluator.scope.knows(name)]
+        return found[0] if found else None
+
+    def _match(self, node: Expression, given: Any, message: str) -> None:
+        """Bind the open name in ``node`` so that it gives ``given``, or compare."""
+        name = self._unbound(node)
+        if name is None:
+            wanted = self.evaluator.value(node)
+            if wanted is None:
+                # A null name takes the value: an optional input that is there.
+                if isinstance(node, Identifier):
+                    self.names[node.name] = given
+                return
+            if not self._agrees(wanted, given):
+                raise self.fault(message.format(given=shown(given), wanted=shown(wanted)))
+            return
+        if isinstance(node, Identifier):
+            self.names[name] = given
+            return
+        items = given if isinstance(given, Pack) else (given,)
+        solved = [self._solved(node, name, each) for each in items]
+        if None in solved:
+            text = node.span.text if node.span is not None else ""
+            raise self.fault(message.format(given=shown(given), wanted=f"of the form {text}"))
+        self.names[name] = Pack.of(solved) if isinstance(given, Pack) else solved[0]
+
+    def _agrees(self, wanted: Any, given: Any) -> bool:
+        if isinstance(wanted, Pack) or isinstance(given, Pack):
+            if isinstance(wanted, Pack) and isinstance(given, Pack) and len(wanted) != len(given):
+                return False
+            rows = self.evaluator.each(lambda a, b, _: self._agrees(a, b), (wanted, given), self.span)
+            return all(rows)
+        if isinstance(wanted, bool):
+            wanted = int(wanted)
+        return bool(self.evaluator.arithmetic.binary("==", wanted, given, self.span))
+
+    def _solved(self, node: Expression, name: str, given: Any) -> Any:
+        # `a * x + b` for x.
+        line = self._line(node, name)
+        if line is None:
+            fact = f"`{node.span.text if node.span else name}` does not say what `{name}` is"
+            raise self.fault(fact, DslSyntaxError, "entries of a shape are names, or `a * x + b` with numbers", node.span)
+        factor, start = line
+        if type(given) is not int:
+            if not isinstance(factor, int) or factor == 0:
+                return None
+            arithmetic = self.evaluator.arithmetic
+            moved = arithmetic.binary("-", given, start, self.span)
+            if factor == 1:
+                return moved
+            if not arithmetic.binary("==", arithmetic.binary("%", moved, factor, self.span), 0, self.span):
+                return None
+            return arithmetic.binary("/", moved, factor, self.span)
+        if type(factor) is not int or type(start) is not int or factor == 0 or (given - start) % factor:
+            return None
+        return (given - start) // factor
+
+    def _line(self, node: Expression, name: str) -> tuple[Any, Any] | None:
+        if name not in names_in(node):
+            value = self.evaluator.value(node)
+            return (0, value) if type(value) is int else None
+        match node:
+            case Identifier():
+                return 1, 0
+            case Unary(operator="-", operand=operand):
+                inner = self._line(operand, name)
+                return None if inner is None else (-inner[0], -inner[1])
+            case Binary(operator=operator, left=left, right=right) if operator in ("+", "-", "*"):
+                first, second = self._line(left, name), self._line(right, name)
+                if first is None or second is None:
+                    return None
+                if operator == "+":
+                    return first[0] + second[0], first[1] + second[1]
+                if operator == "-":
+                    return first[0] - second[0], first[1] - second[1]
+                if first[0] and second[0]:
+                    return None
+                return first[0] * second[1] + second[0] * first[1], first[1] * second[1]
+        return None
+
+    # -- helper symbols and assertions -----------------------------------------------------------------------------
+
+    def _using(self, using: Using) -> None:
+        value = self.evaluator.value(using.value)
+        if isinstance(using.target, Identifier):
+            self.names[using.target.name] = value
+            if using.length is not None and isinstance(value, Pack):
+                self._match(using.length, len(value), f"`{using.target.name}` has {{given}} items, not {{wanted}}")
+            return
+        if value is None:
+            for name in names_in(using.target):
+                self.names[name] = None
+            return
+        if not isinstance(value, Pack):
+            raise self.fault("what is no pack is taken apart", DtypeError, span=using.span)
+        self._take_apart(using.target, value, using.span)
+
+    def _take_apart(self, target: ListNode, value: Pack, span: Span | None) -> None:
+        single = sum(not isinstance(each, Expand) for each in target.items)
+        open_items = [each for each in target.items if isinstance(each, Expand) and each.count is None]
+        counts = {
+            id(each): self.evaluator.count(each.count, "the length of a part") * self._width(each.value)
+            for each in target.items
+            if isinstance(each, Expand) and each.count is not None
+        }
+        rest = len(value) - single - sum(counts.values())
+        if len(open_items) > 1:
+            raise self.fault("two parts of open length", DslSyntaxError, "give one a length: `a..(n)`", span)
+        if rest < 0 or (rest and not open_items):
+            raise self.fault(f"a pack of {len(value)} items is taken apart into {len(value) - rest}", span=span)
+        at = 0
+        for each in target.items:
+            if isinstance(each, Identifier):
+                self.names[each.name] = value[at]
+                at += 1
+            elif isinstance(each, Expand):
+                length = counts.get(id(each), rest)
+                part, at = value[at : at + length], at + length
+                names = each.value.parts if isinstance(each.value, Zip) else (each.value,)
+                if length % len(names):
+                    raise self.fault(f"{length} items are taken apart into {len(names)} packs", span=span)
+                for k, name in enumerate(names):
+                    assert isinstance(name, Identifier)
+                    self.names[name.name] = Pack.of(part[k :: len(names)])
+
+    def _width(self, node: Expression) -> int:
+        return len(node.parts) if isinstance(node, Zip) else 1
+
+    def _check_assertions(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if all(self.evaluator.scope.knows(name) for name in names_in(each.condition)):
+                self._check(each)
+            else:
+                self._waiting.append(each)
+
+    def _check(self, assertion: Assertion) -> None:
+        value = self.evaluator.value(assertion.condition)
+        tests = value if isinstance(value, Pack) else (value,)
+        for test in tests:
+            if test is None or test is True:
+                continue
+            if test is not False:
+                raise self.fault("an assertion that is no bool", DtypeError, span=assertion.span)
+            text = assertion.condition.span.text if assertion.condition.span is not None else ""
+            message = self.evaluator.value(assertion.message) if assertion.message is not None else f"`{text}` does not hold"
+            notes = [f"{label} = {shown(self.evaluator.value(node))}" for label, node in assertion.shown]
+            raise ShapeError.at(f"{self.name}: {message}", self.span, ", ".join(notes))
+
+
+def declared_shape(shape: Sequence[Extent], evaluator: Evaluator, what: str, item: int = 0) -> Pack | None:
+    """The extents of an output, a constant or a variable; None where an entry is open (``~`` without a bound).
+
+    Of extents that differ in a pack, ``..z``, those of tensor ``item``.
+    """
+    found: list[Any] = []
+    for extent in shape:
+        node = extent.value if extent.value is not None else extent.bound
+        if node is None:
+            return None
+        value = evaluator.value(node)
+        if extent.spread and isinstance(value, Pack):
+            if item >= len(value):
+                raise ShapeError.at(f"{what}: {len(value)} extents for more tensors", extent.span)
+            value = value[item]
+        if extent.repeats is not None:
+            if isinstance(value, Pack):
+                if extent.repeats.length is not None:
+                    wanted = evaluator.count(extent.repeats.length, "the length of a shape")
+                    if wanted != len(value):
+                        raise ShapeError.at(f"{what}: {len(value)} extents for {wanted} axes", extent.span)
+                found.extend(value)
+                continue
+            if extent.repeats.length is None:
+                if value is None:
+                    continue
+                raise DtypeError.at(f"{what}: `..` behind what is no pack", extent.span)
+            count = evaluator.count(extent.repeats.length, "the length of a shape")
+            found.extend([value] * count)
+            if value is None and count:
+                raise ShapeError.at(f"{what}: an extent is null", extent.span)
+            continue
+        if value is None:
+            continue
+        if isinstance(value, Pack):
+            raise DtypeError.at(f"{what}: an extent is a pack", extent.span, "expand it: `s..`")
+        found.append(value)
+    for extent in found:
+        if type_of(extent) != "int" or isinstance(extent, Extreme) or not is_size(extent):
+            raise DtypeError.at(f"{what}: an extent is {shown(extent)}, not an int", shape[0].span)
+        if type(extent) is int and extent < 0:
+            raise ShapeError.at(f"{what}: the extent {extent} is negative", shape[0].span, f"the shape is {shown(Pack(found))}")
+    if len(found) > MOST_ITEMS:
+        raise ShapeError.at(f"{what}: {len(found)} axes", shape[0].span)
+    return Pack.of(found)
+

@@ -1,0 +1,357 @@
+"""A graph as what a decorated function has for a body: something that runs on symbolic arrays.
+
+Packs of inputs and variables are parameters one by one: `GraphBody.parameters` are their names.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
+from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, known_comparison
+from tcdsl.frontend.skriptnd.composition import Composition, Library
+from tcdsl.frontend.skriptnd.evaluation import Evaluator, Scope
+from tcdsl.frontend.skriptnd.inputs import GraphInputs, graph_attributes
+from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
+from tcdsl.frontend.skriptnd.values import Pack, Scalar, TensorValue
+from tcdsl.frontend.source.function_source import FunctionSource
+from tcdsl.frontend.staging.session import BroadcastGuard, Session, session_of
+from tcdsl.frontend.surroundings.reachable import Surroundings
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
+from tcdsl.ir.build import apply, cast, index, integer
+from tcdsl.ir.expressions import Boundary, ExplicitRange, Expr, Read
+from tcdsl.ir.program import Access as Cell
+from tcdsl.ir.program import Neutral
+from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.span import Span
+
+__all__ = ["GraphBody", "GraphForm", "Variable", "composed"]
+
+_KINDS = {"real": ("float32", "float64"), "int": ("int32", "int64"), "bool": ("bool",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a graph: its label, type and shape."""
+
+    label: str
+    type: str
+    shape: tuple[int, ...]
+    span: Span | None
+
+
+@dataclass(slots=True)
+class GraphForm:
+    """What is known of a graph without arrays: its variables, and the shapes of its outputs at most."""
+
+    variables: dict[str, Variable]
+    outputs: list[Any]
+    operations: int
+
+
+def composed(
+    operator: Operator,
+    find: Library,
+    attributes: Mapping[str, Any],
+    lengths: Mapping[str, int] | None = None,
+) -> GraphForm:
+    """Look at a graph without arrays; its inputs are as large as they may be, its packs have ``lengths`` tensors.
+
+    All faults of the text are errors, but for indices that are out of range, which the first call tells.
+    """
+    arithmetic = Arithmetic("float32", "int32", known_comparison)
+    variables: dict[str, Variable] = {}
+
+    def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
+        known = Variable(label, kind, tuple(shape), span)
+        if variables.setdefault(label, known) != known:
+            raise ShapeError.at(f"the variable `{label}` has two shapes", span)
+        return TensorValue(label, kind, shape)
+
+    composition = Composition(arithmetic, None, find, variable)
+    evaluator = Evaluator(arithmetic, Scope())
+    values = graph_attributes(operator, evaluator, attributes)
+    inputs = GraphInputs(operator, evaluator)
+    for each in operator.inputs:
+        if lengths is not None and each.name in lengths:
+            inputs.length(each, lengths[each.name])
+    outputs = composition.operator(operator, "main", (), values, inputs.stand_ins(), "", None)
+    return GraphForm(variables, outputs, composition.operations)
+
+
+class GraphBody:
+    """``GraphBody(operator, find, attributes, lengths, variables, filename)`` for a decorated function.
+
+    ``run(None, *arrays)`` records the graph in the current session: the tensors of the outputs, one after the other.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        find: Library,
+        attributes: Mapping[str, Any],
+        lengths: Mapping[str, int],
+        variables: Sequence[Variable],
+        filename: str,
+        text: str,
+    ) -> None:
+        self.operator = operator
+        self.find = find
+        self.attributes = dict(attributes)
+        self.lengths = dict(lengths)
+        self.variables = tuple(variables)
+        self.parameters = tuple(self._labels())
+        self.size_names: dict[str, Sequence[str | None]] = {}
+        self.source = text
+        #: What stands for the decorated function, and for its source.
+        self.function = _function(operator.name, self.parameters)
+        self.definition = _source(operator, filename, self.parameters, text)
+        self.surroundings = Surroundings(self.function, self.definition.definition, frozenset())
+
+    def _labels(self) -> list[str]:
+        found: list[str] = []
+        for each in self.operator.inputs:
+            if each.name in self.lengths:
+                found.extend(f"{each.name}{k + 1}" for k in range(self.lengths[each.name]))
+            else:
+                found.append(each.name)
+        found.extend(each.label.replace(".", "_") for each in self.variables)
+        made: list[str] = []
+        for name in found:
+            while name in made or not name.isidentifier():
+                name = f"{name}_" if name.isidentifier() else f"_{name}"
+            made.append(name)
+        return made
+
+    def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        """Record the graph."""
+        session = session_of("a graph")
+        arrays = [self._tensor(session, label, given) for label, given in zip(self.parameters, arguments, strict=True)]
+        kinds = [*self._kinds()]
+        reals = {each.element_type for each, kind in zip(arrays, kinds, strict=True) if kind == "real"}
+        integers = {each.element_type for each, kind in zip(arrays, kinds, strict=True) if kind == "int"}
+        arithmetic = Arithmetic(
+            "float64" if "float64" in reals else "float32",
+            "int64" if "int64" in integers else "int32",
+            _Decisions(session).decide,
+        )
+        count = len(arrays) - len(self.variables)
+        tensors = dict(zip((each.label for each in self.variables), arrays[count:], strict=True))
+
+        def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
+            tensor = tensors.get(label)
+            if tensor is None:
+                raise ConfigurationError.at(f"the variable `{label}` has no value", span)
+            if tensor.rank != len(shape):
+                fact = f"the variable `{label}` has shape {tuple(shape)}, and its array has rank {tensor.rank}"
+                raise ShapeError.at(fact, span)
+            for axis, (extent, wanted) in enumerate(zip(tensor.extents, shape, strict=True)):
+                self._require_equal(session, extent, integer(wanted), f"the variable `{label}`", axis, span)
+            return _typed(session, arithmetic, tensor, label, kind, shape)
+
+        composition = Composition(arithmetic, session, self.find, variable)
+        evaluator = Evaluator(arithmetic, Scope())
+        values = graph_attributes(self.operator, evaluator, self.attributes)
+        given = self._inputs(session, arithmetic, evaluator, arrays[:count])
+        outputs = composition.operator(self.operator, "main", (), values, given, "", None)
+        flat = [tensor for each in outputs for tensor in (each if isinstance(each, Pack) else (each,))]
+        results = [composition.written(each).tensor for each in flat]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _kinds(self) -> list[str]:
+        found: list[str] = []
+        for each in self.operator.inputs:
+            found.extend([each.type.name] * self.lengths.get(each.name, 1))
+        return [*found, *(each.type for each in self.variables)]
+
+    def _tensor(self, session: Session, label: str, given: Any) -> SymbolicTensor:
+        if isinstance(given, PendingArray):
+            given = given.materialize(label)
+        elif isinstance(given, GraphTensor):
+            given = session.capture(given, label)
+        elif isinstance(given, np.ndarray | np.generic | bool | int | float):
+            given = session.capture(np.asarray(given), label)
+        if isinstance(given, SymbolicNumber):
+            given = _of_number(session, given, label)
+        if not isinstance(given, SymbolicTensor):
+            raise DtypeError.at(f"`{label}` is a {type(given).__name__}, not an array", self.operator.name_span)
+        return given
+
+    def _inputs(
+        self, session: Session, arithmetic: Arithmetic, evaluator: Evaluator, arrays: Sequence[SymbolicTensor]
+    ) -> list[Any]:
+        inputs = GraphInputs(self.operator, evaluator)
+        sizes: dict[str, Any] = {}
+        found: list[Any] = []
+        at = 0
+        for each in self.operator.inputs:
+            length = inputs.length(each, self.lengths.get(each.name))
+            made = []
+            for _ in range(1 if length is None else length):
+                made.append(self._input(session, arithmetic, inputs, each, arrays[at], sizes))
+                at += 1
+            inputs.bind(each, sizes)
+            found.append(made[0] if length is None else Pack.of(made))
+        return found
+
+    def _input(
+        self,
+        session: Session,
+        arithmetic: Arithmetic,
+        inputs: GraphInputs,
+        declaration: Declaration,
+        tensor: SymbolicTensor,
+        sizes: dict[str, Any],
+    ) -> TensorValue:
+        what = f"the input `{declaration.name}` of `{self.operator.name}`"
+        axes = inputs.extents(declaration)
+        if axes is not None and len(axes) != tensor.rank:
+            fact = f"{what} has rank {len(axes)}, and is given an array of rank {tensor.rank}"
+            raise ShapeError.at(fact, declaration.span)
+        shape: list[Any] = []
+        for axis, extent in enumerate(tensor.extents):
+            wanted = axes[axis] if axes is not None else None
+            if wanted is not None and wanted.extent is not None:
+                self._require_equal(session, extent, integer(wanted.extent), what, axis, declaration.span)
+                shape.append(wanted.extent)
+                continue
+            value: Any = Scalar(extent, "int", True) if not hasattr(extent, "value") else int(extent.value)
+            if wanted is not None and wanted.name:
+                known = sizes.setdefault(wanted.name, value)
+                if known != value:
+                    self._require_equal(session, extent, arithmetic.size(known), what, axis, declaration.span)
+                    value = known
+            if wanted is not None and wanted.bound is not None:
+                fact = f"axis {axis} of {what} has the extent {_number(extent)}, and {wanted.bound} is the most"
+                session.builder.require(apply("le", extent, integer(wanted.bound)), fact, declaration.span)
+            shape.append(value)
+        return _typed(session, arithmetic, tensor, declaration.name, declaration.type.name, Pack.of(shape))
+
+    def _require_equal(
+        self, session: Session, extent: Expr, wanted: Expr, what: str, axis: int, span: Span | None
+    ) -> None:
+        fact = f"axis {axis} of {what} has the extent {_number(extent)}, not {_number(wanted)}"
+        session.builder.require_equal(extent, wanted, fact, span)
+
+
+def _number(extent: Expr) -> str:
+    # Its value at the call, in braces if it is a size.
+    if hasattr(extent, "value"):
+        return str(extent.value)
+    return f"{{{extent.name}}}" if hasattr(extent, "name") else "another one"
+
+
+@dataclass(slots=True)
+class _Decisions:
+    """How sizes of a call compare; that they do is kept, and the program serves the calls in which they do."""
+
+    session: Session
+
+    def decide(self, operator: str, left: Expr, right: Expr) -> bool:
+        """Whether ``left operator right`` holds."""
+        if operator in (">", ">="):
+            return self.decide("<" if operator == ">" else "<=", right, left)
+        if operator == "!=":
+            return not self.decide("==", left, right)
+        first, second = self.session.evaluate(left), self.session.evaluate(right)
+        if operator == "==":
+            if first == second:
+                self._keep(left, right, "same")
+            elif first < second:
+                self._keep(apply("add", left, integer(1)), right, "most")
+            else:
+                self._keep(apply("add", right, integer(1)), left, "most")
+            return first == second
+        strict = operator == "<"
+        found = first < second if strict else first <= second
+        one = integer(1)
+        if found:
+            self._keep(apply("add", left, one) if strict else left, right, "most")
+        else:
+            self._keep(right if strict else apply("add", right, one), left, "most")
+        return found
+
+    def _keep(self, left: Expr, right: Expr, relation: str) -> None:
+        self.session.guards[BroadcastGuard(left, right, relation)] = None
+
+
+def _typed(
+    session: Session, arithmetic: Arithmetic, tensor: SymbolicTensor, name: str, kind: str, shape: Pack
+) -> TensorValue:
+    """An array as a tensor of the graph, in the type that its kind has in this call."""
+    allowed = _KINDS.get(kind, ())
+    if tensor.element_type not in allowed:
+        hint = f"convert it: `{name}.astype(np.{allowed[0]})`" if allowed else ""
+        raise DtypeError.at(f"`{name}` is {kind}, and is given an array of {tensor.element_type}", None, hint)
+    dtype = arithmetic.dtype(kind)
+    if tensor.element_type != dtype:
+        tensor = _copied(session, tensor, name, dtype)
+    return TensorValue(name, kind, shape, tensor)
+
+
+def _copied(session: Session, tensor: SymbolicTensor, name: str, dtype: str) -> SymbolicTensor:
+    builder = session.builder
+    variables = [f"i{axis}" for axis in range(tensor.rank)]
+    cells = tuple(map(index, variables))
+    value = Read(tensor.name, cells, (Boundary.SKIP,) * tensor.rank, tensor.element_type)
+    sketch = Sketch(
+        target=Cell(builder.fresh_name(name), cells),
+        dtype=dtype,
+        extents=tensor.extents,
+        mode="declared",
+        accumulate="assign",
+        start=Neutral(),
+        value=cast(value, dtype),
+        variables=tuple(variables),
+        ranges=tuple(ExplicitRange(each, integer(0), end) for each, end in zip(variables, tensor.extents, strict=True)),
+        label=name,
+    )
+    return builder.record(sketch, name)
+
+
+def _of_number(session: Session, given: SymbolicNumber, label: str) -> SymbolicTensor:
+    dtype = {"bool": "bool", "int": "int32", "float": "float32"}[given.weak_kind]
+    sketch = Sketch(
+        target=Cell(session.builder.fresh_name(label), ()),
+        dtype=dtype,
+        extents=(),
+        mode="declared",
+        accumulate="assign",
+        start=Neutral(),
+        value=cast(given.expr, dtype),
+        variables=(),
+        label=label,
+    )
+    return session.builder.record(sketch, label)
+
+
+def _function(name: str, parameters: Sequence[str]) -> FunctionType:
+    # Decorated functions are known by a function of Python's; this one has the name and the parameters alone.
+    def function(*_: Any) -> Any:
+        raise NotImplementedError(name)
+
+    made: Any = function
+    made.__name__ = made.__qualname__ = name
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    made.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in parameters])
+    found: FunctionType = made
+    return found
+
+
+def _source(operator: Operator, filename: str, parameters: Sequence[str], text: str) -> FunctionSource:
+    # What stands for the source of a decorated function: a definition of that name in its place.
+    arguments = ast.arguments(
+        posonlyargs=[], args=[ast.arg(name) for name in parameters], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    made = ast.FunctionDef(operator.name, arguments, [ast.Pass()], [], None, None)
+    if operator.span is not None:
+        made.lineno, made.col_offset = operator.span.line, operator.span.column
+    return FunctionSource(filename, made, text)

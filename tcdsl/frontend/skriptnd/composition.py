@@ -1,0 +1,484 @@
+"""Graphs and composed operators: invocations become bindings, formulas and other compositions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS, Arithmetic
+from tcdsl.frontend.skriptnd.binding import Binding, declared_shape
+from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, Evaluator, Scope
+from tcdsl.frontend.skriptnd.formulas import FormulaRecording
+from tcdsl.frontend.skriptnd.text.syntax import (
+    Assignment,
+    Block,
+    Branch,
+    Call,
+    Declaration,
+    Invocation,
+    Loop,
+    Operation,
+    Operator,
+    Target,
+)
+from tcdsl.frontend.skriptnd.values import Pack, Scalar, TensorValue, shown, type_of
+from tcdsl.frontend.staging.session import Session
+from tcdsl.ir.build import index, integer
+from tcdsl.ir.expressions import ExplicitRange
+from tcdsl.ir.program import Access as Cell
+from tcdsl.ir.program import Neutral
+from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.span import Span
+
+__all__ = ["Composition", "Library", "Variables"]
+
+MOST_OPERATIONS = 100_000
+
+#: ``find(module, name, span)`` gives the operator that ``name`` is in a module, and the module where it stands; None if
+#: there is none. ``span`` is where it is called.
+Library = Callable[[str, str, "Span | None"], "tuple[Operator, str] | None"]
+#: ``variables(label, type, shape, span)`` gives the tensor of a variable.
+Variables = Callable[[str, str, Pack, "Span | None"], TensorValue]
+
+
+@dataclass(slots=True)
+class Composition:
+    """What a graph is composed with: ``Composition(arithmetic, session, find, variables)``.
+
+    Without a session nothing is recorded: shapes and types are found, and all faults.
+    """
+
+    arithmetic: Arithmetic
+    session: Session | None
+    find: Library
+    variables: Variables
+    operations: int = 0
+    _running: list[tuple[str, str]] = field(default_factory=list)
+
+    def evaluator(self) -> Evaluator:
+        """One with an empty scope."""
+        return Evaluator(self.arithmetic, Scope())
+
+    # -- one operator ------------------------------------------------------------------------------------------------
+
+    def operator(
+        self,
+        operator: Operator,
+        module: str,
+        types: Sequence[str],
+        attributes: Mapping[str, Any],
+        inputs: Sequence[Any],
+        label: str,
+        span: Span | None,
+        name: str = "",
+    ) -> list[Any]:
+        """The outputs of an operator: tensors, packs of them."""
+        self.operations += 1
+        name = name or operator.name
+        if self.operations > MOST_OPERATIONS:
+            raise ShapeError.at(f"the graph has more than {MOST_OPERATIONS} operations", span)
+        if (module, operator.name) in self._running:
+            raise DslSyntaxError.at(f"the operator `{name}` calls itself", span, "use a loop of `@compose`")
+        self._running.append((module, operator.name))
+        try:
+            evaluator = self.evaluator()
+            binding = Binding(operator, evaluator, name, span)
+            binding.run(types, attributes, inputs)
+            names = evaluator.scope.names
+            for each in operator.inputs:
+                names[each.name] = self.recorded(names[each.name], each.name)
+            for each in operator.constants:
+                names[each.name] = self._constant(each, evaluator)
+            for each in operator.variables:
+                names[each.name] = self._variable(each, evaluator, label)
+            return self._outputs(operator, module, evaluator, label, name, span)
+        finally:
+            self._running.pop()
+
+    def _outputs(
+        self, operator: Operator, module: str, evaluator: Evaluator, label: str, name: str, span: Span | None
+    ) -> list[Any]:
+        declared = [self._declared(each, evaluator) for each in operator.outputs]
+        if operator.composition is not None:
+            region = _Region(self, module, evaluator, label, _inner_label(operator))
+            region.run(operator.composition)
+            found = []
+            for each, wanted in zip(operator.outputs, declared, strict=True):
+                if each.name not in evaluator.scope.names:
+                    fact = f"the output `{each.name}` of `{operator.name}` is never assigned"
+                    raise DslSyntaxError.at(fact, each.span)
+                made = self.recorded(evaluator.scope.names[each.name], each.name)
+                self._check_output(each, made, wanted, evaluator, span)
+                found.append(made)
+            if operator.updates:
+                region.update(operator)
+            return found
+        if operator.formulas is None:
+            raise DslSyntaxError.at(f"`{name}` has no formula, and is not known here", operator.name_span)
+        scope = evaluator.scope
+        for each, wanted in zip(operator.outputs, declared, strict=True):
+            if wanted is None:
+                raise ShapeError.at(f"the shape of the output `{each.name}` is open", each.span)
+            scope.names[each.name] = wanted
+        recording = FormulaRecording(evaluator, self.session, label.rpartition(".")[2])
+        for formula in operator.formulas:
+            if self.session is None:
+                recording.run(formula)
+            else:
+                with self.session.located(formula.span):
+                    recording.run(formula)
+        return [self.written(scope.names[each.name]) for each in operator.outputs]
+
+    def _declared(self, declaration: Declaration, evaluator: Evaluator) -> Any:
+        # Tensors of the declared types and shapes; None where these are open.
+        given = declaration.type
+        kind = evaluator.scope.generic(given.name) or given.name
+        what = f"the output `{declaration.name}`"
+        if given.shape is None:
+            return None
+        if given.pack is None:
+            shape = declared_shape(given.shape, evaluator, what)
+            return None if shape is None else TensorValue(declaration.name, kind, shape)
+        if given.pack.length is None:
+            return None
+        length = evaluator.count(given.pack.length, f"the length of {what}")
+        shapes = [declared_shape(given.shape, evaluator, what, k) for k in range(length)]
+        if None in shapes:
+            return None
+        return Pack.of(TensorValue(declaration.name, kind, shape) for shape in shapes if shape is not None)
+
+    def _check_output(
+        self, declaration: Declaration, made: Any, wanted: Any, evaluator: Evaluator, span: Span | None
+    ) -> None:
+        what = f"the output `{declaration.name}`"
+        if isinstance(made, Pack) != (declaration.type.pack is not None):
+            raise ShapeError.at(f"{what} is {'a pack' if isinstance(made, Pack) else 'no pack'}", declaration.span)
+        kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
+        for tensor in made if isinstance(made, Pack) else (made,):
+            if tensor.type != kind:
+                fact = f"{what} is {kind}, and what is assigned to it is {tensor.type}"
+                raise DtypeError.at(fact, declaration.span)
+        if wanted is None:
+            return
+        pairs = zip(made, wanted, strict=False) if isinstance(made, Pack) else ((made, wanted),)
+        if isinstance(made, Pack) and len(made) != len(wanted):
+            raise ShapeError.at(f"{what} has {len(wanted)} tensors, and {len(made)} are assigned", declaration.span)
+        for tensor, other in pairs:
+            same = len(tensor.shape) == len(other.shape) and all(
+                self.arithmetic.binary("==", *pair, span) for pair in zip(tensor.shape, other.shape, strict=True)
+            )
+            if not same:
+                fact = f"{what} has the shape {shown(other.shape)}, and what is assigned has {shown(tensor.shape)}"
+                raise ShapeError.at(fact, declaration.span)
+
+    # -- tensors -----------------------------------------------------------------------------------------------------
+
+    def recorded(self, value: Any, name: str) -> Any:
+        """Constants of rank 0 as tensors of the program, where there is one."""
+        if isinstance(value, Pack):
+            return Pack.of(self.recorded(each, name) for each in value)
+        if value is None or isinstance(value, TensorValue):
+            return value
+        if isinstance(value, Scalar) or type_of(value):
+            return TensorValue(name, type_of(value), Pack(), None, value)
+        return value
+
+    def written(self, value: Any) -> Any:
+        """A tensor that no formula has written is filled with zeros; a constant gets its cell."""
+        if isinstance(value, Pack):
+            return Pack.of(map(self.written, value))
+        if self.session is None or not isinstance(value, TensorValue) or value.tensor is not None:
+            return value
+        given = value.constant if value.constant is not None else {"bool": False, "int": 0}.get(value.type, 0.0)
+        return self.filled(value.name, value.type, value.shape, given)
+
+    def filled(self, name: str, kind: str, shape: Pack, value: Any) -> TensorValue:
+        """A tensor of one value."""
+        if self.session is None:
+            return TensorValue(name, kind, shape, None, value if not shape else None)
+        builder = self.session.builder
+        dtype = self.arithmetic.dtype(kind)
+        variables = [f"i{axis}" for axis in range(len(shape))]
+        extents = tuple(map(self.arithmetic.size, shape))
+        sketch = Sketch(
+            target=Cell(builder.fresh_name(name), tuple(map(index, variables)), None),
+            dtype=dtype,
+            extents=extents,
+            mode="declared",
+            accumulate="assign",
+            start=Neutral(),
+            value=self.arithmetic.data(value),
+            variables=tuple(variables),
+            ranges=tuple(ExplicitRange(each, integer(0), end) for each, end in zip(variables, extents, strict=True)),
+            label=name,
+        )
+        return TensorValue(name, kind, shape, builder.record(sketch, name), value if not shape else None)
+
+    def _constant(self, declaration: Declaration, evaluator: Evaluator) -> Any:
+        assert declaration.default is not None
+        name, what = declaration.name, f"the constant `{declaration.name}`"
+        kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
+        shape = declared_shape(declaration.type.shape or (), evaluator, what)
+        if shape is None:
+            raise ShapeError.at(f"the shape of {what} is open", declaration.span)
+        if declaration.type.pack is not None:
+            values = evaluator.value(declaration.default)
+            return Pack.of(self.filled(name, kind, shape, each) for each in values)
+        if declaration.bounds:
+            from tcdsl.frontend.skriptnd.text.syntax import Access, Expand, Formula, Identifier
+
+            indices = []
+            for bound in declaration.bounds:
+                place = Identifier(bound.name, bound.span)
+                packed = isinstance(evaluator.value(bound.end), Pack)
+                indices.append(Expand(place, None, bound.span) if packed else place)
+            target = Access(name, None, tuple(indices), declaration.span)
+            formula = Formula(target, "=", declaration.default, (), declaration.bounds, None, None, declaration.span)
+            inner = Evaluator(self.arithmetic, Scope({name: TensorValue(name, kind, shape)}, outer=evaluator.scope))
+            FormulaRecording(inner, self.session, name).run(formula)
+            return inner.scope.names[name]
+        value = evaluator.value(declaration.default)
+        if isinstance(value, Pack):
+            return self.table(name, kind, shape, value, declaration.span)
+        if type_of(value) != kind:
+            raise DtypeError.at(f"{what} is {kind}, and its value is {type_of(value)}", declaration.span)
+        return self.filled(name, kind, shape, value)
+
+    def table(self, name: str, kind: str, shape: Pack, values: Pack, span: Span | None) -> TensorValue:
+        """A constant tensor of values in row-major order."""
+        import numpy as np
+
+        volume = 1
+        for each in shape:
+            if type(each) is not int:
+                raise ShapeError.at(f"the extents of the constant `{name}` depend on the call", span)
+            volume *= each
+        if volume != len(values) or not all(type_of(each) == kind for each in values):
+            fact = f"the constant `{name}` of shape {shown(shape)} has {volume} cells of type {kind}"
+            raise ShapeError.at(f"{fact}, and is given {len(values)} values of type {type_of(values)}", span)
+        if self.session is None:
+            return TensorValue(name, kind, shape)
+        array = np.array(values, self.arithmetic.dtype(kind)).reshape(tuple(shape))
+        return TensorValue(name, kind, shape, self.session.capture(array, name))
+
+    def _variable(self, declaration: Declaration, evaluator: Evaluator, label: str) -> Any:
+        what = f"the variable `{declaration.name}`"
+        kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
+        full = f"{label}.{declaration.name}" if label else declaration.name
+        count = None
+        if declaration.type.pack is not None:
+            assert declaration.type.pack.length is not None
+            count = evaluator.count(declaration.type.pack.length, f"the length of {what}")
+        found = []
+        for k in range(1 if count is None else count):
+            shape = declared_shape(declaration.type.shape or (), evaluator, what, k)
+            if shape is None or not all(type(each) is int for each in shape):
+                hint = "its extents have to be known while the graph is composed: declare them as `static`"
+                raise ShapeError.at(f"the shape of {what} depends on the call", declaration.span, hint)
+            found.append(self.variables(full if count is None else f"{full}.{k + 1}", kind, shape, declaration.span))
+        return found[0] if count is None else Pack.of(found)
+
+
+def _inner_label(operator: Operator) -> bool:
+    # Whether the label of a composed operator is that of its only component.
+    components = operator.composition or ()
+    return len(components) == 1 and not operator.variables and not operator.constants
+
+
+@dataclass(slots=True)
+class _Region:
+    """The assignments of a composition, in a scope; ``label`` is the prefix of labels in it.
+
+    ``passes`` says that the only component has the label of the whole.
+    """
+
+    composition: Composition
+    module: str
+    evaluator: Evaluator
+    label: str
+    passes: bool = False
+
+    def run(self, assignments: Sequence[Assignment]) -> None:
+        """Compose all assignments, in order."""
+        for each in assignments:
+            results = self.operation(each.operation, self._own_label(each))
+            self._assign(each, results)
+
+    def update(self, operator: Operator) -> None:
+        """Compose the updates of variables."""
+        raise DslSyntaxError.at("`@update` does not run yet", operator.updates[0].span)
+
+    def _own_label(self, assignment: Assignment) -> str:
+        target = assignment.targets[0]
+        return target.name or "" if len(assignment.targets) == 1 and target.items is None else ""
+
+    def _full_label(self, given: str, own: str) -> str:
+        if given:
+            return f"{self.label}.{given}" if self.label else given
+        if self.passes or not own:
+            return self.label
+        return f"{self.label}.{own}" if self.label else own
+
+    def operation(self, node: Operation, own: str) -> list[Any]:
+        """The results of what stands on the right of an assignment."""
+        match node:
+            case Invocation():
+                return self._invocation(node, own)
+            case Block():
+                label = self._full_label(node.label, own)
+                scope = Scope(outer=self.evaluator.scope)
+                inner = _Region(self.composition, self.module, self.evaluator.within(scope), label)
+                inner.run(node.assignments)
+                return [inner.value(each) for each in node.results]
+            case Branch():
+                return self._branch(node, own)
+            case Loop():
+                return self._loop(node, own)
+        return [self.value(node)]
+
+    def value(self, node: Any) -> Any:
+        """An expression of tensors and of what is known while the graph is composed."""
+        return self.evaluator.value(node)
+
+    # -- invocations -------------------------------------------------------------------------------------------------
+
+    def _invocation(self, node: Invocation, own: str) -> list[Any]:
+        name = node.operator
+        found = self.composition.find(self.module, name, node.name_span)
+        if found is None:
+            if len(node.arguments) == 1 and not node.attributes and (
+                name in FUNCTIONS or self.evaluator.scope.generic(name)
+            ):
+                return [self.value(Call(name, node.arguments[0], node.span))]
+            raise self._unknown(node)
+        operator, home = found
+        attributes = {}
+        known = [each.name for each in operator.attributes]
+        for each in node.attributes:
+            if each.name not in known:
+                close = get_close_matches(each.name, known, 1)
+                hint = f"did you mean `{close[0]}`?" if close else f"its attributes are {', '.join(known) or 'none'}"
+                raise ConfigurationError.at(f"`{node.operator}` has no attribute `{each.name}`", each.span, hint)
+            attributes[each.name] = self.value(each.value)
+        inputs = [None if each is None else self._argument(each) for each in node.arguments]
+        wanted = operator.inputs
+        if len(inputs) > len(wanted):
+            fact = f"`{node.operator}` takes {len(wanted)} inputs, and is given {len(inputs)}"
+            raise ConfigurationError.at(fact, node.span)
+        inputs += [None] * (len(wanted) - len(inputs))
+        generics = tuple(self.evaluator.scope.generic(each) or each for each in node.types)
+        label = self._full_label(node.label, own)
+        return self.composition.operator(
+            operator, home, generics, attributes, inputs, label, node.span, name=node.operator
+        )
+
+    def _unknown(self, node: Invocation) -> TcdslError:
+        module, _, name = node.operator.rpartition(".")
+        what = f"the module `{module}` has no operator `{name}`" if module else f"there is no operator `{name}`"
+        return DslSyntaxError.at(what, node.name_span)
+
+    def _argument(self, node: Any) -> Any:
+        value = self.value(node)
+        if isinstance(value, str):
+            raise DtypeError.at("a text as an input", node.span, "texts are attributes")
+        return self.composition.recorded(value, "constant")
+
+    # -- control flow ------------------------------------------------------------------------------------------------
+
+    def _branch(self, node: Branch, own: str) -> list[Any]:
+        for condition, chosen in node.arms:
+            (test,) = self.operation(condition, "")
+            if isinstance(test, TensorValue) and isinstance(test.constant, bool):
+                test = test.constant
+            if test is True:
+                return self.operation(chosen, own)
+            if test is not False:
+                raise DslSyntaxError.at("a branch on data does not run yet", node.span)
+        return self.operation(node.other, own)
+
+    def _loop(self, node: Loop, own: str) -> list[Any]:
+        if node.condition is not None:
+            raise DslSyntaxError.at("a loop with a condition does not run yet", node.span)
+        packs = [(name, self.value(pack)) for name, pack in node.scanned]
+        lengths = {len(pack) for _, pack in packs if isinstance(pack, Pack)}
+        if len(lengths) > 1:
+            raise ShapeError.at(f"packs of {' and '.join(map(str, sorted(lengths)))} tensors are scanned", node.span)
+        count = lengths.pop() if lengths else 0
+        if node.count is not None and self.value(node.count) is not None:
+            count = self.evaluator.count(node.count, "the number of rounds")
+        if count > MOST_ITEMS:
+            raise ShapeError.at(f"a loop of {count} rounds is unrolled", node.span)
+        state = [self._start(each) for each in node.carried]
+        stacked: list[list[Any]] = []
+        for number in range(count):
+            scope = Scope(outer=self.evaluator.scope)
+            scope.names.update(zip((each.name for each in node.carried), state, strict=True))
+            scope.names.update((name.name, pack[number]) for name, pack in packs)
+            if node.index is not None:
+                scope.names[node.index.name] = number
+            inner = _Region(self.composition, self.module, self.evaluator.within(scope), self.label)
+            results = inner.operation(node.body, f"{own}{number + 1}" if own else "")
+            state = [self.composition.recorded(each, node.carried[k].name) for k, each in enumerate(results[: len(state)])]
+            stacked.append(results[len(state) :])
+        scans = [Pack.of(column) for column in zip(*stacked, strict=True)]
+        return [*state, *scans]
+
+    def _start(self, declaration: Declaration) -> Any:
+        assert declaration.default is not None
+        value = self.composition.recorded(self.value(declaration.default), declaration.name)
+        if declaration.type.shape is None:
+            return value
+        what = f"`{declaration.name}`, which a loop carries,"
+        shape = declared_shape(declaration.type.shape, self.evaluator, what)
+        if shape is None:
+            raise ShapeError.at(f"the shape of {what} is open", declaration.span)
+        if not value.shape and shape and value.constant is not None:
+            return self.composition.filled(declaration.name, value.type, shape, value.constant)
+        return value
+
+    # -- targets -----------------------------------------------------------------------------------------------------
+
+    def _assign(self, assignment: Assignment, results: Sequence[Any]) -> None:
+        targets = assignment.targets
+        if len(results) != len(targets):
+            fact = f"{len(results)} results are assigned to {len(targets)}"
+            raise DslSyntaxError.at(fact, assignment.span, "`~` stands for a result that is not wanted")
+        for target, result in zip(targets, results, strict=True):
+            self._assign_one(target, result)
+
+    def _assign_one(self, target: Target, result: Any) -> None:
+        names = self.evaluator.scope.names
+        if target.items is not None:
+            if not isinstance(result, Pack):
+                raise DtypeError.at("what is no pack is taken apart", target.span)
+            at = 0
+            for each in target.items:
+                if each.length is None:
+                    if at >= len(result):
+                        raise ShapeError.at(f"a pack of {len(result)} tensors is taken apart into more", target.span)
+                    self._assign_one(each, result[at])
+                    at += 1
+                else:
+                    length = self.evaluator.count(each.length, "the length of a pack")
+                    self._assign_one(Target(each.name, None, None, each.type, each.span), Pack.of(result[at : at + length]))
+                    at += length
+            if at != len(result):
+                raise ShapeError.at(f"a pack of {len(result)} tensors is taken apart into {at}", target.span)
+            return
+        if target.name is None:
+            return
+        if target.name in names:
+            raise DslSyntaxError.at(f"`{target.name}` is assigned twice", target.span, "each result has a name of its own")
+        if result is None:
+            raise DtypeError.at(f"`{target.name}` is null", target.span, "give it another value: `x ?? y`")
+        if target.length is not None:
+            length = self.evaluator.count(target.length, "the length of a pack")
+            if not isinstance(result, Pack) or len(result) != length:
+                given = f"a pack of {len(result)}" if isinstance(result, Pack) else "one tensor"
+                raise ShapeError.at(f"`{target.name}` has {length} tensors, and {given} is assigned", target.span)
+        made = self.composition.recorded(result, target.name)
+        names[target.name] = made
+

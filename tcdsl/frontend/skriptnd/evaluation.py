@@ -1,0 +1,537 @@
+"""The one evaluator: attributes, shapes, helper symbols, formulas and compositions are evaluated by it.
+
+Operators are element by element on packs, and give null where a part is null. What a name stands for says its
+`Scope`; what a cell of a tensor is says ``cell``, which only formulas have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial, reduce
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS, Arithmetic
+from tcdsl.frontend.skriptnd.text.syntax import (
+    Access,
+    Binary,
+    Call,
+    Coalesce,
+    Contains,
+    Expand,
+    Expression,
+    Fold,
+    Guard,
+    Identifier,
+    Identity,
+    ListNode,
+    Literal,
+    Member,
+    NullTest,
+    RangeItem,
+    Select,
+    Slice,
+    Subscript,
+    Substitute,
+    TextValue,
+    Unary,
+    Whole,
+    Zip,
+)
+from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, Scalar, TensorValue, is_size, shown, type_of
+from tcdsl.span import Span
+
+__all__ = ["MOST_ITEMS", "Evaluator", "Scope"]
+
+MOST_ITEMS = 10_000
+_EMPTY = {"+": 0, "*": 1, "&&": True, "||": False}
+_DECIDED = frozenset((("&&", False), ("||", True), ("=>", False)))
+_TYPES = ("int", "real", "bool", "str")
+_ZERO: Mapping[str, Any] = {"int": 0, "real": 0.0, "bool": False, "str": ""}
+
+
+@dataclass(slots=True)
+class Scope:
+    """What names stand for; ``outer`` is asked where a name is not there."""
+
+    names: dict[str, Any] = field(default_factory=dict)
+    generics: dict[str, str] = field(default_factory=dict)
+    outer: Scope | None = None
+
+    def find(self, name: str) -> Any:
+        """The value of ``name``. KeyError if there is none."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        raise KeyError(name)
+
+    def knows(self, name: str) -> bool:
+        """Whether ``name`` has a value, or is null."""
+        return name in self.names or (self.outer is not None and self.outer.knows(name))
+
+    def generic(self, name: str) -> str | None:
+        """The type that a name of `@dtype` stands for."""
+        found = self.generics.get(name)
+        return found if found is not None or self.outer is None else self.outer.generic(name)
+
+    def all_names(self) -> list[str]:
+        """All names."""
+        return [*self.names, *(self.outer.all_names() if self.outer is not None else ())]
+
+
+@dataclass(slots=True)
+class Evaluator:
+    """``Evaluator(arithmetic, scope).value(node)``."""
+
+    arithmetic: Arithmetic
+    scope: Scope
+    cell: Callable[[Access, Evaluator], Any] | None = None
+
+    def within(self, scope: Scope) -> Evaluator:
+        """The same with other names."""
+        return Evaluator(self.arithmetic, scope, self.cell)
+
+    def value(self, node: Expression) -> Any:
+        """The value of an expression; None is null."""
+        handler: Callable[[Evaluator, Any], Any] = _HANDLERS[type(node)]
+        return handler(self, node)
+
+    # -- where the values have to be of a kind ---------------------------------------------------------------------
+
+    def known(self, node: Expression, kind: str, what: str) -> Any:
+        """A single value of type ``kind`` that is known while the graph is composed, or null."""
+        value = self.value(node)
+        if value is None:
+            return None
+        if isinstance(value, Pack):
+            raise DtypeError.at(f"{what} is a pack, not one {kind}", node.span)
+        if type_of(value) != kind:
+            raise DtypeError.at(f"{what} is of type {type_of(value) or 'null'}, not {kind}", node.span)
+        if isinstance(value, Scalar) and not is_size(value):
+            raise DtypeError.at(f"{what} depends on data", node.span, "it has to be known while the graph is composed")
+        return value
+
+    def count(self, node: Expression, what: str) -> int:
+        """How many items a pack has: an int, or a bool that counts as 0 or 1."""
+        value = self.value(node)
+        if isinstance(value, bool):
+            return int(value)
+        if type(value) is not int:
+            given = "a size that only a call knows" if isinstance(value, Scalar) else f"of type {type_of(value) or 'null'}"
+            raise DtypeError.at(f"{what} is {given}, not an int", node.span)
+        if not 0 <= value <= MOST_ITEMS:
+            raise ShapeError.at(f"{what} is {value}", node.span, f"it is at least 0 and at most {MOST_ITEMS}")
+        return value
+
+    def items(self, nodes: tuple[Expression, ...]) -> Any:
+        """The values of the items of a list, in a row; None if one is null."""
+        found: list[Any] = []
+        null = False
+        for node in nodes:
+            match node:
+                case Expand(value=Zip(parts=parts)):
+                    packs = [self._pack(part) for part in parts]
+                    if None in packs:
+                        null = True
+                        continue
+                    self._same_length([len(each) for each in packs], node.span)
+                    found.extend(item for row in zip(*packs, strict=True) for item in row)
+                case Expand(value=inner, count=None):
+                    pack = self._pack(inner)
+                    null = null or pack is None
+                    found.extend(pack or ())
+                case Expand(value=inner, count=count) if count is not None:
+                    value = self.value(inner)
+                    if self.value(count) is None:
+                        null = True
+                        continue
+                    repeats = self.count(count, "the number of repetitions")
+                    if isinstance(value, Pack):
+                        if len(value) != repeats:
+                            raise ShapeError.at(f"a pack of {len(value)} items is expanded to {repeats}", node.span)
+                        found.extend(value)
+                        continue
+                    null = null or (value is None and repeats > 0)
+                    found.extend([value] * repeats)
+                    if not repeats and len(nodes) == 1:
+                        return Pack.of((), value)
+                case RangeItem():
+                    part = self._range(node)
+                    null = null or part is None
+                    found.extend(part or ())
+                case _:
+                    value = self.value(node)
+                    null = null or value is None
+                    if isinstance(value, Pack):
+                        raise DtypeError.at("a pack as an item of a list", node.span, "expand it: `a..`")
+                    found.append(value)
+            if len(found) > MOST_ITEMS:
+                raise ShapeError.at(f"a pack of more than {MOST_ITEMS} items", node.span)
+        return None if null else Pack.of(found)
+
+    def _pack(self, node: Expression) -> Any:
+        value = self.value(node)
+        if value is not None and not isinstance(value, Pack):
+            if isinstance(value, TensorValue) and len(value.shape) == 1:
+                return value
+            raise DtypeError.at("`..` behind what is no pack", node.span, "give the number of repetitions: `a..(n)`")
+        return value
+
+    def _range(self, node: RangeItem) -> Any:
+        ends = [self.known(part, "int", "an end of a range") for part in (node.begin, node.end)]
+        step = 1 if node.step is None else self.known(node.step, "int", "the step of a range")
+        if None in ends or step is None:
+            return None
+        if not all(type(each) is int for each in (*ends, step)):
+            raise DtypeError.at("an end of a range is a size that only a call knows", node.span)
+        if step == 0:
+            raise DslSyntaxError.at("a range with step 0", node.span)
+        found = range(ends[0], ends[1], step)
+        if len(found) > MOST_ITEMS:
+            raise ShapeError.at(f"a range of {len(found)} items", node.span, f"{MOST_ITEMS} are the most")
+        return Pack.of(found)
+
+    def _same_length(self, lengths: list[int], span: Span | None) -> int:
+        if len(set(lengths)) > 1:
+            raise ShapeError.at(f"packs of {' and '.join(map(str, lengths))} items meet", span, "lengths have to agree")
+        return lengths[0]
+
+    # -- element by element ----------------------------------------------------------------------------------------
+
+    def each(self, function: Callable[..., Any], values: tuple[Any, ...], span: Span | None) -> Any:
+        """``function`` of single values, or of the items of packs."""
+        if any(value is None for value in values):
+            return None
+        lengths = [len(value) for value in values if isinstance(value, Pack)]
+        if not lengths:
+            return function(*values, span)
+        size = self._same_length(lengths, span)
+        columns = [value if isinstance(value, Pack) else (value,) * size for value in values]
+        made = Pack.of(function(*row, span) for row in zip(*columns, strict=True))
+        if not size:
+            singles = [value.uniform if isinstance(value, Pack) else value for value in values]
+            if all(each is not None for each in singles):
+                made.uniform = function(*singles, span)
+        return made
+
+
+def _literal(self: Evaluator, node: Literal) -> Any:
+    return node.value
+
+
+def _text(self: Evaluator, node: TextValue) -> Any:
+    values = [self.value(each) for each in node.values]
+    if None in values:
+        return None
+    return "".join(piece + (shown(value) if k < len(values) else "") for k, (piece, value) in enumerate(zip(node.pieces, [*values, ""], strict=True)))
+
+
+def _identifier(self: Evaluator, node: Identifier) -> Any:
+    try:
+        return self.scope.find(node.name)
+    except KeyError:
+        raise unknown_name(node.name, self.scope, node.span) from None
+
+
+def unknown_name(name: str, scope: Scope, span: Span | None) -> TcdslError:
+    """The error of a name that stands for nothing."""
+    close = get_close_matches(name, scope.all_names(), 1)
+    hint = f"did you mean `{close[0]}`?" if close else ""
+    return DslSyntaxError.at(f"`{name}` is not defined", span, hint)
+
+
+def _member(self: Evaluator, node: Member) -> Any:
+    value = _identifier(self, Identifier(node.name, node.span))
+    if value is None:
+        return None
+    if node.attribute == "size":
+        if isinstance(value, Pack):
+            return len(value)
+        raise DtypeError.at(f"`{node.name}` is no pack, and has no size", node.span)
+    if not isinstance(value, TensorValue):
+        raise DtypeError.at(f"`{node.name}` is no tensor, and has no {node.attribute}", node.span)
+    return value.shape if node.attribute == "shape" else len(value.shape)
+
+
+def _list(self: Evaluator, node: ListNode) -> Any:
+    return self.items(node.items)
+
+
+def _subscript(self: Evaluator, node: Subscript) -> Any:
+    value, index = self.value(node.value), self.value(node.index)
+    if isinstance(value, TensorValue):
+        fact = f"`{node.span.text if node.span else value.name}` is an item of a pack, and `{value.name}` is a tensor"
+        raise DslSyntaxError.at(fact, node.span, f"a cell of a tensor of rank 1 is `{value.name}[i,]`")
+    if value is None or index is None:
+        return None
+    if not isinstance(value, Pack | str):
+        raise DtypeError.at("what is indexed is no pack", node.span)
+    if isinstance(index, Pack):
+        if type_of(index) == "bool":
+            self._same_length([len(value), len(index)], node.span)
+            return _joined(value, [item for item, kept in zip(value, index, strict=True) if kept])
+        return _joined(value, [_item(self, value, each, node.span) for each in index])
+    return _item(self, value, index, node.span)
+
+
+def _joined(value: Any, items: list[Any]) -> Any:
+    return "".join(items) if isinstance(value, str) else Pack.of(items, value.uniform)
+
+
+def _item(self: Evaluator, value: Any, index: Any, span: Span | None) -> Any:
+    if type(index) is not int:
+        if isinstance(index, Scalar) and index.type == "int" and isinstance(value, Pack):
+            return _chosen(self, value, index, span)
+        raise DtypeError.at(f"an index of type {type_of(index) or 'null'} of a pack", span, "indices are ints, or bools as a mask")
+    if not -len(value) <= index < len(value):
+        raise ShapeError.at(f"the index {index} of a pack of {len(value)} items", span)
+    return value[index]
+
+
+def _chosen(self: Evaluator, value: Pack, index: Scalar, span: Span | None) -> Any:
+    # Only a point knows which item it is.
+    single = value.single()
+    if single is not None:
+        return single
+    if not value:
+        raise ShapeError.at("an item of an empty pack", span)
+    found: Any = value[-1]
+    for k in range(len(value) - 2, -1, -1):
+        test = self.arithmetic.binary("==", index, k, span)
+        found = self.arithmetic.selected(test, value[k], found, span)
+    return found
+
+
+def _slice(self: Evaluator, node: Slice) -> Any:
+    value = self.value(node.value)
+    if isinstance(value, TensorValue):
+        raise DslSyntaxError.at(f"`{value.name}` is a tensor, not a pack", node.span)
+    parts = _ends(self, node)
+    if value is None or parts is None:
+        return None
+    if not isinstance(value, Pack | str):
+        raise DtypeError.at("what is indexed is no pack", node.span)
+    return _joined(value, [value[k] for k in range(*parts.indices(len(value)))])
+
+
+def _ends(self: Evaluator, node: Slice) -> slice | None:
+    found = []
+    for part in (node.begin, node.end, node.step):
+        if part is None:
+            found.append(None)
+            continue
+        end = self.known(part, "int", "an end of a range")
+        if end is None:
+            return None
+        if type(end) is not int:
+            raise DtypeError.at("an end of a range is a size that only a call knows", part.span)
+        found.append(end)
+    if found[2] == 0:
+        raise DslSyntaxError.at("a range with step 0", node.span)
+    return slice(*found)
+
+
+def _substitute(self: Evaluator, node: Substitute) -> Any:
+    value, replacement = self.value(node.place.value), self.value(node.replacement)
+    if isinstance(node.place, Slice):
+        parts = _ends(self, node.place)
+        index: Any = None if parts is None or value is None else Pack.of(range(*parts.indices(len(value))))
+    else:
+        index = self.value(node.place.index)
+    if value is None or index is None or replacement is None:
+        return None
+    if not isinstance(value, Pack):
+        raise DtypeError.at("a substitution in what is no pack", node.span)
+    if isinstance(index, Pack) and type_of(index) == "bool":
+        self._same_length([len(value), len(index)], node.span)
+        index = Pack.of(k for k, kept in enumerate(index) if kept)
+    places = index if isinstance(index, Pack) else (index,)
+    items = replacement if isinstance(replacement, Pack) else (replacement,) * len(places)
+    if len(items) != len(places):
+        raise ShapeError.at(f"{len(items)} values for {len(places)} places", node.span)
+    changed = list(value)
+    for place, item in zip(places, items, strict=True):
+        if type(place) is not int or not -len(value) <= place < len(value):
+            raise ShapeError.at(f"the index {shown(place)} of a pack of {len(value)} items", node.span)
+        changed[place] = item
+    return Pack.of(changed)
+
+
+def _unary(self: Evaluator, node: Unary) -> Any:
+    operand = self.value(node.operand)
+    return self.each(lambda value, span: self.arithmetic.unary(node.operator, value, span), (operand,), node.span)
+
+
+def _null_test(self: Evaluator, node: NullTest) -> bool:
+    return self.value(node.operand) is not None
+
+
+def _binary(self: Evaluator, node: Binary) -> Any:
+    left = self.value(node.left)
+    # What a null test protects is not evaluated: `?x && x > 0`.
+    if isinstance(left, bool) and (node.operator, left) in _DECIDED:
+        return node.operator != "&&"
+    values = (left, self.value(node.right))
+    for value in values:
+        if isinstance(value, TensorValue):
+            fact = f"`{node.operator}` of the tensor `{value.name}`"
+            raise DtypeError.at(fact, node.span, "tensors meet in operators, such as `math.add(x, y)`")
+    return self.each(partial(self.arithmetic.binary, node.operator), values, node.span)
+
+
+def _select(self: Evaluator, node: Select) -> Any:
+    condition = self.value(node.condition)
+    if condition is None:
+        return None
+    if isinstance(condition, bool):
+        if condition:
+            return self.value(node.chosen)
+        return None if node.other is None else self.value(node.other)
+    if isinstance(condition, Pack) and type_of(condition) in ("bool", ""):
+        chosen = self.value(node.chosen)
+        other = None if node.other is None else self.value(node.other)
+        if chosen is None or other is None:
+            return None
+        return self.each(partial(_one, self), (condition, chosen, other), node.span)
+    if isinstance(condition, Scalar) and condition.type == "bool":
+        if node.other is None:
+            raise DslSyntaxError.at("a choice by data without another value", node.span, "write `c ? a : b`")
+        pair = self.value(node.chosen), self.value(node.other)
+        return self.each(partial(_one, self, condition), pair, node.span)
+    raise DtypeError.at(f"the condition of `?` is of type {type_of(condition)}, not bool", node.condition.span)
+
+
+def _one(self: Evaluator, condition: Any, chosen: Any, other: Any, span: Span | None) -> Any:
+    if isinstance(condition, bool):
+        return chosen if condition else other
+    if isinstance(chosen, GuardedIndex) or isinstance(other, GuardedIndex):
+        raise DslSyntaxError.at("a guarded index in a choice by data", span, "guard the whole index")
+    return self.arithmetic.selected(condition, chosen, other, span)
+
+
+def _coalesce(self: Evaluator, node: Coalesce) -> Any:
+    value = self.value(node.value)
+    return self.value(node.default) if value is None else value
+
+
+def _identity(self: Evaluator, node: Identity) -> Any:
+    def same(left: Any, right: Any, span: Span | None) -> bool:
+        if isinstance(left, TensorValue) or isinstance(right, TensorValue):
+            return left is right
+        return bool(self.arithmetic.binary("==", left, right, span))
+
+    return self.each(same, (self.value(node.left), self.value(node.right)), node.span)
+
+
+def _contains(self: Evaluator, node: Contains) -> Any:
+    item, pack = self.value(node.item), self.value(node.pack)
+    if item is None or pack is None:
+        return None
+    if isinstance(item, str) and isinstance(pack, str):
+        return item in pack
+    if not isinstance(pack, Pack):
+        raise DtypeError.at("what stands behind `in` is no pack", node.pack.span)
+
+    def contained(value: Any, span: Span | None) -> Any:
+        tests = [self.arithmetic.binary("==", value, each, span) for each in pack]
+        return reduce(lambda a, b: self.arithmetic.binary("||", a, b, span), tests, False)
+
+    return self.each(contained, (item,), node.span)
+
+
+def _fold(self: Evaluator, node: Fold) -> Any:
+    pack = self.value(node.operand)
+    if pack is None:
+        return None
+    if not isinstance(pack, Pack):
+        raise DtypeError.at(f"`{node.operator} ..` folds a pack", node.span)
+    if node.operator == ":=":
+        return pack.single()
+    operate = self.arithmetic.binary
+    if node.cumulative:
+        found: list[Any] = []
+        for item in pack:
+            found.append(operate(node.operator, found[-1], item, node.span) if found else item)
+        return Pack.of(found)
+    if node.operator in ("<", "<=", ">", ">=", "==", "!="):
+        pairs = list(zip(pack, pack[1:], strict=False))
+        if node.operator == "!=":
+            pairs = [(a, b) for k, a in enumerate(pack) for b in pack[k + 1 :]]
+        tests = [operate(node.operator, a, b, node.span) for a, b in pairs]
+        return reduce(lambda a, b: operate("&&", a, b, node.span), tests, True)
+    if not pack:
+        if node.operator in _EMPTY:
+            empty = _EMPTY[node.operator]
+            return float(empty) if pack.uniform is not None and type_of(pack) == "real" else empty
+        return None
+    return reduce(lambda a, b: operate(node.operator, a, b, node.span), pack)
+
+
+def _call(self: Evaluator, node: Call) -> Any:
+    kind = node.function if node.function in _TYPES else self.scope.generic(node.function)
+    if kind is not None:
+        if node.argument is None:
+            return _ZERO[kind]
+        value = self.value(node.argument)
+        return self.each(lambda value, span: self.arithmetic.converted(kind, value, span), (value,), node.span)
+    if node.function not in FUNCTIONS:
+        close = get_close_matches(node.function, FUNCTIONS, 1)
+        hint = f"did you mean `{close[0]}`?" if close else f"functions are {', '.join(FUNCTIONS)}"
+        raise DslSyntaxError.at(f"there is no function `{node.function}`", node.span, hint)
+    if node.argument is None:
+        raise DslSyntaxError.at(f"`{node.function}` takes one argument", node.span)
+    value = self.value(node.argument)
+    return self.each(lambda value, span: self.arithmetic.called(node.function, value, span), (value,), node.span)
+
+
+def _guard(self: Evaluator, node: Guard) -> Any:
+    if self.cell is None:
+        raise DslSyntaxError.at("a guarded index outside of a formula", node.span)
+    index = self.value(node.index)
+    if node.below is None or node.above is None:
+        return self.each(lambda index, _: GuardedIndex(index), (index,), node.span)
+    ends = self.value(node.below), self.value(node.above)
+    return self.each(lambda index, below, above, _: GuardedIndex(index, below, above), (index, *ends), node.span)
+
+
+def _access(self: Evaluator, node: Access) -> Any:
+    if self.cell is None:
+        raise DslSyntaxError.at(f"a cell of `{node.name}` outside of a formula", node.span, "cells are read in `@lower`")
+    return self.cell(node, self)
+
+
+def _misplaced(self: Evaluator, node: Any) -> Any:
+    what = "`:`" if isinstance(node, Whole) else "`..`" if isinstance(node, Expand) else "a range"
+    raise DslSyntaxError.at(f"{what} outside of a list", node.span)
+
+
+_HANDLERS: Mapping[type, Callable[[Evaluator, Any], Any]] = {
+    Literal: _literal,
+    TextValue: _text,
+    Identifier: _identifier,
+    Member: _member,
+    ListNode: _list,
+    Subscript: _subscript,
+    Slice: _slice,
+    Substitute: _substitute,
+    Unary: _unary,
+    NullTest: _null_test,
+    Binary: _binary,
+    Select: _select,
+    Coalesce: _coalesce,
+    Identity: _identity,
+    Contains: _contains,
+    Fold: _fold,
+    Call: _call,
+    Guard: _guard,
+    Access: _access,
+    Expand: _misplaced,
+    RangeItem: _misplaced,
+    Zip: _misplaced,
+    Whole: _misplaced,
+}
+

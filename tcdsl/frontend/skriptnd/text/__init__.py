@@ -1,0 +1,1 @@
+"""Texts in SkriptND become nodes, and nodes texts."""

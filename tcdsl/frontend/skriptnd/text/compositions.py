@@ -1,0 +1,254 @@
+"""Assignments of `@compose` and `@update`: invocations, blocks, branches and loops."""
+
+from __future__ import annotations
+
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.skriptnd.text.declarations import read_pack_length, read_type
+from tcdsl.frontend.skriptnd.text.expressions import read_expression
+from tcdsl.frontend.skriptnd.text.reading import Words
+from tcdsl.frontend.skriptnd.text.syntax import (
+    Assignment,
+    AttributeValue,
+    Block,
+    Branch,
+    Declaration,
+    Expression,
+    Identifier,
+    Invocation,
+    Loop,
+    Operation,
+    Quantization,
+    Target,
+    TypeNode,
+)
+from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES
+
+__all__ = ["read_assignment", "read_quantization"]
+
+_LOOPS = ("with", "for", "while", "do", "unroll")
+
+
+def read_assignment(words: Words) -> Assignment:
+    """``a, [b, c..(k)] = operation;``."""
+    first = words.next
+    targets = [_target(words)]
+    while words.accept(","):
+        targets.append(_target(words))
+    words.expect("=", "behind the results")
+    operation = _operation(words)
+    span = words.since(first)
+    words.expect(";")
+    return Assignment(tuple(targets), operation, span)
+
+
+def _target(words: Words) -> Target:
+    first = words.next
+    if words.accept("~"):
+        return Target(None, None, None, None, words.since(first))
+    if words.accept("["):
+        items = words.several(lambda: _target(words), "]")
+        return Target(None, None, items, None, words.since(first))
+    name = words.name("a result")
+    given = read_type(words) if words.accept(":") else None
+    if given is not None:
+        pack, given = given.pack, TypeNode(given.name, given.optional, given.dynamic, given.rank, given.shape, None, given.span)
+    else:
+        pack = read_pack_length(words)
+    if pack is not None and pack.length is None:
+        fact = f"the pack `{name.text}` has no length"
+        raise DslSyntaxError.at(fact, words.since(first), f"write it: `{name.text}..(n)`")
+    return Target(name.text, pack and pack.length, None, given, words.since(first))
+
+
+def _operation(words: Words) -> Operation:
+    with words.nested():
+        if words.is_next("if"):
+            return _branch(words)
+        if words.is_next(*_LOOPS):
+            return _loop(words)
+        return _callable(words)
+
+
+def _callable(words: Words) -> Operation:
+    # An invocation or a block, either with a label, or a value.
+    label = ""
+    if words.next.kind == "name" and words.ahead(1).text == ":" and words.next.text not in KEYWORDS:
+        label = words.take().text
+        words.take()
+    if words.is_next("{"):
+        return _block(words, label)
+    if _is_invocation(words):
+        return _invocation(words, label)
+    if label:
+        raise words.unexpected("expected an operator or a block behind a label")
+    return read_expression(words)
+
+
+def _is_invocation(words: Words) -> bool:
+    if words.next.kind != "name" or words.next.text in KEYWORDS:
+        return False
+    ahead = 1
+    while words.ahead(ahead).text == "." and words.ahead(ahead + 1).kind == "name":
+        ahead += 2
+    if words.ahead(ahead).text == "<":
+        # `op<real>(x)`; `x < y` is a value.
+        ahead += 1
+        while words.ahead(ahead).kind == "name" and words.ahead(ahead + 1).text == ",":
+            ahead += 2
+        if words.ahead(ahead).kind != "name" or words.ahead(ahead + 1).text != ">":
+            return False
+        ahead += 2
+    return words.ahead(ahead).text in ("(", "{") and words.ahead(ahead).kind == "operator"
+
+
+def _qualified(words: Words, of: str) -> str:
+    name = words.name(of).text
+    while words.accept("."):
+        # Names of operators and variables may be words of the language, as in `math.is`.
+        token = words.take()
+        if token.kind not in ("name", "integer"):
+            raise words.unexpected(f"expected the name of {of}")
+        name += f".{token.text}"
+    return name
+
+
+def _types(words: Words) -> tuple[str, ...]:
+    if not words.accept("<"):
+        return ()
+    return words.several(lambda: _type_name(words), ">")
+
+
+def _type_name(words: Words) -> str:
+    token = words.next
+    if token.kind != "name" or (token.text in KEYWORDS and token.text not in TYPE_NAMES):
+        raise words.unexpected("expected a type")
+    return words.take().text
+
+
+def _attributes(words: Words) -> tuple[AttributeValue, ...]:
+    if not words.accept("{"):
+        return ()
+    found = words.several(lambda: _attribute(words), "}")
+    seen: set[str] = set()
+    for each in found:
+        if each.name in seen:
+            raise DslSyntaxError.at(f"the attribute `{each.name}` is given twice", each.span)
+        seen.add(each.name)
+    return found
+
+
+def _attribute(words: Words) -> AttributeValue:
+    name = words.name("an attribute")
+    if not words.accept("=", ":"):
+        raise words.unexpected("expected `=`")
+    return AttributeValue(name.text, read_expression(words), words.since(name))
+
+
+def _invocation(words: Words, label: str) -> Invocation:
+    first = words.next
+    name = _qualified(words, "an operator")
+    place = words.since(first)
+    types = _types(words)
+    attributes = _attributes(words)
+    words.expect("(", "behind the operator")
+    arguments = words.several(lambda: None if words.accept("~") else read_expression(words), ")")
+    return Invocation(name, label, types, attributes, arguments, words.since(first), place)
+
+
+def _block(words: Words, label: str) -> Block:
+    first = words.expect("{")
+    assignments, results = [], None
+    while not words.accept("}"):
+        if results is not None:
+            raise words.unexpected("`yield` is the last statement of a block")
+        if words.accept("yield"):
+            results = [read_expression(words)]
+            while words.accept(","):
+                results.append(read_expression(words))
+            words.expect(";")
+        else:
+            assignments.append(read_assignment(words))
+    if results is None:
+        raise DslSyntaxError.at("a block that yields nothing", words.since(first), "end it with `yield x;`")
+    return Block(label, tuple(assignments), tuple(results), words.since(first))
+
+
+def _branch(words: Words) -> Branch:
+    first = words.expect("if")
+    arms = []
+    while True:
+        condition = _callable(words)
+        words.expect("then", "behind the condition")
+        arms.append((condition, _callable(words)))
+        if not words.accept("elif"):
+            break
+    if not words.accept("else"):
+        raise words.unexpected("expected `else`: an `if` has a value in any case")
+    return Branch(tuple(arms), _callable(words), words.since(first))
+
+
+def _loop(words: Words) -> Loop:
+    first = words.next
+    carried: list[Declaration] = []
+    scanned: list[tuple[Identifier, Expression]] = []
+    condition, tested_first = None, False
+    if words.accept("with"):
+        carried.append(_carried(words))
+        while words.accept(","):
+            carried.append(_carried(words))
+    if words.accept("for"):
+        scanned.append(_scanned(words))
+        while words.accept(","):
+            scanned.append(_scanned(words))
+    if words.accept("while"):
+        condition, tested_first = _callable(words), True
+    if not words.is_next("do", "unroll"):
+        raise words.unexpected("expected `do` or `unroll`")
+    unrolled = words.take().text == "unroll"
+    index = count = None
+    if words.accept(".."):
+        words.expect("(")
+        if words.ahead(1).text == "->":
+            name = words.name("the number of the round")
+            index = Identifier(name.text, words.span(name))
+            words.take()
+        if not words.accept(")"):
+            count = read_expression(words)
+            words.expect(")")
+    body = _callable(words)
+    if words.is_next("while"):
+        if condition is not None:
+            raise words.unexpected("a loop has one condition")
+        words.take()
+        condition = _callable(words)
+    span = words.since(first)
+    if condition is None and not scanned and count is None:
+        hint = "give it a count, `do..(n)`, a pack, `for x : xs`, or a condition, `while c`"
+        raise DslSyntaxError.at("a loop that does not end", span, hint)
+    return Loop(tuple(carried), tuple(scanned), condition, tested_first, unrolled, index, count, body, span)
+
+
+def _carried(words: Words) -> Declaration:
+    name = words.name("what a loop carries")
+    given = read_type(words) if words.accept(":") else TypeNode("", False, False, None, None, None, words.span(name))
+    words.expect("=", "behind what a loop carries")
+    return Declaration(name.text, given, read_expression(words), (), words.since(name))
+
+
+def _scanned(words: Words) -> tuple[Identifier, Expression]:
+    name = words.name("an item of a pack")
+    words.expect(":")
+    return Identifier(name.text, words.span(name)), read_expression(words)
+
+
+def read_quantization(words: Words) -> Quantization:
+    """``conv1.filter: quant.min_max_linear_quantize{bits=8};``."""
+    first = words.next
+    tensor = _qualified(words, "a tensor")
+    words.expect(":")
+    operator = _qualified(words, "an operator")
+    types = _types(words)
+    attributes = _attributes(words)
+    span = words.since(first)
+    words.expect(";")
+    return Quantization(tensor, operator, types, attributes, span)

@@ -1,0 +1,269 @@
+"""Types, attributes, tensors, helper symbols, assertions and formulas: the lines of an operator's blocks."""
+
+from __future__ import annotations
+
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.skriptnd.text.expressions import read_expression, read_index, read_text
+from tcdsl.frontend.skriptnd.text.reading import Words
+from tcdsl.frontend.skriptnd.text.syntax import (
+    Access,
+    Assertion,
+    Bound,
+    Declaration,
+    Expand,
+    Expression,
+    Extent,
+    Formula,
+    Generic,
+    Guard,
+    Identifier,
+    ListNode,
+    Local,
+    PackLength,
+    TypeNode,
+    Using,
+    Whole,
+    Zip,
+)
+from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES, Token
+
+__all__ = [
+    "read_assertion",
+    "read_bounds",
+    "read_declaration",
+    "read_formula",
+    "read_generic",
+    "read_pack_length",
+    "read_type",
+    "read_using",
+]
+
+#: The operators of formulas, and what the document's spelling of some is.
+ACCUMULATORS = ("=", "+=", "*=", "&=", "|=", "<?=", ">?=", ":=")
+_SAME = {"<=": "<?=", ">=": ">?="}
+
+
+def read_type(words: Words) -> TypeNode:
+    """``optional real^(r)[m, n]..(k)``."""
+    first = words.next
+    optional = dynamic = False
+    while words.is_next("optional", "dynamic"):
+        token = words.take()
+        if (optional if token.text == "optional" else dynamic):
+            raise DslSyntaxError.at(f"`{token.text}` stands twice", words.span(token))
+        optional, dynamic = optional or token.text == "optional", dynamic or token.text == "dynamic"
+    name = words.next
+    if name.kind != "name" or (name.text in KEYWORDS and name.text not in TYPE_NAMES):
+        raise words.unexpected("expected a type: `int`, `real`, `bool`, `str`, or a name of `@dtype`")
+    words.take()
+    rank = None
+    if words.accept("^"):
+        words.expect("(", "behind `^`")
+        rank = read_expression(words)
+        words.expect(")")
+    shape = words.several(lambda: _extent(words), "]") if words.accept("[") else None
+    pack = read_pack_length(words)
+    return TypeNode(name.text, optional, dynamic, rank, shape, pack, words.since(first))
+
+
+def _extent(words: Words) -> Extent:
+    first = words.next
+    spread = words.accept("..") is not None
+    static = words.accept("static") is not None
+    value = None if words.accept("~") else read_expression(words)
+    bound = read_expression(words) if words.accept("|") else None
+    return Extent(value, bound, read_pack_length(words), spread, static, words.since(first))
+
+
+def read_pack_length(words: Words) -> PackLength | None:
+    """``..``, ``..(k)`` or ``..(k|5)``, if that comes next."""
+    dots = words.accept("..")
+    if dots is None:
+        return None
+    length = bound = None
+    if words.accept("("):
+        while words.accept("dynamic", "static"):
+            pass
+        length = None if words.accept("~") else read_expression(words)
+        if words.accept("|"):
+            bound = read_expression(words)
+        words.expect(")")
+    return PackLength(length, bound, words.since(dots))
+
+
+def read_generic(words: Words) -> Generic:
+    """``T: num = real``."""
+    name = words.name("a type")
+    words.expect(":")
+    base = words.take()
+    if base.text not in TYPE_NAMES:
+        raise words.unknown("type", base, list(TYPE_NAMES))
+    default = None
+    if words.accept("="):
+        token = words.take()
+        if token.text not in TYPE_NAMES:
+            raise words.unknown("type", token, list(TYPE_NAMES))
+        default = token.text
+    words.expect(";")
+    return Generic(name.text, base.text, default, words.since(name))
+
+
+def read_declaration(words: Words, of: str) -> Declaration:
+    """``x: real[n] = 0.0, i < n;``, the declaration of ``of``."""
+    name = words.name(of)
+    words.expect(":", f"behind the name of {of}")
+    given = read_type(words)
+    default, bounds = None, ()
+    if words.accept("="):
+        default = read_expression(words)
+        bounds = read_bounds(words)
+    span = words.since(name)
+    words.expect(";")
+    return Declaration(name.text, given, default, bounds, span)
+
+
+def read_bounds(words: Words) -> tuple[Bound, ...]:
+    """``, i < m, j < n``."""
+    found = []
+    while words.accept(","):
+        name = words.name("an index")
+        words.expect("<", "behind an index")
+        found.append(Bound(name.text, read_expression(words), words.since(name)))
+    return tuple(found)
+
+
+def read_using(words: Words) -> Using:
+    """``c..(n) = e;``, ``[a, b..] = e;`` or ``[(a, b)..] = e;``."""
+    first = words.next
+    target: Identifier | ListNode
+    length = None
+    if words.accept("["):
+        items = words.several(lambda: _unpacked(words), "]")
+        target = ListNode(items, words.since(first))
+    else:
+        name = words.name("a helper symbol")
+        target = Identifier(name.text, words.span(name))
+        pack = read_pack_length(words)
+        length = pack.length if pack is not None else None
+    words.expect("=")
+    value = read_expression(words)
+    words.expect(";")
+    return Using(target, length, value, words.since(first))
+
+
+def _unpacked(words: Words) -> Expression:
+    first = words.next
+    inner: Expression
+    if words.accept("("):
+        inner = Zip(words.several(lambda: _symbol(words), ")"), words.since(first))
+        if not words.is_next(".."):
+            raise words.unexpected("expected `..`")
+    else:
+        inner = _symbol(words)
+    pack = read_pack_length(words)
+    return inner if pack is None else Expand(inner, pack.length, words.since(first))
+
+
+def _symbol(words: Words) -> Identifier:
+    name = words.name("a helper symbol")
+    return Identifier(name.text, words.span(name))
+
+
+def read_assertion(words: Words) -> Assertion:
+    """``condition: 'message', label: value;``."""
+    first = words.next
+    condition = read_expression(words)
+    message, shown = None, []
+    if words.accept(":"):
+        if words.next.kind != "text":
+            raise words.unexpected("expected a message, which is a text")
+        message = read_text(words)
+        while words.accept(","):
+            shown.append(_shown(words))
+    words.expect(";")
+    return Assertion(condition, message, tuple(shown), words.since(first))
+
+
+def _shown(words: Words) -> tuple[str, Expression]:
+    # Without a label the value is called what it is written as.
+    first = words.next
+    label = ""
+    if words.ahead(1).text == ":" and words.ahead(1).kind == "operator" and first.kind in ("text", "name"):
+        label = first.text[1:-1] if first.kind == "text" else first.text
+        words.take()
+        words.take()
+    value = read_expression(words)
+    return label or (value.span.text if value.span is not None else ""), value
+
+
+def read_formula(words: Words) -> Formula:
+    """``[unroll..(k -> n)] [with z = e:] C[i] += value, i < m | condition;``."""
+    first = words.next
+    unrolled = _unrolled(words) if words.accept("unroll") else None
+    found: list[Local] = []
+    if words.accept("with"):
+        while True:
+            found.append(_local(words))
+            if not words.accept(","):
+                break
+        words.expect(":", "behind the values that have names")
+    else:
+        while words.next.kind == "name" and words.ahead(1).text == "=" and words.ahead(1).kind == "operator":
+            found.append(_local(words))
+            words.expect(",")
+    target = _target(words)
+    token = words.take()
+    operator = _SAME.get(token.text, token.text)
+    if operator not in ACCUMULATORS:
+        raise words.unknown("accumulator", token, list(ACCUMULATORS))
+    value = read_expression(words)
+    bounds = read_bounds(words)
+    condition = read_expression(words) if words.accept("|") else None
+    span = words.since(first)
+    words.expect(";")
+    return Formula(target, operator, value, tuple(found), bounds, condition, unrolled, span)
+
+
+def _unrolled(words: Words) -> Bound:
+    first = words.expect("..", "behind `unroll`")
+    words.expect("(")
+    name = words.name("an index")
+    words.expect("->")
+    count = read_expression(words)
+    words.expect(")")
+    return Bound(name.text, count, words.since(first))
+
+
+def _local(words: Words) -> Local:
+    name = words.name("a value")
+    words.expect("=")
+    return Local(name.text, read_expression(words), words.since(name))
+
+
+def _target(words: Words) -> Access:
+    # Only the part in front of the operator, which may be one that compares.
+    first: Token = words.next
+    name = words.name("an output")
+    groups: list[tuple[Expression, ...]] = []
+    single = False
+    while words.accept("["):
+        items, comma = [], False
+        while not words.accept("]"):
+            items.append(read_index(words))
+            comma = words.accept(",") is not None
+            if not comma:
+                words.expect("]")
+                break
+        single = len(items) == 1 and not comma and not isinstance(items[0], Expand | Guard | Whole)
+        groups.append(tuple(items))
+    span = words.since(first)
+    if not groups:
+        raise DslSyntaxError.at(f"`{name.text}` stands without indices", span, f"write `{name.text}[i, j]`, or `{name.text}[]`")
+    if single:
+        shown = groups[-1][0].span
+        text = shown.text if shown is not None else "i"
+        raise DslSyntaxError.at("one index is an item of a pack", span, f"write `{name.text}[{text},]` for a cell of rank 1")
+    if len(groups) > 2 or (len(groups) == 2 and len(groups[0]) != 1):
+        raise DslSyntaxError.at("a cell of a tensor in a pack is `ys[k][i, j]`", span)
+    return Access(name.text, groups[0][0] if len(groups) == 2 else None, groups[-1], span)
+

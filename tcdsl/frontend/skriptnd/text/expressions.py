@@ -1,0 +1,355 @@
+"""Expressions, by the precedence of their operators.
+
+From low to high, each to the left: ``?:`` and ``??``, which take all to their right, ``=>``, ``&& || ^``, comparisons with ``is`` and ``in``, minimum and
+maximum, ``+ -``, ``* / \\ %``, ``**``, and the operators of one operand. An operator in front of ``..`` or ``...``
+folds what stands to its left.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.frontend.skriptnd.text.reading import Words
+from tcdsl.frontend.skriptnd.text.syntax import (
+    Access,
+    Binary,
+    Call,
+    Coalesce,
+    Contains,
+    Expand,
+    Expression,
+    Fold,
+    Guard,
+    Identifier,
+    Identity,
+    ListNode,
+    Literal,
+    Member,
+    NullTest,
+    RangeItem,
+    Select,
+    Slice,
+    Subscript,
+    Substitute,
+    TextValue,
+    Unary,
+    Whole,
+    Zip,
+)
+from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES, Token, tokens_of
+from tcdsl.span import Span
+
+__all__ = ["FOLDS", "MEMBERS", "list_item", "read_expression", "read_index", "read_text"]
+
+MEMBERS = ("shape", "rank", "size")
+FOLDS = frozenset(("+", "*", "&&", "||", "<", "<=", ">", ">=", "==", "!=", "<?", ">?", ":="))
+_CUMULATIVE = frozenset(("+", "*", "&&", "||", "<?", ">?"))
+_PRECEDENCE = {
+    "=>": 1,
+    **dict.fromkeys(("&&", "||", "^"), 2),
+    **dict.fromkeys(("<", ">", "<=", ">=", "==", "!=", ":=", "is", "in"), 3),
+    **dict.fromkeys(("<?", ">?"), 4),
+    **dict.fromkeys(("+", "-"), 5),
+    **dict.fromkeys(("*", "/", "\\", "%"), 6),
+    "**": 7,
+}
+_LARGEST = 2**63 - 1
+_MOST_OPERATORS = 2_000
+
+
+def _across(first: Expression, last: Expression) -> Span | None:
+    begin, end = first.span, last.span
+    if begin is None or end is None:
+        return begin
+    return Span(begin.filename, begin.line, begin.column, end.end_line, end.end_column)
+
+
+def read_expression(words: Words) -> Expression:
+    """A whole expression."""
+    with words.nested():
+        value = _binary(words, _unary(words), 1)
+        if words.accept("??"):
+            default = read_expression(words)
+            return Coalesce(value, default, _across(value, default))
+        if not words.accept("?"):
+            return value
+        chosen, other = read_expression(words), None
+        if words.accept(":"):  # a choice takes a colon that it can have
+            other = read_expression(words)
+        return Select(value, chosen, other, _across(value, other or chosen))
+
+
+def _binary(words: Words, left: Expression, least: int) -> Expression:
+    for _ in range(_MOST_OPERATORS):
+        operator = words.next.text if words.next.kind in ("operator", "name") else ""
+        precedence = _PRECEDENCE.get(operator, 0)
+        if precedence < max(least, 1) or (operator == ":=" and words.ahead(1).text != ".."):
+            return left
+        token = words.take()
+        dots = words.accept("..", "...") if operator not in ("is", "in") else None
+        if dots is not None:
+            left = _folded(words, left, token, dots)
+            continue
+        with words.nested():
+            right = _binary(words, _unary(words), precedence + 1)
+        span = _across(left, right)
+        if operator == "is":
+            left = Identity(left, right, span)
+        elif operator == "in":
+            left = Contains(left, right, span)
+        else:
+            left = Binary(operator, left, right, span)
+    fact = f"an expression of more than {_MOST_OPERATORS} operators"
+    raise DslSyntaxError.at(fact, left.span, "name parts of it in `@using`")
+
+
+def _folded(words: Words, operand: Expression, token: Token, dots: Token) -> Expression:
+    span = operand.span and Span(
+        words.filename, operand.span.line, operand.span.column, dots.line, dots.column + len(dots.text)
+    )
+    if token.text not in (_CUMULATIVE if dots.text == "..." else FOLDS):
+        kind = "has no cumulative fold" if token.text in FOLDS else "does not fold"
+        raise DslSyntaxError.at(f"`{token.text}` {kind}", span, f"what folds are {' '.join(sorted(FOLDS))}")
+    return Fold(operand, token.text, dots.text == "...", span)
+
+
+def _unary(words: Words) -> Expression:
+    token = words.next
+    if token.kind == "operator" and token.text in ("-", "+", "!", "?"):
+        words.take()
+        with words.nested():
+            operand = _unary(words)
+        span = words.since(token)
+        return NullTest(operand, span) if token.text == "?" else Unary(token.text, operand, span)
+    return _postfix(words, _atom(words))
+
+
+def _atom(words: Words) -> Expression:
+    token = words.next
+    match token.kind:
+        case "integer":
+            words.take()
+            if len(token.text) > 19 or int(token.text) > _LARGEST:
+                raise DtypeError.at(f"the number {token.text[:30]} does not fit in int64", words.span(token))
+            return Literal(int(token.text), words.span(token))
+        case "real":
+            words.take()
+            value = float(token.text)
+            if math.isinf(value):
+                raise DtypeError.at(f"the number {token.text[:30]} does not fit in float64", words.span(token))
+            return Literal(value, words.span(token))
+        case "text":
+            return read_text(words)
+        case "name":
+            return _named(words)
+    if token.text == "(":
+        words.take()
+        value = read_expression(words)
+        if words.is_next(","):
+            raise words.unexpected("a tuple stands in a list, in front of `..`: `[(a, b)..]`")
+        words.expect(")")
+        return value
+    if token.text == "[":
+        words.take()
+        items = words.several(lambda: list_item(words), "]")
+        return ListNode(items, words.since(token))
+    if token.text == "`":
+        words.take()
+        name = words.name("a function")
+        words.expect("`")
+        return _called(words, name)
+    if token.text == "|":
+        return _guard(words)
+    raise words.unexpected("expected an expression")
+
+
+def _named(words: Words) -> Expression:
+    token = words.next
+    span = words.span(token)
+    if token.text in ("true", "false", "inf", "pi"):
+        words.take()
+        return Literal({"true": True, "false": False, "inf": math.inf, "pi": math.pi}[token.text], span)
+    if token.text in KEYWORDS and token.text not in TYPE_NAMES:
+        raise words.unexpected("expected an expression")
+    words.take()
+    if words.is_next("(") or token.text in TYPE_NAMES:
+        return _called(words, token)
+    if words.is_next(".") and words.ahead(1).text in MEMBERS:
+        words.take()
+        return Member(token.text, words.take().text, words.since(token))
+    return Identifier(token.text, span)
+
+
+def _called(words: Words, name: Token) -> Expression:
+    words.expect("(", f"behind `{name.text}`")
+    if words.accept(")"):
+        return Call(name.text, None, words.since(name))
+    argument = read_expression(words)
+    if words.is_next(","):
+        raise words.unexpected(f"`{name.text}` takes one argument")
+    words.expect(")")
+    return Call(name.text, argument, words.since(name))
+
+
+def read_text(words: Words) -> TextValue:
+    """One or several texts that stand one behind the other, with the values in them."""
+    first = words.next
+    pieces, values = [""], []
+    while words.next.kind == "text":
+        token = words.take()
+        for piece, value in _pieces(words, token):
+            pieces[-1] += piece
+            if value is not None:
+                values.append(value)
+                pieces.append("")
+    return TextValue(tuple(pieces), tuple(values), words.since(first))
+
+
+def _pieces(words: Words, token: Token) -> list[tuple[str, Expression | None]]:
+    found: list[tuple[str, Expression | None]] = []
+    body, piece, at = token.text[1:-1], "", 0
+    while at < len(body):
+        character = body[at]
+        if character == "\\" and at + 1 < len(body):
+            piece += {"n": "\n", "t": "\t"}.get(body[at + 1], body[at + 1])
+            at += 2
+        elif character == "{":
+            end = body.find("}", at)
+            column = token.column + 1 + at
+            if end < 0:
+                span = Span(words.filename, token.line, column, token.line, column + 1)
+                raise DslSyntaxError.at("a `{` that is not closed in a text", span, "write `\\{` for the character")
+            # The value is read in its place.
+            blank = " " * (column + 1)
+            inner = Words(tokens_of(blank + body[at + 1 : end], words.filename, token.line), words.filename)
+            value = read_expression(inner)
+            if inner.next.kind != "end":
+                raise inner.unexpected("expected `}`")
+            found.append((piece, value))
+            piece, at = "", end + 1
+        else:
+            piece += character
+            at += 1
+    found.append((piece, None))
+    return found
+
+
+def _postfix(words: Words, value: Expression) -> Expression:
+    while words.is_next("["):
+        value = _indexed(words, value)
+        if isinstance(value, Access):
+            break
+    if words.is_next("<-") and isinstance(value, Subscript | Slice):
+        words.take()
+        with words.nested():
+            replacement = read_expression(words)
+        return Substitute(value, replacement, _across(value, replacement))
+    return value
+
+
+def _indexed(words: Words, value: Expression) -> Expression:
+    # `a[i]` is an item of a pack, `a[b:e]` a part of it, `a[i,]`, `a[i, j]`, `a[i..]` and `a[]` are cells.
+    bracket = words.take()
+    first = value.span
+    begin: Expression | None = None
+
+    def span() -> Span:
+        whole = words.since(bracket)
+        return whole if first is None else Span(words.filename, first.line, first.column, whole.end_line, whole.end_column)
+
+    if words.accept("]"):
+        return _access(words, value, (), span())
+    if not words.is_next(":") or words.ahead(1).text == ",":
+        begin = read_index(words)
+        if words.accept("]"):
+            if isinstance(begin, Expand | Guard):
+                return _access(words, value, (begin,), span())
+            return Subscript(value, begin, span())
+        if words.accept(","):
+            rest = () if words.accept("]") else words.several(lambda: read_index(words), "]")
+            return _access(words, value, (begin, *rest), span())
+        if isinstance(begin, Expand | Guard | Whole) or not words.is_next(":"):
+            raise words.unexpected("expected `]`, `,` or `:`")
+    words.take()
+    end = None if words.is_next(":", "]") else read_expression(words)
+    step = read_expression(words) if words.accept(":") and not words.is_next("]") else None
+    words.expect("]")
+    return Slice(value, begin, end, step, span())
+
+
+def _access(words: Words, value: Expression, indices: tuple[Expression, ...], span: Span) -> Access:
+    if isinstance(value, Identifier):
+        return Access(value.name, None, indices, span)
+    if isinstance(value, Subscript) and isinstance(value.value, Identifier):
+        return Access(value.value.name, value.index, indices, span)
+    raise DslSyntaxError.at("indices of a cell stand behind the name of a tensor", span, "write `x[i, j]` or `xs[k][i, j]`")
+
+
+def read_index(words: Words) -> Expression:
+    """An index: ``i + 1``, ``|i + 1|``, ``|i <> 0 : n - 1|``, each with ``..`` if it is several, or ``:``."""
+    token = words.next
+    if token.text == ":" and words.ahead(1).text in ("]", ","):
+        words.take()
+        return Whole(words.span(token))
+    return _expanded(words, read_expression(words))
+
+
+def _guard(words: Words) -> Guard:
+    token = words.take()
+    value = read_expression(words)
+    below = above = None
+    if words.accept("<>"):
+        below = read_expression(words)
+        words.expect(":", "between the index below the range and the one above it")
+        above = read_expression(words)
+    words.expect("|", "behind a guarded index")
+    return Guard(value, below, above, words.since(token))
+
+
+def _expanded(words: Words, value: Expression) -> Expression:
+    dots = words.accept("..")
+    if dots is None:
+        return value
+    count = None
+    if words.accept("("):
+        count = read_expression(words)
+        words.expect(")")
+    first = value.span or words.span(dots)
+    end = words.since(dots)
+    return Expand(value, count, Span(words.filename, first.line, first.column, end.end_line, end.end_column))
+
+
+def list_item(words: Words) -> Expression:
+    """An item of a list: a value, ``a..``, ``a..(n)``, ``b:e:s`` or ``(a, b)..``."""
+    token = words.next
+    if token.text == "(" and token.kind == "operator" and _is_zip(words):
+        words.take()
+        parts = words.several(lambda: read_expression(words), ")")
+        zipped = Zip(parts, words.since(token))
+        if not words.is_next(".."):
+            raise words.unexpected("expected `..`: a tuple is expanded where it stands")
+        return _expanded(words, zipped)
+    value = read_expression(words)
+    if not words.accept(":"):
+        return _expanded(words, value)
+    end = read_expression(words)
+    step = read_expression(words) if words.accept(":") else None
+    return RangeItem(value, end, step, words.since(token))
+
+
+def _is_zip(words: Words) -> bool:
+    # Whether a comma stands in the bracket that comes next, outside of the brackets in it.
+    depth, ahead = 0, 0
+    while True:
+        token = words.ahead(ahead)
+        if token.kind == "end":
+            return False
+        if token.kind == "operator":
+            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+            if depth == 0:
+                return False
+            if depth == 1 and token.text == ",":
+                return True
+        ahead += 1
+

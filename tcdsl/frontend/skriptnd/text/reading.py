@@ -1,0 +1,122 @@
+"""A cursor on the words of a text, which says what is wrong where a word does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import TypeVar
+
+from tcdsl.errors import DslSyntaxError, TcdslError
+from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, Token
+from tcdsl.span import Span
+
+__all__ = ["Words"]
+
+MOST_NESTED = 100
+Part = TypeVar("Part")
+
+# What other languages write, and what is written here.
+_INSTEAD = {
+    "&": "`&&` combines truth values",
+    "`": "functions may be written without backticks, `exp(x)`",
+    "=": "`==` compares",
+}
+
+
+class Words:
+    """``words.accept(";")`` takes a word if it is the next one, ``words.expect(";")`` says that it has to be."""
+
+    def __init__(self, tokens: list[Token], filename: str) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+        self.filename = filename
+
+    @property
+    def next(self) -> Token:
+        """The next word."""
+        return self._tokens[self._at]
+
+    def ahead(self, count: int) -> Token:
+        """The word that comes ``count`` words later."""
+        return self._tokens[min(self._at + count, len(self._tokens) - 1)]
+
+    def is_next(self, *texts: str) -> bool:
+        """Whether one of ``texts`` comes next, as a word that is no text and no name of the user's."""
+        token = self._tokens[self._at]
+        return token.text in texts and token.kind != "text"
+
+    def take(self) -> Token:
+        """The next word, which is behind the cursor afterwards."""
+        token = self._tokens[self._at]
+        if token.kind != "end":
+            self._at += 1
+        return token
+
+    def accept(self, *texts: str) -> Token | None:
+        """The next word if it is one of ``texts``."""
+        return self.take() if self.is_next(*texts) else None
+
+    def expect(self, text: str, where: str = "") -> Token:
+        """The next word, which has to be ``text``."""
+        if not self.is_next(text):
+            raise self.unexpected(f"expected `{text}`{f' {where}' if where else ''}")
+        return self.take()
+
+    def name(self, of: str) -> Token:
+        """A name that the user gives."""
+        token = self.next
+        if token.kind != "name":
+            raise self.unexpected(f"expected the name of {of}")
+        if token.text in KEYWORDS:
+            fact = f"`{token.text}` is a word of the language"
+            raise DslSyntaxError.at(fact, token.span(self.filename), f"give {of} another name")
+        return self.take()
+
+    def unexpected(self, expectation: str = "") -> TcdslError:
+        """The error that the next word does not fit."""
+        token = self.next
+        span = token.span(self.filename)
+        if token.kind == "end":
+            return DslSyntaxError.at("the text ends too early", span, expectation)
+        return DslSyntaxError.at(f"unexpected `{token.text}`", span, _INSTEAD.get(token.text) or expectation)
+
+    def unknown(self, kind: str, token: Token, known: list[str]) -> TcdslError:
+        """The error that ``token`` is not one of ``known``."""
+        close = get_close_matches(token.text, known, 1)
+        hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}"
+        return DslSyntaxError.at(f"there is no {kind} `{token.text}`", token.span(self.filename), hint)
+
+    def since(self, first: Token) -> Span:
+        """From ``first`` to the word that was taken last."""
+        last = self._tokens[max(self._at - 1, 0)]
+        return Span(self.filename, first.line, first.column, last.line, last.column + len(last.text))
+
+    def span(self, token: Token) -> Span:
+        """The place of a word."""
+        return token.span(self.filename)
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """A part inside another one; there is an end to that."""
+        self._depth += 1
+        if self._depth > MOST_NESTED:
+            fact = f"parts are nested more than {MOST_NESTED} times"
+            raise DslSyntaxError.at(fact, self.span(self.next), "name some of them in `@using`, or in `@compose`")
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    def several(self, part: Callable[[], Part], end: str) -> tuple[Part, ...]:
+        """Parts between commas, until ``end``, which is taken too; there may be none."""
+        found: list[Part] = []
+        if self.accept(end):
+            return ()
+        while True:
+            found.append(part())
+            if self.accept(end):
+                return tuple(found)
+            if not self.accept(","):
+                raise self.unexpected(f"expected `,` or `{end}`")

@@ -1,0 +1,100 @@
+"""The words of a SkriptND text, with their places."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tcdsl.errors import DslSyntaxError
+from tcdsl.span import Span
+
+__all__ = ["KEYWORDS", "TYPE_NAMES", "Token", "tokens_of"]
+
+TYPE_NAMES = ("type", "arith", "num", "int", "real", "bool", "str")
+KEYWORDS = frozenset(
+    (
+        *("import", "operator", "graph", "public", "optional", "static", "dynamic", "true", "false", "inf", "pi"),
+        *("is", "in", "if", "then", "elif", "else", "with", "for", "while", "do", "unroll", "yield"),
+        *TYPE_NAMES,
+    )
+)
+"""Names that nothing can have."""
+
+# The longest first.
+_OPERATORS = (
+    *("...", "<?=", ">?="),
+    *("..", ":=", "==", "!=", "<=", ">=", "=>", "->", "<-", "<>", "<<", ">>", "<?", ">?", "&&", "||", "??", "**"),
+    *("+=", "*=", "&=", "|="),
+    *("+", "-", "*", "/", "\\", "%", "<", ">", "=", "!", "?", "|", "^", "~", ":", ";", ",", ".", "(", ")", "[", "]"),
+    *("{", "}", "`", "&"),
+)
+_WORDS = re.compile(
+    r"(?P<blank>[ \t\r\n\f]+|\#[^\n]*)"
+    r"|(?P<real>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|[0-9]+\.(?![.A-Za-z_0-9]))"
+    r"|(?P<integer>[0-9]+)"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<block>@[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<text>\"(?:[^\"\\\n]|\\[^\n])*\"|'(?:[^'\\\n]|\\[^\n])*')"
+    r"|(?P<operator>" + "|".join(map(re.escape, _OPERATORS)) + r")"
+)
+# The spellings of the document for the shipped ones.
+_SAME = {"<<": "<?", ">>": ">?"}
+
+
+class Token(NamedTuple):
+    """``kind`` is real, integer, name, block, text, operator or end; ``text`` is what stands there."""
+
+    kind: str
+    text: str
+    line: int
+    column: int
+
+    def span(self, filename: str) -> Span:
+        """Its place."""
+        return Span(filename, self.line, self.column, self.line, self.column + max(len(self.text), 1))
+
+
+def tokens_of(text: str, filename: str, line: int = 1) -> list[Token]:
+    """All words of ``text``, which begins at ``line``; the last one is the end."""
+    found = []
+    position, begin = 0, 0
+    size = len(text)
+    scan = _WORDS.match
+    while position < size:
+        match = scan(text, position)
+        if match is None:
+            raise _unknown(text, position, begin, line, filename)
+        kind = match.lastgroup or ""
+        end = match.end()
+        if kind == "blank":
+            breaks = text.count("\n", position, end)
+            if breaks:
+                line += breaks
+                begin = text.rindex("\n", position, end) + 1
+        else:
+            word = match[0]
+            if kind in ("integer", "real") and end < size and (text[end].isalnum() or text[end] == "_"):
+                column = position - begin
+                rest = re.compile(r"\w+").match(text, position)
+                shown = rest[0] if rest else word
+                span = Span(filename, line, column, line, column + len(shown))
+                fact = f"`{shown}` is neither a number nor a name"
+                raise DslSyntaxError.at(fact, span, "names begin with a letter or `_`")
+            found.append(Token(kind, _SAME.get(word, word), line, position - begin))
+        position = end
+    last = found[-1] if found else Token("end", "", line, 0, )
+    found.append(Token("end", "", last.line, last.column + len(last.text)))
+    return found
+
+
+def _unknown(text: str, position: int, begin: int, line: int, filename: str) -> Exception:
+    character = text[position]
+    column = position - begin
+    span = Span(filename, line, column, line, column + 1)
+    if character in "\"'":
+        return DslSyntaxError.at("a text that does not end on its line", span, f"close it with {character}")
+    shown = character if character.isprintable() else ascii(character)[1:-1]
+    if not character.isascii():
+        hint = "names are made of a-z, A-Z, 0-9 and _; other characters stand in texts and comments alone"
+        return DslSyntaxError.at(f"the character `{shown}` is not ASCII", span, hint)
+    return DslSyntaxError.at(f"unexpected `{shown}`", span)

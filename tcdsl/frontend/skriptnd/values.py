@@ -1,0 +1,126 @@
+"""The values of SkriptND expressions.
+
+What is known while a graph is composed is a value of Python's: ``bool``, ``int``, ``float``, ``str``, a `Pack` of them,
+None for null. A `Scalar` is known at a call alone: a size of an array, an index of a formula, a cell. `TensorValue`
+stands for a tensor, `GuardedIndex` for an index that may be out of range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.ir.expressions import Expr, SizeValue, walk
+
+__all__ = ["ENDS", "Extreme", "GuardedIndex", "Pack", "Scalar", "TensorValue", "is_size", "shown", "type_of"]
+
+
+class Pack(tuple[Any, ...]):
+    """Values in a row: ``Pack((1, 2))``.
+
+    ``uniform`` is the value that all items of an empty pack would have, where it is known.
+    """
+
+    uniform: Any = None
+
+    @classmethod
+    def of(cls, items: Iterable[Any], uniform: Any = None) -> Pack:
+        """A pack of ``items``."""
+        made = cls(items)
+        made.uniform = uniform
+        return made
+
+    def single(self) -> Any:
+        """The value of all items, if it is one; else None."""
+        if not self:
+            return self.uniform
+        first = self[0]
+        return first if all(type(each) is type(first) and each == first for each in self) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number at a call or at a point of a formula, of the ``type`` int, real or bool.
+
+    ``exact`` says of an integer that it is made of index variables and sizes: its ``expr`` is an int64. Other
+    expressions are of the types of arrays.
+    """
+
+    expr: Expr
+    type: str
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """``int(inf)`` and ``int(-inf)``: an end of the type that integers have."""
+
+    sign: int
+
+
+ENDS = (Extreme(1), Extreme(-1))
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedIndex:
+    """``|index|``, or with other indices below and above the range."""
+
+    index: Any
+    below: Any = None
+    above: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class TensorValue:
+    """A tensor of a graph. ``shape`` has an ``int`` or a `Scalar` for each axis.
+
+    ``tensor`` is missing while a graph is only looked at, ``constant`` is the value of a constant of rank 0.
+    """
+
+    name: str
+    type: str
+    shape: Pack
+    tensor: SymbolicTensor | None = None
+    constant: Any = None
+    cells: Any = field(default=None, repr=False)
+
+
+def is_size(value: Any) -> bool:
+    """Whether ``value`` is an integer that a call knows, and no point of a formula."""
+    if isinstance(value, Scalar):
+        return value.exact and all(not _varies(node) for node in walk(value.expr))
+    return type(value) is int
+
+
+def _varies(node: Expr) -> bool:
+    return type(node).__name__ in ("IndexValue", "Read", "Local")
+
+
+def type_of(value: Any) -> str:
+    """``int``, ``real``, ``bool``, ``str``; nothing for null and for an empty pack."""
+    if isinstance(value, Pack):
+        return next((found for found in map(type_of, value) if found), "") or (
+            type_of(value.uniform) if value.uniform is not None else ""
+        )
+    if isinstance(value, Scalar | TensorValue):
+        return value.type
+    if isinstance(value, Extreme):
+        return "int"
+    return {bool: "bool", int: "int", float: "real", str: "str"}.get(type(value), "")
+
+
+def shown(value: Any) -> str:
+    """As SkriptND writes it: ``[1,2]``, ``true``; a size of an array by its name."""
+    if isinstance(value, Pack):
+        return f"[{','.join(map(shown, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Scalar):
+        return value.expr.name if isinstance(value.expr, SizeValue) else "a size of the call"
+    if isinstance(value, TensorValue):
+        return value.name
+    if isinstance(value, Extreme):
+        return "int(inf)" if value.sign > 0 else "int(-inf)"
+    return "null" if value is None else str(value)

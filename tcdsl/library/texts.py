@@ -1,0 +1,20 @@
+"""The texts of the library: a file for each module."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from tcdsl.frontend.skriptnd.text.parsing import parse_module
+from tcdsl.frontend.skriptnd.text.syntax import Operator
+
+__all__ = ["MODULES", "library_module"]
+
+MODULES = ("math", "layout", "linalg", "nn")
+
+
+@cache
+def library_module(name: str) -> dict[str, Operator]:
+    """The operators of a module of the library, by name."""
+    place = files("tcdsl.library") / f"{name}.sknd"
+    return {each.name: each for each in parse_module(place.read_text(encoding="utf-8"), str(place)).operators}

@@ -1,0 +1,57 @@
+"""Models in SkriptND, the language of NNEF 2.0, as functions of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from tcdsl.tracebacks import user_facing
+
+if TYPE_CHECKING:
+    from tcdsl.skriptnd.modules import Module
+
+__all__ = ["load", "parse"]
+
+
+@user_facing
+def parse(text: str, folder: str | PathLike[str] | None = None, attributes: Mapping[str, Any] | None = None) -> Module:
+    """The graphs that a text in SkriptND defines.
+
+    ::
+
+        module = tc.skriptnd.parse('''
+            import nn;
+            graph net {
+                @input { x: real[~|64, 8]; }
+                @output { y: real[~, 4]; }
+                @variable { w: real[4, 8]; b: real[4]; }
+                @compose { h = nn.linear(x, w, b); y = nn.relu(h); }
+            }
+        ''')
+        net = module.graphs["net"]
+        net.variables["w"] = w
+        y = net(x)                               # float32[N, 8] -> float32[N, 4]
+
+    Modules that the text imports come from the library, then from ``folder``. ``attributes`` are those of the first
+    graph. Faults are `TcdslError`s that show their places; what depends on sizes is checked at each call.
+    """
+    from tcdsl.skriptnd.modules import module_of_text
+
+    return module_of_text(text, folder, attributes)
+
+
+@user_facing
+def load(path: str | PathLike[str], attributes: Mapping[str, Any] | None = None) -> Module:
+    """The graphs of a ``.sknd`` file, of a model's folder, or of its ``.tgz``, with the values of variables.
+
+    ::
+
+        net = tc.skriptnd.load("models/alexnet").graphs["alexnet"]
+        y = net(x)
+
+    A folder holds the text ``main.sknd``, other modules beside it, and a file for each variable.
+    """
+    from tcdsl.skriptnd.modules import module_of_path
+
+    return module_of_path(path, attributes)

@@ -1,0 +1,308 @@
+"""A graph as a function of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
+from tcdsl.frontend.skriptnd.bodies import GraphBody, GraphForm, Variable, composed
+from tcdsl.frontend.skriptnd.text.syntax import Operator, TextModule
+from tcdsl.frontend.skriptnd.values import Pack
+from tcdsl.frontend.source.function_source import FunctionSource
+from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
+from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.locks import computed_once
+from tcdsl.runtime.calling.arguments import is_graph_tensor
+from tcdsl.runtime.kept.content import Contents
+from tcdsl.skriptnd.sources import Sources
+from tcdsl.tensors.functions.decorators import TensorFunction
+from tcdsl.tracebacks import user_facing
+
+__all__ = ["Graph", "GraphFunction", "GraphVariables"]
+
+_ARRAYS = {"real": np.float32, "int": np.int32, "bool": np.bool_}
+
+
+class GraphFunction(TensorFunction):
+    """A graph whose packs have known lengths, as a function of its inputs and variables, one by one."""
+
+    def __init__(self, body: GraphBody, text: str) -> None:
+        super().__init__(body.function, False)
+        self._body = body
+        self._text = text
+
+    @property
+    def template(self) -> GraphBody:
+        """What runs while the function is staged."""
+        return self._body
+
+    @computed_once
+    def source(self) -> FunctionSource:
+        """The place of the graph."""
+        return self._body.definition
+
+    def add_content(self, contents: Contents) -> None:
+        """Add all that staging depends on."""
+        lengths = sorted(self._body.lengths.items())
+        contents.put("skriptnd", self._text, self.__name__, repr(sorted(self._body.attributes.items())), repr(lengths))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self
+
+    def _with_receiver(self, arguments: tuple[Any, ...]) -> tuple[GraphFunction, tuple[Any, ...]]:
+        return self, arguments
+
+
+class GraphVariables(MutableMapping[str, np.ndarray]):
+    """The variables of a graph by label: ``net.variables["conv.filter"] = w``; zeros until they are set.
+
+    `ConfigurationError` for a label that the graph does not have, `ShapeError` for an array of another shape.
+    """
+
+    def __init__(self, known: Mapping[str, Variable], arrays: dict[str, Any]) -> None:
+        self._known = known
+        self._arrays = arrays
+
+    def _variable(self, label: str) -> Variable:
+        try:
+            return self._known[label]
+        except (KeyError, TypeError):
+            raise ConfigurationError.at(unknown_label(label, self._known)) from None
+
+    def __getitem__(self, label: str) -> Any:
+        known = self._variable(label)
+        if label not in self._arrays:
+            self._arrays[label] = np.zeros(known.shape, _ARRAYS[known.type])
+        return self._arrays[label]
+
+    def __setitem__(self, label: str, value: Any) -> None:
+        self._arrays[label] = checked_variable(self._variable(label), value)
+
+    def __delitem__(self, label: str) -> None:
+        self._variable(label)
+        self._arrays.pop(label, None)  # zeros again
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._known
+
+    def __repr__(self) -> str:
+        rows = (f"{each.label}: {each.type}[{','.join(map(str, each.shape))}]" for each in self._known.values())
+        return f"<variables: {', '.join(rows)}>"
+
+
+def unknown_label(label: object, known: Mapping[str, Variable]) -> str:
+    """The fact that a graph has no variable of that label."""
+    return f"the graph has no variable {label!r}; its variables are {', '.join(known) or 'none'}"
+
+
+def checked_variable(known: Variable, value: Any) -> Any:
+    """``value`` as an array for a variable."""
+    if is_graph_tensor(value) or ACTIVE_SESSION.get() is not None:
+        return value
+    array = np.asarray(value)
+    kind = {"f": "real", "i": "int", "b": "bool"}.get(array.dtype.kind, "")
+    if kind != known.type or array.dtype.itemsize < np.dtype(_ARRAYS[known.type]).itemsize:
+        fact = f"the variable `{known.label}` is {known.type}, and is given an array of {array.dtype}"
+        raise DtypeError.at(fact, hint=f"convert it: `.astype(np.{_ARRAYS[known.type].__name__.rstrip('_')})`")
+    if array.shape != known.shape:
+        raise ShapeError.at(f"the variable `{known.label}` has shape {known.shape}, and its array {array.shape}")
+    return value if isinstance(value, np.ndarray) else array
+
+
+class Graph:
+    """A graph of a SkriptND text: a function of arrays, differentiable.
+
+    ::
+
+        y = net(x)                                   # with the arrays in net.variables
+        y = net(x, variables={"conv.filter": w})     # with others
+        net.shapes(x), net.inputs, net.outputs, net.attributes
+        net.configured(batch=16)(x)
+
+    It returns an array, or a tuple of them in the order of `@output`; packs are lists.
+    """
+
+    def __init__(self, operator: Operator, sources: Sources, text: TextModule, attributes: dict[str, Any]) -> None:
+        self._operator = operator
+        self._sources = sources
+        self._text = text
+        self._given = attributes
+        self._forms: dict[tuple[tuple[str, int], ...], GraphForm] = {}
+        self._functions: dict[tuple[tuple[str, int], ...], GraphFunction] = {}
+        self._arrays: dict[str, Any] = {}
+        self.__name__ = self.__qualname__ = operator.name
+
+    def look(self, lengths: Mapping[str, int] | None = None) -> GraphForm:
+        """Compose the graph without arrays: raises what is wrong whatever the arrays are."""
+        key = tuple(sorted((lengths or {}).items()))
+        if key not in self._forms:
+            self._forms[key] = composed(self._operator, self._sources.find, self._given, lengths)
+        return self._forms[key]
+
+    @property
+    def variables(self) -> GraphVariables:
+        """The variables by label; writable, zeros until they are set."""
+        return GraphVariables(self.look().variables, self._arrays)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return tuple(each.name for each in self._operator.inputs)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs."""
+        return tuple(each.name for each in self._operator.outputs)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes and their values."""
+        from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, known_comparison
+        from tcdsl.frontend.skriptnd.evaluation import Evaluator, Scope
+        from tcdsl.frontend.skriptnd.inputs import graph_attributes
+
+        evaluator = Evaluator(Arithmetic("float32", "int32", known_comparison), Scope())
+        found = graph_attributes(self._operator, evaluator, self._given)
+        return {name: list(value) if isinstance(value, Pack) else value for name, value in found.items()}
+
+    @user_facing
+    def configured(self, **attributes: Any) -> Graph:
+        """The graph with other attributes, and with the same arrays for variables of the same shapes."""
+        made = Graph(self._operator, self._sources, self._text, {**self._given, **attributes})
+        known = made.look().variables
+        for label, value in self._arrays.items():
+            if label in known and known[label].shape == np.shape(value):
+                made._arrays[label] = value
+        return made
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    @user_facing
+    def __call__(self, *inputs: Any, variables: Mapping[str, Any] | None = None, **named: Any) -> Any:
+        """Run the graph."""
+        function, arguments = self._call(inputs, named, variables)
+        return self._structured(function, function(*arguments))
+
+    @user_facing
+    def shapes(self, *inputs: Any, **named: Any) -> Any:
+        """The shapes of the outputs for arrays, or for shapes of arrays, without running."""
+        stand_ins = [self._stand_in(each, value) for each, value in zip(self._operator.inputs, inputs, strict=False)]
+        kinds = {each.name: each for each in self._operator.inputs}
+        others = {name: self._stand_in(kinds[name], value) if name in kinds else value for name, value in named.items()}
+        function, arguments = self._call(tuple(stand_ins), others, None)
+        entry, arrays = function.staging.entry(function.signature.call(arguments, {}))
+        program, sizes = entry.executable.program, entry.executable.sizes(arrays)
+        found = tuple(
+            tuple(int(evaluate_size(extent, sizes)) for extent in program.tensor(name).shape) for name in program.outputs
+        )
+        return self._structured(function, found if len(found) > 1 else found[0])
+
+    def _stand_in(self, declaration: Any, given: Any) -> Any:
+        kind = _ARRAYS.get(declaration.type.name, np.float32)
+        if declaration.type.pack is not None and isinstance(given, list | tuple):
+            return [self._of_shape(kind, each) for each in given]
+        return self._of_shape(kind, given)
+
+    def _of_shape(self, kind: Any, given: Any) -> Any:
+        return np.broadcast_to(np.zeros((), kind), given) if isinstance(given, tuple) else given
+
+    @user_facing
+    def explain(self, stage: str = "ir", /, *inputs: Any, **named: Any) -> Any:
+        """What becomes of the graph, stage by stage: ``net.explain("loops", x)``."""
+        function, arguments = self._call(inputs, named, None)
+        return function.explain(stage, *arguments)
+
+    def _call(
+        self, inputs: tuple[Any, ...], named: Mapping[str, Any], variables: Mapping[str, Any] | None
+    ) -> tuple[GraphFunction, list[Any]]:
+        values = self._bound(inputs, named)
+        lengths: dict[str, int] = {}
+        arguments: list[Any] = []
+        for each, value in zip(self._operator.inputs, values, strict=True):
+            if each.type.pack is None:
+                if isinstance(value, list | tuple):
+                    fact = f"`{each.name}` of `{self.__name__}` is one array, and is given a {type(value).__name__}"
+                    raise ConfigurationError.at(fact, hint=f"write `np.asarray({each.name})`")
+                arguments.append(value)
+                continue
+            if not isinstance(value, list | tuple):
+                fact = f"`{each.name}` of `{self.__name__}` is a pack, and is given {_what(value)}"
+                raise ConfigurationError.at(fact, hint="give a list of arrays")
+            lengths[each.name] = len(value)
+            arguments.extend(value)
+        key = tuple(sorted(lengths.items()))
+        function = self._functions.get(key)
+        form = self.look(lengths)
+        if function is None:
+            known = tuple(form.variables.values())
+            body = GraphBody(
+                self._operator, self._sources.find, self._given, lengths, known, self._text.filename, self._shown()
+            )
+            function = self._functions[key] = GraphFunction(body, self._text.text)
+        return function, [*arguments, *self._values(form, variables)]
+
+    def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        declared = self._operator.inputs
+        if len(inputs) > len(declared):
+            fact = f"`{self.__name__}` takes {len(declared)} inputs, and is given {len(inputs)}"
+            raise ConfigurationError.at(fact, hint=f"they are {', '.join(self.inputs)}")
+        values = dict(zip(self.inputs, inputs, strict=False))
+        for name, value in named.items():
+            if name not in self.inputs:
+                fact = f"`{self.__name__}` has no input `{name}`"
+                raise ConfigurationError.at(fact, hint=f"its inputs are {', '.join(self.inputs)}")
+            if name in values:
+                raise ConfigurationError.at(f"`{self.__name__}` is given `{name}` twice")
+            values[name] = value
+        missing = [name for name in self.inputs if name not in values]
+        if missing:
+            raise ConfigurationError.at(f"`{self.__name__}` lacks {', '.join(missing)}")
+        return [values[name] for name in self.inputs]
+
+    def _values(self, form: GraphForm, variables: Mapping[str, Any] | None) -> list[Any]:
+        own = GraphVariables(form.variables, self._arrays)
+        if variables is None:
+            return [own[label] for label in form.variables]
+        for label in variables:
+            if label not in form.variables and label not in self.look().variables and not self._is_unused(label):
+                raise ConfigurationError.at(unknown_label(label, form.variables))
+        missing = [label for label in form.variables if label not in variables]
+        if missing:
+            raise ConfigurationError.at(f"`variables` lacks {', '.join(missing)}")
+        return [checked_variable(form.variables[label], variables[label]) for label in form.variables]
+
+    def _is_unused(self, label: object) -> bool:
+        # `conv.bias` beside `use_bias=false`: a name that an operator declares, in a part of the graph that is there.
+        return isinstance(label, str) and any(label.startswith(f"{each.rpartition('.')[0]}.") for each in self.look().variables if "." in each)
+
+    def _structured(self, function: GraphFunction, results: Any) -> Any:
+        flat = iter(results if isinstance(results, tuple) and (len(results) == 0 or not isinstance(results[0], int)) else (results,))
+        form = self.look(function.template.lengths)
+        found = [
+            [next(flat) for _ in each] if isinstance(each, Pack) else next(flat) for each in form.outputs
+        ]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _shown(self) -> str:
+        span = self._operator.span
+        lines = self._text.text.split("\n")
+        return "\n".join(lines[span.line - 1 : span.end_line]) if span is not None else self._text.text
+
+    def __str__(self) -> str:
+        return self._shown()
+
+    def __repr__(self) -> str:
+        return f"<sknd graph {self.__name__}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
+
+
+def _what(value: Any) -> str:
+    return "one array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"

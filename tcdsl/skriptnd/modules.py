@@ -1,0 +1,98 @@
+"""A module: the graphs of a text, each a function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tcdsl.errors import ConfigurationError, DslSyntaxError
+from tcdsl.frontend.skriptnd.text.syntax import TextModule
+from tcdsl.skriptnd.graphs import Graph
+from tcdsl.skriptnd.sources import Sources, parsed
+from tcdsl.span import Span
+
+__all__ = ["Graphs", "Module", "module_of_path", "module_of_text"]
+
+
+class Graphs(Mapping[str, Graph]):
+    """The graphs of a module by name, in the order of the text: ``module.graphs["net"](x)``."""
+
+    def __init__(self, graphs: dict[str, Graph]) -> None:
+        self._graphs = graphs
+
+    def __getitem__(self, name: str) -> Graph:
+        try:
+            return self._graphs[name]
+        except (KeyError, TypeError):
+            raise KeyError(f"there is no graph {name!r}; the text has {', '.join(self._graphs)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._graphs)
+
+    def __len__(self) -> int:
+        return len(self._graphs)
+
+    def __repr__(self) -> str:
+        return f"<graphs: {', '.join(self._graphs)}>"
+
+
+class Module:
+    """What `parse` and `load` give: ``module.graphs`` are functions, ``print(module)`` shows the text."""
+
+    def __init__(self, text: TextModule, sources: Sources, attributes: Mapping[str, Any] | None) -> None:
+        self._text = text
+        made: dict[str, Graph] = {}
+        for each in text.operators:
+            if each.graph:
+                made[each.name] = Graph(each, sources, text, {} if made else dict(attributes or {}))
+        if not made:
+            span = Span(text.filename, 1, 0, 1, 1)
+            raise DslSyntaxError.at("the text holds no graph", span, "operators alone make a module that others import")
+        self.graphs = Graphs(made)
+        next(iter(made.values())).look()
+
+    def __str__(self) -> str:
+        return self._text.text
+
+    def __repr__(self) -> str:
+        return f"<sknd module: {', '.join(self.graphs)}>"
+
+
+def module_of_text(
+    text: str, folder: str | os.PathLike[str] | None = None, attributes: Mapping[str, Any] | None = None
+) -> Module:
+    """The module of a text, whose imports come from the library and from ``folder``."""
+    if not isinstance(text, str):
+        fact = f"a text in SkriptND is a str, not a {type(text).__name__}"
+        raise DslSyntaxError.at(fact, hint="`tc.skriptnd.load(path)` reads files")
+    read = parsed(text)
+    return Module(read, Sources(read, _reader(None if folder is None else Path(folder))), attributes)
+
+
+def module_of_path(path: str | os.PathLike[str], attributes: Mapping[str, Any] | None = None) -> Module:
+    """The module of a file."""
+    place = Path(path)
+    main = place / "main.sknd" if place.is_dir() else place
+    try:
+        text = main.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError.at(f"{main} cannot be read: {error}") from None
+    read = parsed(text, str(main))
+    return Module(read, Sources(read, _reader(main.parent)), attributes)
+
+
+def _reader(folder: Path | None) -> Any:
+    def read(name: str) -> tuple[str, str] | None:
+        if folder is None:
+            return None
+        place = folder.joinpath(*name.split(".")).with_suffix(".sknd")
+        if not place.is_file():
+            place = folder / f"{name}.sknd"
+        try:
+            return place.read_text(encoding="utf-8"), str(place)
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    return read

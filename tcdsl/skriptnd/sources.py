@@ -1,0 +1,88 @@
+"""The modules that a text imports: from the library, then from the folder of the model."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+from collections.abc import Callable
+from functools import lru_cache
+
+from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.skriptnd.text.parsing import MOST_CHARACTERS, parse_module
+from tcdsl.frontend.skriptnd.text.syntax import Operator, TextModule
+from tcdsl.library.texts import MODULES, library_module
+from tcdsl.span import SKRIPTND, Span
+
+__all__ = ["Sources", "parsed"]
+
+_MOST_COLUMNS = 300  # So many are shown of a line.
+
+
+@lru_cache(maxsize=64)
+def parsed(text: str, filename: str = "") -> TextModule:
+    """What a text holds; without the name of a file it gets one, under which messages find its lines."""
+    if not filename:
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        filename = f"{SKRIPTND}{digest}>"
+        lines = [f"{line[:_MOST_COLUMNS]}\n" for line in text[:MOST_CHARACTERS].split("\n")]
+        linecache.cache[filename] = (len(text), None, lines, filename)
+    if len(text) > MOST_CHARACTERS:
+        fact = f"the text has {len(text)} characters, and {MOST_CHARACTERS} are the most"
+        raise DslSyntaxError.at(fact, Span(filename, 1, 0, 1, 1), "put operators into modules of their own")
+    return parse_module(text, filename)
+
+
+class Sources:
+    """``Sources(main, read).find("main", "nn.conv", span)``: operators by the names that a module has for them.
+
+    ``read(name)`` gives the text of a module of the model, and the name of its file; None if there is none.
+    """
+
+    def __init__(self, main: TextModule, read: Callable[[str], tuple[str, str] | None]) -> None:
+        self._read = read
+        self._modules: dict[str, TextModule] = {"main": main}
+        self._operators: dict[str, dict[str, Operator]] = {}
+        self._check_imports("main", main)
+
+    def _check_imports(self, name: str, module: TextModule) -> None:
+        # The modules of the library are read when they are used.
+        for each in module.imports:
+            if each.module in MODULES or each.module in self._modules:
+                continue
+            found = self._read(each.module)
+            if found is None:
+                fact = f"there is no module `{each.module}`"
+                hint = f"the library has {', '.join(MODULES)}; others stand beside the text, as `{each.module}.sknd`"
+                raise DslSyntaxError.at(fact, each.span, hint)
+            text, filename = found
+            inner = self._modules[each.module] = parsed(text, filename)
+            for operator in inner.operators:
+                if operator.graph:
+                    fact = f"the module `{each.module}` holds a graph"
+                    raise DslSyntaxError.at(fact, operator.name_span, "graphs stand in the main module alone")
+            self._check_imports(each.module, inner)
+
+    def module(self, name: str) -> dict[str, Operator]:
+        """The operators of a module, by name."""
+        found = self._operators.get(name)
+        if found is None:
+            text = self._modules.get(name)
+            found = library_module(name) if text is None else {each.name: each for each in text.operators}
+            self._operators[name] = found
+        return found
+
+    def find(self, module: str, name: str, span: Span | None) -> tuple[Operator, str] | None:
+        """The operator that ``name`` is in ``module``, and the module where it stands."""
+        home, _, last = name.rpartition(".")
+        home = home or module
+        if home != module:
+            text = self._modules.get(module)
+            imported = [each.module for each in text.imports] if text is not None else list(MODULES)
+            if home not in imported:
+                known = home in MODULES or home in self._modules
+                hint = f"write `import {home};`" if known else ""
+                raise DslSyntaxError.at(f"the module `{home}` is not imported", span, hint)
+            if last.startswith("_"):
+                raise DslSyntaxError.at(f"`{name}` is private to its module", span, "names with `_` in front are")
+        found = self.module(home).get(last)
+        return None if found is None else (found, home)

@@ -7,6 +7,8 @@ from importlib.resources import files
 
 from tcdsl.frontend.skriptnd.text.parsing import parse_module
 from tcdsl.frontend.skriptnd.text.syntax import Operator
+from tcdsl.library.elementwise import elementwise_texts
+from tcdsl.span import SKRIPTND
 
 __all__ = ["MODULES", "library_module"]
 
@@ -17,4 +19,7 @@ MODULES = ("math", "layout", "linalg", "nn")
 def library_module(name: str) -> dict[str, Operator]:
     """The operators of a module of the library, by name."""
     place = files("tcdsl.library") / f"{name}.sknd"
-    return {each.name: each for each in parse_module(place.read_text(encoding="utf-8"), str(place)).operators}
+    found = list(parse_module(place.read_text(encoding="utf-8"), str(place)).operators)
+    if name == "math":
+        found.extend(parse_module("".join(elementwise_texts()), f"{SKRIPTND}math>").operators)
+    return {each.name: each for each in found}

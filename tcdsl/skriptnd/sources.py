@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import linecache
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.skriptnd.checking import check_operator
 from tcdsl.frontend.skriptnd.text.parsing import MOST_CHARACTERS, parse_module
 from tcdsl.frontend.skriptnd.text.syntax import Operator, TextModule
 from tcdsl.library.texts import MODULES, library_module
@@ -43,6 +44,13 @@ class Sources:
         self._modules: dict[str, TextModule] = {"main": main}
         self._operators: dict[str, dict[str, Operator]] = {}
         self._check_imports("main", main)
+        for name, module in self._modules.items():
+            for operator in module.operators:
+                check_operator(operator, partial(self._found, name))
+
+    def _found(self, module: str, name: str, span: Span | None) -> Operator | None:
+        found = self.find(module, name, span)
+        return None if found is None else found[0]
 
     def _check_imports(self, name: str, module: TextModule) -> None:
         # The modules of the library are read when they are used.

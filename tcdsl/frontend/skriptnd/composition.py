@@ -12,6 +12,7 @@ from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS, Arithmetic
 from tcdsl.frontend.skriptnd.binding import Binding, declared_shape
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, Evaluator, Scope
 from tcdsl.frontend.skriptnd.formulas import FormulaRecording
+from tcdsl.frontend.skriptnd.rounds import bounded_rounds, branch, counted_rounds, rounds_while
 from tcdsl.frontend.skriptnd.text.syntax import (
     Assignment,
     Block,
@@ -26,10 +27,11 @@ from tcdsl.frontend.skriptnd.text.syntax import (
 )
 from tcdsl.frontend.skriptnd.values import Pack, Scalar, TensorValue, shown, type_of
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.symbols import SymbolicSize
 from tcdsl.ir.build import index, integer
-from tcdsl.ir.expressions import ExplicitRange
+from tcdsl.ir.expressions import Boundary, ExplicitRange, Read
 from tcdsl.ir.program import Access as Cell
-from tcdsl.ir.program import Neutral
+from tcdsl.ir.program import Keep, Neutral
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
@@ -194,6 +196,117 @@ class Composition:
             return value
         given = value.constant if value.constant is not None else {"bool": False, "int": 0}.get(value.type, 0.0)
         return self.filled(value.name, value.type, value.shape, given)
+
+    def symbols(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The tensors of the program that ``values`` are, one after the other."""
+        flat = [each for value in values for each in (value if isinstance(value, Pack) else (value,))]
+        return tuple(self.written(each).tensor for each in flat)
+
+    def tensors(self, values: Sequence[Any], symbols: Sequence[Any]) -> list[Any]:
+        """``values`` with other tensors of the program, those that `symbols` has of others like them."""
+        flat = iter(symbols)
+
+        def made(value: TensorValue) -> TensorValue:
+            return TensorValue(value.name, value.type, value.shape, next(flat))
+
+        return [Pack.of(map(made, value)) if isinstance(value, Pack) else made(value) for value in values]
+
+    def scalar(self, value: TensorValue) -> TensorValue:
+        """The only cell of a tensor, as one of rank 0."""
+        if self.session is None or not value.shape:
+            return self.written(value)
+        builder = self.session.builder
+        tensor = self.written(value).tensor
+        dtype = self.arithmetic.dtype(value.type)
+        cells = (integer(0),) * len(value.shape)
+        sketch = Sketch(
+            target=Cell(builder.fresh_name(value.name), ()),
+            dtype=dtype,
+            extents=(),
+            mode="declared",
+            accumulate="assign",
+            start=Neutral(),
+            value=Read(tensor.name, cells, (Boundary.SKIP,) * len(cells), dtype),
+            variables=(),
+            label=value.name,
+        )
+        return TensorValue(value.name, value.type, Pack(), builder.record(sketch, value.name))
+
+    def quiet(self) -> Composition:
+        """The same without a program."""
+
+        def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
+            return TensorValue(label, kind, shape)
+
+        return Composition(self.arithmetic, None, self.find, variable, self.operations, list(self._running))
+
+    def count(self, value: Any) -> Any:
+        """A number of rounds, as the loops of the program take it."""
+        if isinstance(value, TensorValue):
+            return self.scalar(value).tensor
+        if isinstance(value, Scalar):
+            assert self.session is not None
+            return SymbolicSize(self.session.builder, value.expr)
+        return value
+
+    def number(self, number: Any) -> TensorValue:
+        """The number of a round as a tensor."""
+        return self.filled("index", "int", Pack(), Scalar(number.expr, "int", True))
+
+    def stacked(self, pack: Pack, span: Span | None) -> TensorValue:
+        """The tensors of a pack one behind the other."""
+        assert self.session is not None
+        first = pack[0]
+        for each in pack:
+            same = len(each.shape) == len(first.shape) and all(
+                self.arithmetic.binary("==", *pair, span) for pair in zip(each.shape, first.shape, strict=True)
+            )
+            if not same:
+                raise ShapeError.at("a loop on data scans tensors of several shapes", span)
+        shape = Pack.of((len(pack), *first.shape))
+        made = TensorValue(first.name, first.type, shape)
+        for k, each in enumerate(pack):
+            variables = [f"i{axis}" for axis in range(len(first.shape))]
+            cells = tuple(map(index, variables))
+            source = self.written(each).tensor
+            dtype = self.arithmetic.dtype(first.type)
+            read = Read(source.name, cells, (Boundary.SKIP,) * len(cells), dtype)
+            made = self._stored(made, (integer(k), *cells), variables, first.shape, read)
+        return made
+
+    def row(self, stack: TensorValue, position: Scalar) -> TensorValue:
+        """One of the tensors of `stacked`."""
+        shape = Pack.of(stack.shape[1:])
+        variables = [f"i{axis}" for axis in range(len(shape))]
+        cells = (position.expr, *map(index, variables))
+        assert stack.tensor is not None
+        dtype = self.arithmetic.dtype(stack.type)
+        read = Read(stack.tensor.name, cells, (Boundary.SKIP,) * len(cells), dtype)
+        made = TensorValue(stack.name, stack.type, shape)
+        return self._stored(made, tuple(map(index, variables)), variables, shape, read)
+
+    def _stored(
+        self, into: TensorValue, target: tuple[Any, ...], variables: Sequence[str], extents: Sequence[Any], value: Any
+    ) -> TensorValue:
+        assert self.session is not None
+        builder, known = self.session.builder, into.tensor
+        ends = tuple(map(self.arithmetic.size, extents))
+        sketch = Sketch(
+            target=Cell(builder.fresh_name(into.name), target),
+            dtype=self.arithmetic.dtype(into.type),
+            extents=tuple(map(self.arithmetic.size, into.shape)),
+            mode="declared",
+            accumulate="assign",
+            start=Neutral() if known is None else Keep(known.name),
+            value=value,
+            variables=tuple(variables),
+            ranges=tuple(ExplicitRange(each, integer(0), end) for each, end in zip(variables, ends, strict=True)),
+            label=into.name,
+            previous="" if known is None else known.name,
+        )
+        made = builder.record(sketch, into.name)
+        builder.all_written(made.name)
+        return TensorValue(into.name, into.type, into.shape, made)
 
     def filled(self, name: str, kind: str, shape: Pack, value: Any) -> TensorValue:
         """A tensor of one value."""
@@ -389,42 +502,98 @@ class _Region:
     # -- control flow ------------------------------------------------------------------------------------------------
 
     def _branch(self, node: Branch, own: str) -> list[Any]:
-        for condition, chosen in node.arms:
-            (test,) = self.operation(condition, "")
-            if isinstance(test, TensorValue) and isinstance(test.constant, bool):
-                test = test.constant
-            if test is True:
-                return self.operation(chosen, own)
-            if test is not False:
-                raise DslSyntaxError.at("a branch on data does not run yet", node.span)
-        return self.operation(node.other, own)
+        return self._arms(list(node.arms), node, own)
+
+    def _arms(self, arms: list[tuple[Operation, Operation]], node: Branch, own: str) -> list[Any]:
+        if not arms:
+            return self.operation(node.other, own)
+        (condition, chosen), *others = arms
+        test = self._test(condition)
+        if isinstance(test, bool):
+            return self.operation(chosen, own) if test else self._arms(others, node, own)
+        found: dict[bool, list[Any]] = {}
+
+        def arm(which: bool) -> tuple[Any, ...]:
+            # An arm has names of its own.
+            inner = self.inner({})
+            results = inner.operation(chosen, own) if which else inner._arms(others, node, own)
+            found[which] = [self.composition.recorded(each, "result") for each in results]
+            return self.composition.symbols(found[which])
+
+        if self.composition.session is None:
+            arm(True), arm(False)
+            return self._agreed(found[True], found[False], node.span)
+        tensors = branch(test.tensor, lambda: arm(True), lambda: arm(False))
+        return self.composition.tensors(self._agreed(found[True], found[False], node.span), tensors)
+
+    def _test(self, condition: Operation) -> Any:
+        """A condition: a bool where it is known, else a tensor of rank 0."""
+        results = self.operation(condition, "")
+        if len(results) != 1:
+            raise DslSyntaxError.at(f"a condition has {len(results)} results", condition.span)
+        test = results[0]
+        if isinstance(test, TensorValue) and isinstance(test.constant, bool):
+            return test.constant
+        if isinstance(test, bool):
+            return test
+        if type_of(test) != "bool" or isinstance(test, Pack):
+            raise DtypeError.at(f"a condition of type {type_of(test) or 'null'}", condition.span, "it is one bool")
+        made = self.composition.recorded(test, "condition")
+        if any(not self.composition.arithmetic.binary("==", each, 1, condition.span) for each in made.shape):
+            fact = f"a condition of shape {shown(made.shape)}"
+            raise ShapeError.at(fact, condition.span, "a condition is one cell")
+        return self.composition.scalar(made)
+
+    def _agreed(self, left: Sequence[Any], right: Sequence[Any], span: Span | None) -> list[Any]:
+        # What both arms, or a loop and its start, have in common.
+        if len(left) != len(right):
+            raise DslSyntaxError.at(f"{len(left)} results in one place, and {len(right)} in another", span)
+        for first, second in zip(left, right, strict=True):
+            pairs = [(first, second)]
+            if isinstance(first, Pack) and isinstance(second, Pack) and len(first) == len(second):
+                pairs = list(zip(first, second, strict=True))
+            for a, b in pairs:
+                if isinstance(a, Pack) or isinstance(b, Pack):
+                    raise ShapeError.at("packs of several lengths", span, "both have the same number of tensors")
+                if a is None or b is None:
+                    raise DtypeError.at("a result that is null", span)
+                if a.type != b.type:
+                    raise DtypeError.at(f"results of type {a.type} and {b.type}", span, "both have one type")
+                same = len(a.shape) == len(b.shape) and all(
+                    self.composition.arithmetic.binary("==", *pair, span) for pair in zip(a.shape, b.shape, strict=True)
+                )
+                if not same:
+                    raise ShapeError.at(f"results of shape {shown(a.shape)} and {shown(b.shape)}", span, "both have one shape")
+        return list(left)
 
     def _loop(self, node: Loop, own: str) -> list[Any]:
-        if node.condition is not None:
-            raise DslSyntaxError.at("a loop with a condition does not run yet", node.span)
         packs = [(name, self.value(pack)) for name, pack in node.scanned]
-        lengths = {len(pack) for _, pack in packs if isinstance(pack, Pack)}
+        for name, pack in packs:
+            if not isinstance(pack, Pack):
+                raise DtypeError.at(f"`{name.name}` scans what is no pack", name.span)
+        lengths = {len(pack) for _, pack in packs}
         if len(lengths) > 1:
             raise ShapeError.at(f"packs of {' and '.join(map(str, sorted(lengths)))} tensors are scanned", node.span)
-        count = lengths.pop() if lengths else 0
-        if node.count is not None and self.value(node.count) is not None:
-            count = self.evaluator.count(node.count, "the number of rounds")
-        if count > MOST_ITEMS:
-            raise ShapeError.at(f"a loop of {count} rounds is unrolled", node.span)
+        length = lengths.pop() if lengths else None
+        count: Any = length
+        if node.count is not None:
+            given = self.value(node.count)
+            count = length if given is None else given
+        if isinstance(count, TensorValue) and type(count.constant) is int:
+            count = count.constant
+        if count is not None and type_of(count) != "int":
+            raise DtypeError.at(f"the number of rounds is of type {type_of(count)}", node.span)
+        if isinstance(count, int) and count < 0:
+            raise ShapeError.at(f"a loop of {count} rounds", node.span)
+        if length is not None and isinstance(count, int) and count > length:
+            raise ShapeError.at(f"a loop of {count} rounds scans packs of {length} tensors", node.span)
+        known = isinstance(count, int) and node.condition is None
+        if node.unrolled and not known:
+            hint = "write `do`"
+            raise DslSyntaxError.at("`unroll` of a loop whose number of rounds only a call knows", node.span, hint)
         state = [self._start(each) for each in node.carried]
-        stacked: list[list[Any]] = []
-        for number in range(count):
-            scope = Scope(outer=self.evaluator.scope)
-            scope.names.update(zip((each.name for each in node.carried), state, strict=True))
-            scope.names.update((name.name, pack[number]) for name, pack in packs)
-            if node.index is not None:
-                scope.names[node.index.name] = number
-            inner = _Region(self.composition, self.module, self.evaluator.within(scope), self.label)
-            results = inner.operation(node.body, f"{own}{number + 1}" if own else "")
-            state = [self.composition.recorded(each, node.carried[k].name) for k, each in enumerate(results[: len(state)])]
-            stacked.append(results[len(state) :])
-        scans = [Pack.of(column) for column in zip(*stacked, strict=True)]
-        return [*state, *scans]
+        rounds = LoopRounds(self, node, own, packs, state)
+        return rounds.unrolled(count) if known else rounds.running(count, length)
 
     def _start(self, declaration: Declaration) -> Any:
         assert declaration.default is not None
@@ -438,6 +607,11 @@ class _Region:
         if not value.shape and shape and value.constant is not None:
             return self.composition.filled(declaration.name, value.type, shape, value.constant)
         return value
+
+    def inner(self, names: Mapping[str, Any], label: str | None = None) -> _Region:
+        """A region in this one, with names of its own."""
+        scope = Scope(dict(names), outer=self.evaluator.scope)
+        return _Region(self.composition, self.module, self.evaluator.within(scope), self.label if label is None else label)
 
     # -- targets -----------------------------------------------------------------------------------------------------
 
@@ -482,3 +656,118 @@ class _Region:
         made = self.composition.recorded(result, target.name)
         names[target.name] = made
 
+
+@dataclass(slots=True)
+class LoopRounds:
+    """The rounds of a loop in a region, which carry ``state``."""
+
+    region: _Region
+    node: Loop
+    own: str
+    packs: Sequence[tuple[Any, Pack]]
+    state: list[Any]
+
+    def unrolled(self, count: int) -> list[Any]:
+        """Each round by itself."""
+        if count > MOST_ITEMS:
+            raise ShapeError.at(f"a loop of {count} rounds is unrolled", self.node.span, f"{MOST_ITEMS} are the most")
+        composition, state = self.region.composition, self.state
+        stacked: list[list[Any]] = []
+        for number in range(count):
+            results = self._round(state, {name.name: pack[number] for name, pack in self.packs}, number, number)
+            state = results[: len(state)]
+            self.region._agreed(state, [composition.recorded(each, "start") for each in self.state], self.node.span)
+            stacked.append(results[len(state) :])
+        scans = [Pack.of(column) for column in zip(*stacked, strict=True)]
+        if not count:
+            scans = [Pack() for _ in self._round(state, {}, 0, 0)[len(state) :]] if not self.packs else []
+        return [*state, *scans]
+
+    def _round(self, state: Sequence[Any], items: Mapping[str, Any], number: Any, suffix: int | None) -> list[Any]:
+        composition, node = self.region.composition, self.node
+        names = dict(zip((each.name for each in node.carried), state, strict=True)) | dict(items)
+        if node.index is not None:
+            names[node.index.name] = number
+        inner = self.region.inner(names)
+        own = self.own if suffix is None or not self.own else f"{self.own}{suffix + 1}"
+        results = inner.operation(node.body, own)
+        if len(results) < len(state):
+            fact = f"the body of a loop gives {len(results)} results, and the loop carries {len(state)}"
+            raise DslSyntaxError.at(fact, node.span)
+        return [composition.recorded(each, "result") for each in results]
+
+    def running(self, count: Any, length: int | None) -> list[Any]:
+        """A loop of the program: its number of rounds, or whether there is another one, is data."""
+        composition, node = self.region.composition, self.node
+        looked = self._looked_at()
+        if len(looked) > len(self.state):
+            fact = "a loop whose number of rounds is data gives a pack"
+            raise DslSyntaxError.at(fact, node.span, "packs have a known length: carry what the loop computes")
+        if composition.session is None:
+            return looked
+        with composition.session.located(node.span):
+            return self._recorded(count, length)
+
+    def _looked_at(self) -> list[Any]:
+        # One round without a program says what the rounds give.
+        region = self.region
+        quiet = region.composition.quiet()
+        inner = _Region(quiet, region.module, region.evaluator, region.label, region.passes)
+        names = {name.name: pack[0] for name, pack in self.packs if pack}
+        index = TensorValue("index", "int", Pack())
+        results = LoopRounds(inner, self.node, self.own, (), self.state)._round(self.state, names, index, None)
+        starts = [quiet.recorded(each, "start") for each in self.state]
+        region._agreed(results[: len(starts)], starts, self.node.span)
+        if self.node.condition is not None:
+            inner.inner(dict(zip((each.name for each in self.node.carried), self.state, strict=True)))._test(
+                self.node.condition
+            )
+        return results
+
+    def _recorded(self, count: Any, length: int | None) -> list[Any]:
+        region, node = self.region, self.node
+        composition = region.composition
+        start = [composition.recorded(each, "start") for each in self.state]
+        stacks = [(name.name, composition.stacked(pack, name.span)) for name, pack in self.packs if pack]
+
+        def around(state: Sequence[Any], number: Any) -> list[Any]:
+            position = Scalar(number.expr, "int", True)
+            items = {name: composition.row(stack, position) for name, stack in stacks}
+            index = composition.number(number) if node.index is not None else None
+            return self._round(composition.tensors(start, state), items, index, None)[: len(start)]
+
+        if node.condition is None:
+            found = counted_rounds(
+                composition.symbols(start),
+                composition.count(count),
+                lambda number, state: composition.symbols(around(state, number)),
+            )
+            return composition.tensors(start, found)
+        limit = None if count is None else composition.count(count)
+
+        def going(state: Sequence[Any]) -> Any:
+            names = dict(zip((each.name for each in node.carried), composition.tensors(start, state), strict=True))
+            assert node.condition is not None
+            test = region.inner(names)._test(node.condition)
+            return test if isinstance(test, bool) else test.tensor
+
+        if limit is None and not stacks and node.index is None:
+            found = rounds_while(
+                composition.symbols(start),
+                going(composition.symbols(start)) if node.tested_first else True,
+                lambda state: composition.symbols(
+                    self._round(composition.tensors(start, state), {}, None, None)[: len(start)]
+                ),
+                going,
+            )
+            return composition.tensors(start, found)
+        if limit is None:
+            raise DslSyntaxError.at("a loop with a condition whose number of rounds has no bound", node.span, "give a count: `do..(i -> n)`")
+        found = bounded_rounds(
+            composition.symbols(start),
+            limit,
+            lambda number, state: composition.symbols(around(state, number)),
+            going,
+            node.tested_first,
+        )
+        return composition.tensors(start, found)

@@ -8,16 +8,18 @@ tensors of a pack are taken one by one, around all others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import Evaluator, Scope, unknown_name
+from tcdsl.frontend.skriptnd.rounds import counted_rounds
 from tcdsl.frontend.skriptnd.text.syntax import Access, Bound, Expand, Expression, Formula, Identifier, Whole, names_in, walk
 from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, Scalar, TensorValue, shown, type_of
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.symbols import SymbolicSize
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
 from tcdsl.ir.dtypes import INTEGER
@@ -253,6 +255,15 @@ def _joined_terms(
     return {each: left.get(each, 0) + factor * right.get(each, 0) for each in (*left, *right)}
 
 
+def _with_number(value: Any, variable: str, number: Scalar) -> Any:
+    # The index `variable` as the number of a round.
+    if isinstance(value, Pack):
+        return Pack.of((_with_number(each, variable, number) for each in value), value.uniform)
+    if isinstance(value, Scalar) and isinstance(value.expr, IndexValue) and value.expr.name == variable:
+        return number
+    return value
+
+
 @dataclass(slots=True)
 class FormulaRecording:
     """``FormulaRecording(evaluator, session).run(formula, outputs)`` records one formula.
@@ -276,7 +287,11 @@ class FormulaRecording:
         outer = [self._count(each) for each in single]
         for numbers in product(*(range(count) for count in outer)):
             inner = Scope(dict(zip((each.name for each in single), numbers, strict=True)), outer=scope)
-            self._statement(formula, inner, [each for each in formula.bounds if each not in single])
+            ranges = self._variables([each for each in formula.bounds if each not in single], inner)
+            if formula.operator == ":=":
+                self._in_order(formula, inner, ranges)
+            else:
+                self._statement(formula, inner, ranges)
 
     # -- indices ---------------------------------------------------------------------------------------------------
 
@@ -327,8 +342,61 @@ class FormulaRecording:
 
     # -- statements ------------------------------------------------------------------------------------------------
 
-    def _statement(self, formula: Formula, scope: Scope, bounds: Sequence[Bound]) -> None:
-        ranges = self._variables(bounds, scope)
+    def _in_order(self, formula: Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
+        # Indices that do not say alone which cell is written run one after the other; the others have no order.
+        if self.session is None:
+            self._statement(formula, scope, ranges)
+            return
+        own = self._own_indices(formula, scope)
+        rest = [each for each in ranges if each.variable in own]
+        self._rounds(formula, scope, [each for each in ranges if each not in rest], rest)
+
+    def _own_indices(self, formula: Formula, scope: Scope) -> set[str]:
+        evaluator = Evaluator(self.evaluator.arithmetic, scope, _Cells(self.evaluator.arithmetic).read)
+        target = self._output(formula.target, evaluator)
+        tensor = target[0] if isinstance(target, Pack) else target
+        positions = _Cells(self.evaluator.arithmetic).positions(tensor, formula.target, evaluator) or ()
+        own = {each.expr.name for each in positions if isinstance(each, Scalar) and isinstance(each.expr, IndexValue)}
+        # Where other cells of the target are read, there is an order between all cells.
+        for node in self._accesses(formula):
+            if node.name == formula.target.name and node is not formula.target and node.indices != formula.target.indices:
+                return set()
+        return own
+
+    def _rounds(
+        self, formula: Formula, scope: Scope, outer: Sequence[ExplicitRange], inner: Sequence[ExplicitRange]
+    ) -> None:
+        if not outer:
+            self._statement(formula, scope, inner)
+            return
+        assert self.session is not None
+        names = self.evaluator.scope.names
+        name = formula.target.name
+        before = names[name]
+        tensors = before if isinstance(before, Pack) else Pack.of((before,))
+        if any(each.tensor is None for each in tensors):
+            hint = f"write `{name}[...] = ...` in front of it"
+            raise DslSyntaxError.at(f"`:=` changes `{name}`, which has no values yet", formula.span, hint)
+        first, *others = outer
+        builder = self.session.builder
+
+        def body(number: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
+            made = Pack.of(replace(each, tensor=tensor) for each, tensor in zip(tensors, state, strict=True))
+            names[name] = made if isinstance(before, Pack) else made[0]
+            changed = Scope(dict(scope.names), outer=scope.outer)
+            position = Scalar(number.expr, "int", True)
+            for key, value in changed.names.items():
+                changed.names[key] = _with_number(value, first.variable, position)
+            self._rounds(formula, changed, others, inner)
+            after = names[name]
+            return tuple(each.tensor for each in (after if isinstance(before, Pack) else (after,)))
+
+        count = first.high.value if isinstance(first.high, Constant) else SymbolicSize(builder, first.high)
+        state = counted_rounds(tuple(each.tensor for each in tensors), count, body)
+        made = Pack.of(replace(each, tensor=tensor) for each, tensor in zip(tensors, state, strict=True))
+        names[name] = made if isinstance(before, Pack) else made[0]
+
+    def _statement(self, formula: Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
         cells = _Cells(self.evaluator.arithmetic)
         evaluator = Evaluator(self.evaluator.arithmetic, scope, cells.read)
         for local in formula.locals:
@@ -451,6 +519,7 @@ class FormulaRecording:
             variables=tuple(each.variable for each in used),
             ranges=tuple(used),
             conditions=tuple(conditions),
+            unique=operator == ":=",
             label=tensor.name,
             previous="" if known is None else known.name,
             span=span,

@@ -81,7 +81,13 @@ def _fits(names: dict[str, str]) -> str:
 
 
 def _aligned(
-    name: str, types: str, inputs: dict[str, str], prefixes: dict[str, str], order: tuple[str, ...], result: str, value: str
+    name: str,
+    types: str,
+    inputs: dict[str, str],
+    prefixes: dict[str, str],
+    order: tuple[str, ...],
+    result: str,
+    value: str,
 ) -> str:
     attributes = " ".join(f"{prefixes[x]}_align: optional int;" for x in order)
     declared = " ".join(f"{x}: {kind}[s{x}..(r{x})];" for x, kind in inputs.items())

@@ -166,11 +166,11 @@ class Graph:
     @property
     def attributes(self) -> dict[str, Any]:
         """The attributes and their values."""
-        from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, known_comparison
+        from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
         from tcdsl.frontend.skriptnd.evaluation import Evaluator, Scope
         from tcdsl.frontend.skriptnd.inputs import graph_attributes
 
-        evaluator = Evaluator(Arithmetic("float32", "int32", known_comparison), Scope())
+        evaluator = Evaluator(Arithmetic("float32", "int32", StandIns()), Scope())
         found = graph_attributes(self._operator, evaluator, self._given)
         return {name: list(value) if isinstance(value, Pack) else value for name, value in found.items()}
 
@@ -202,7 +202,8 @@ class Graph:
         entry, arrays = function.staging.entry(function.signature.call(arguments, {}))
         program, sizes = entry.executable.program, entry.executable.sizes(arrays)
         found = tuple(
-            tuple(int(evaluate_size(extent, sizes)) for extent in program.tensor(name).shape) for name in program.outputs
+            tuple(int(evaluate_size(extent, sizes)) for extent in program.tensor(name).shape)
+            for name in program.outputs
         )
         return self._structured(function, found if len(found) > 1 else found[0])
 
@@ -282,14 +283,18 @@ class Graph:
 
     def _is_unused(self, label: object) -> bool:
         # `conv.bias` beside `use_bias=false`: a name that an operator declares, in a part of the graph that is there.
-        return isinstance(label, str) and any(label.startswith(f"{each.rpartition('.')[0]}.") for each in self.look().variables if "." in each)
+        return isinstance(label, str) and any(
+            label.startswith(f"{each.rpartition('.')[0]}.") for each in self.look().variables if "." in each
+        )
 
     def _structured(self, function: GraphFunction, results: Any) -> Any:
-        flat = iter(results if isinstance(results, tuple) and (len(results) == 0 or not isinstance(results[0], int)) else (results,))
+        flat = iter(
+            results
+            if isinstance(results, tuple) and (len(results) == 0 or not isinstance(results[0], int))
+            else (results,)
+        )
         form = self.look(function.template.lengths)
-        found = [
-            [next(flat) for _ in each] if isinstance(each, Pack) else next(flat) for each in form.outputs
-        ]
+        found = [[next(flat) for _ in each] if isinstance(each, Pack) else next(flat) for each in form.outputs]
         return found[0] if len(found) == 1 else tuple(found)
 
     def _shown(self) -> str:

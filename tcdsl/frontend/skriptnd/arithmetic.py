@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.skriptnd.values import ENDS, Extreme, Scalar, is_size, shown, type_of
@@ -19,9 +19,10 @@ from tcdsl.frontend.symbols.values import applied
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Let, Local, Read, SizeValue, is_affine_index
+from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.span import Span
 
-__all__ = ["FUNCTIONS", "Arithmetic", "known_comparison"]
+__all__ = ["FUNCTIONS", "Arithmetic", "Decisions", "StandIns"]
 
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 LOGICAL = ("&&", "||", "^", "=>")
@@ -67,16 +68,43 @@ FUNCTIONS: Mapping[str, tuple[Callable[[float], float], str]] = {
 _OF_INTEGERS = ("abs", "sign")
 
 
+class Decisions(Protocol):
+    """What is known of sizes while a graph is composed."""
+
+    #: How many answers were guesses: without a call sizes are as large as they may be.
+    guesses: int
+
+    def decide(self, operator: str, left: Expr, right: Expr) -> bool:
+        """How two sizes compare."""
+
+    def value(self, size: Expr) -> int:
+        """What a size is, where the number of statements depends on it."""
+
+
+@dataclass(slots=True)
+class StandIns:
+    """`Decisions` where there is no call: ``sizes`` are the largest that there may be, by name."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    guesses: int = 0
+
+    def decide(self, operator: str, left: Expr, right: Expr) -> bool:
+        """How two sizes compare at most."""
+        return bool(_COMPARE[operator](self.value(left), self.value(right)))
+
+    def value(self, size: Expr) -> int:
+        """What a size is at most."""
+        self.guesses += 1
+        return evaluate_size(size, self.sizes)
+
+
 @dataclass(slots=True)
 class Arithmetic:
-    """``Arithmetic("float32", "int32", decide)``: the types of reals and integers, and what compares two sizes.
-
-    ``decide(operator, left, right)`` says how two sizes compare at the call for which a graph is composed.
-    """
+    """``Arithmetic("float32", "int32", decisions)``: the types of reals and integers, and what knows sizes."""
 
     real: str
     integer: str
-    decide: Callable[[str, Expr, Expr], bool]
+    decisions: Decisions
     _numbers: count[int] = field(default_factory=count)
 
     # -- kinds ---------------------------------------------------------------------------------------------------
@@ -115,7 +143,9 @@ class Arithmetic:
 
     def shared(self, value: Expr, body: Callable[[Expr], Expr]) -> Expr:
         """``body`` of ``value``, which is computed once."""
-        if isinstance(value, Constant | SizeValue | IndexValue | Local) or (isinstance(value, Read) and not value.indices):
+        if isinstance(value, Constant | SizeValue | IndexValue | Local) or (
+            isinstance(value, Read) and not value.indices
+        ):
             return body(value)
         local = Local(f"part{next(self._numbers)}", value.dtype)
         return Let(local.name, value, body(local))
@@ -143,7 +173,14 @@ class Arithmetic:
     def binary(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
         """``a + b`` of two values of one type."""
         kind, other = type_of(left), type_of(right)
-        if kind != other and operator in COMPARISONS and kind and other and "str" not in (kind, other) and (isinstance(left, Scalar) and isinstance(right, Scalar)):
+        if (
+            kind != other
+            and operator in COMPARISONS
+            and kind
+            and other
+            and "str" not in (kind, other)
+            and (isinstance(left, Scalar) and isinstance(right, Scalar))
+        ):
             return self._compared_types(operator, left, right, span)
         if kind != other:
             hint = "`real(x)` and `int(x)` convert" if {kind, other} <= {"int", "real", "bool"} else ""
@@ -180,7 +217,7 @@ class Arithmetic:
                 return Scalar(applied(COMPARISONS[operator], (self.data(left), self.data(right)), span), "bool")
             return _COMPARE[operator](left, right)
         if is_size(left) and is_size(right):
-            return self.decide(operator, self.size(left), self.size(right))
+            return self.decisions.decide(operator, self.size(left), self.size(right))
         if type_of(left) == "int" and self._is_exact(left) and self._is_exact(right):
             pair = (self.size(left), self.size(right))
         else:
@@ -327,8 +364,16 @@ class Arithmetic:
         kind = type_of(chosen)
         if kind != type_of(other):
             raise DtypeError.at(f"`?:` of {_a(kind)} and {_a(type_of(other))}", span, "both have one type")
-        if kind == "int" and self._is_exact(chosen) and self._is_exact(other) and ENDS[0] not in (chosen, other) and ENDS[1] not in (chosen, other):
-            return Scalar(Apply("where", (condition.expr, self.size(chosen), self.size(other)), "int64", span), "int", True)
+        if (
+            kind == "int"
+            and self._is_exact(chosen)
+            and self._is_exact(other)
+            and ENDS[0] not in (chosen, other)
+            and ENDS[1] not in (chosen, other)
+        ):
+            return Scalar(
+                Apply("where", (condition.expr, self.size(chosen), self.size(other)), "int64", span), "int", True
+            )
         pair = (self.data(chosen, span), self.data(other, span))
         return Scalar(Apply("where", (condition.expr, *pair), pair[0].dtype, span), kind)
 
@@ -345,11 +390,6 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
 }
-
-
-def known_comparison(operator: str, left: Any, right: Any) -> bool:
-    """How two numbers compare."""
-    return _COMPARE[operator](left, right)
 
 
 _LOGIC: Mapping[str, Callable[[bool, bool], bool]] = {
@@ -387,7 +427,11 @@ def _number(operator: str, left: Any, right: Any) -> Any:
             if whole:
                 return left // right
             if right == 0.0:
-                return math.nan if left == 0.0 or math.isnan(left) else math.copysign(math.inf, left * math.copysign(1.0, right))
+                return (
+                    math.nan
+                    if left == 0.0 or math.isnan(left)
+                    else math.copysign(math.inf, left * math.copysign(1.0, right))
+                )
             return left / right
         case "\\":
             return -(-left // right) if whole else float(math.ceil(left / right))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, known_comparison
+from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.composition import Composition, Library
 from tcdsl.frontend.skriptnd.evaluation import Evaluator, Scope
 from tcdsl.frontend.skriptnd.inputs import GraphInputs, graph_attributes
@@ -67,7 +67,8 @@ def composed(
 
     All faults of the text are errors, but for indices that are out of range, which the first call tells.
     """
-    arithmetic = Arithmetic("float32", "int32", known_comparison)
+    known_sizes = StandIns()
+    arithmetic = Arithmetic("float32", "int32", known_sizes)
     variables: dict[str, Variable] = {}
 
     def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
@@ -83,7 +84,7 @@ def composed(
     for each in operator.inputs:
         if lengths is not None and each.name in lengths:
             inputs.length(each, lengths[each.name])
-    outputs = composition.operator(operator, "main", (), values, inputs.stand_ins(), "", None)
+    outputs = composition.operator(operator, "main", (), values, inputs.stand_ins(known_sizes), "", None)
     return GraphForm(variables, outputs, composition.operations)
 
 
@@ -141,7 +142,7 @@ class GraphBody:
         arithmetic = Arithmetic(
             "float64" if "float64" in reals else "float32",
             "int64" if "int64" in integers else "int32",
-            _Decisions(session).decide,
+            _SizesOfCall(session),
         )
         count = len(arrays) - len(self.variables)
         tensors = dict(zip((each.label for each in self.variables), arrays[count:], strict=True))
@@ -250,10 +251,17 @@ def _number(extent: Expr) -> str:
 
 
 @dataclass(slots=True)
-class _Decisions:
+class _SizesOfCall:
     """How sizes of a call compare; that they do is kept, and the program serves the calls in which they do."""
 
     session: Session
+    guesses: int = 0
+
+    def value(self, size: Expr) -> int:
+        """What a size is in this call."""
+        found = self.session.evaluate(size)
+        self._keep(size, integer(found), "same")
+        return found
 
     def decide(self, operator: str, left: Expr, right: Expr) -> bool:
         """Whether ``left operator right`` holds."""

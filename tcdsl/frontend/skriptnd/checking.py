@@ -124,7 +124,10 @@ class _Checks:
             found = self.typed(assertion.condition)
             if found.type and found.type != "bool":
                 raise DtypeError.at(f"an assertion of type {found.type}, not bool", assertion.condition.span)
-            for value in (*(assertion.message.values if assertion.message else ()), *(node for _, node in assertion.shown)):
+            for value in (
+                *(assertion.message.values if assertion.message else ()),
+                *(node for _, node in assertion.shown),
+            ):
                 self.typed(value)
         for each in operator.outputs:
             self._shape(each.type, declares=operator.graph or operator.composition is not None or self._is_open(each))
@@ -146,7 +149,10 @@ class _Checks:
             ("type", [(each.name, each.span) for each in operator.generics]),
             ("attribute", [(each.name, each.span) for each in operator.attributes]),
             ("input", [(each.name, each.span) for each in operator.inputs]),
-            ("helper symbol", [(name, each.span) for each in operator.usings for name in sorted(names_in(each.target))]),
+            (
+                "helper symbol",
+                [(name, each.span) for each in operator.usings for name in sorted(names_in(each.target))],
+            ),
             ("constant", [(each.name, each.span) for each in operator.constants]),
             ("variable", [(each.name, each.span) for each in operator.variables]),
             ("output", [(each.name, each.span) for each in operator.outputs]),
@@ -289,14 +295,18 @@ class _Checks:
                 self.names[bound.name] = Kind("int", found.pack)
             for local in formula.locals:
                 if local.name in self.names:
-                    raise DslSyntaxError.at(f"`{local.name}` has two meanings", local.span, "give the value another name")
+                    raise DslSyntaxError.at(
+                        f"`{local.name}` has two meanings", local.span, "give the value another name"
+                    )
                 self.names[local.name] = self.typed(local.value)
             self.typed(formula.target)
             value = self.typed(formula.value)
             wanted = self.names[formula.target.name].type
             if value.type in _CONCRETE and wanted in _CONCRETE and value.type != wanted:
                 hint = "a real has a point: `1.0`" if value.type == "int" else "`real(x)` and `int(x)` convert"
-                raise DtypeError.at(f"`{formula.target.name}` is {wanted}, and its value is {value.type}", formula.value.span, hint)
+                raise DtypeError.at(
+                    f"`{formula.target.name}` is {wanted}, and its value is {value.type}", formula.value.span, hint
+                )
             if formula.condition is not None:
                 test = self.typed(formula.condition)
                 if test.type and test.type != "bool":
@@ -341,9 +351,13 @@ class _Checks:
         if target.name is None:
             return
         if target.name in inputs:
-            raise DslSyntaxError.at(f"the input `{target.name}` is assigned", target.span, "give the result another name")
+            raise DslSyntaxError.at(
+                f"the input `{target.name}` is assigned", target.span, "give the result another name"
+            )
         if target.name in self.names:
-            raise DslSyntaxError.at(f"`{target.name}` is assigned twice", target.span, "each result has a name of its own")
+            raise DslSyntaxError.at(
+                f"`{target.name}` is assigned twice", target.span, "each result has a name of its own"
+            )
         self._bind(target)
 
     def _bind(self, target: Target) -> None:
@@ -428,7 +442,9 @@ class _Checks:
             given = any(each.name == declared.name for each in node.attributes)
             if not given and declared.default is None and not declared.type.optional:
                 hint = f"write `{node.operator}{{{declared.name}=...}}`"
-                raise ConfigurationError.at(f"`{node.operator}` lacks the attribute `{declared.name}`", node.name_span, hint)
+                raise ConfigurationError.at(
+                    f"`{node.operator}` lacks the attribute `{declared.name}`", node.name_span, hint
+                )
         if len(node.arguments) > len(operator.inputs):
             fact = f"`{node.operator}` takes {len(operator.inputs)} inputs, and is given {len(node.arguments)}"
             raise ConfigurationError.at(fact, node.span)
@@ -644,4 +660,3 @@ def _either(*kinds: Kind) -> bool | None:
 
 def _a(word: str) -> str:
     return f"an {word}" if word[:1] in "aeio" else f"a {word}"
-

@@ -169,14 +169,21 @@ class Composition:
         if isinstance(made, Pack) and len(made) != len(wanted):
             raise ShapeError.at(f"{what} has {len(wanted)} tensors, and {len(made)} are assigned", declaration.span)
         for tensor, other in pairs:
-            same = len(tensor.shape) == len(other.shape) and all(
-                self.arithmetic.binary("==", *pair, span) for pair in zip(tensor.shape, other.shape, strict=True)
-            )
-            if not same:
+            if not self.same_shape(tensor.shape, other.shape, span):
                 fact = f"{what} has the shape {shown(other.shape)}, and what is assigned has {shown(tensor.shape)}"
                 raise ShapeError.at(fact, declaration.span)
 
     # -- tensors -----------------------------------------------------------------------------------------------------
+
+    def same_shape(self, left: Pack, right: Pack, span: Span | None) -> bool:
+        """Whether two shapes agree, as far as that is known."""
+        if len(left) != len(right):
+            return False
+        for pair in zip(left, right, strict=True):
+            guesses = self.arithmetic.decisions.guesses
+            if not self.arithmetic.binary("==", *pair, span) and guesses == self.arithmetic.decisions.guesses:
+                return False
+        return True
 
     def recorded(self, value: Any, name: str) -> Any:
         """Constants of rank 0 as tensors of the program, where there is one."""
@@ -258,10 +265,7 @@ class Composition:
         assert self.session is not None
         first = pack[0]
         for each in pack:
-            same = len(each.shape) == len(first.shape) and all(
-                self.arithmetic.binary("==", *pair, span) for pair in zip(each.shape, first.shape, strict=True)
-            )
-            if not same:
+            if not self.same_shape(each.shape, first.shape, span):
                 raise ShapeError.at("a loop on data scans tensors of several shapes", span)
         shape = Pack.of((len(pack), *first.shape))
         made = TensorValue(first.name, first.type, shape)
@@ -462,8 +466,10 @@ class _Region:
         name = node.operator
         found = self.composition.find(self.module, name, node.name_span)
         if found is None:
-            if len(node.arguments) == 1 and not node.attributes and (
-                name in FUNCTIONS or self.evaluator.scope.generic(name)
+            if (
+                len(node.arguments) == 1
+                and not node.attributes
+                and (name in FUNCTIONS or self.evaluator.scope.generic(name))
             ):
                 return [self.value(Call(name, node.arguments[0], node.span))]
             raise self._unknown(node)
@@ -559,11 +565,10 @@ class _Region:
                     raise DtypeError.at("a result that is null", span)
                 if a.type != b.type:
                     raise DtypeError.at(f"results of type {a.type} and {b.type}", span, "both have one type")
-                same = len(a.shape) == len(b.shape) and all(
-                    self.composition.arithmetic.binary("==", *pair, span) for pair in zip(a.shape, b.shape, strict=True)
-                )
-                if not same:
-                    raise ShapeError.at(f"results of shape {shown(a.shape)} and {shown(b.shape)}", span, "both have one shape")
+                if not self.composition.same_shape(a.shape, b.shape, span):
+                    raise ShapeError.at(
+                        f"results of shape {shown(a.shape)} and {shown(b.shape)}", span, "both have one shape"
+                    )
         return list(left)
 
     def _loop(self, node: Loop, own: str) -> list[Any]:
@@ -611,7 +616,9 @@ class _Region:
     def inner(self, names: Mapping[str, Any], label: str | None = None) -> _Region:
         """A region in this one, with names of its own."""
         scope = Scope(dict(names), outer=self.evaluator.scope)
-        return _Region(self.composition, self.module, self.evaluator.within(scope), self.label if label is None else label)
+        return _Region(
+            self.composition, self.module, self.evaluator.within(scope), self.label if label is None else label
+        )
 
     # -- targets -----------------------------------------------------------------------------------------------------
 
@@ -637,7 +644,9 @@ class _Region:
                     at += 1
                 else:
                     length = self.evaluator.count(each.length, "the length of a pack")
-                    self._assign_one(Target(each.name, None, None, each.type, each.span), Pack.of(result[at : at + length]))
+                    self._assign_one(
+                        Target(each.name, None, None, each.type, each.span), Pack.of(result[at : at + length])
+                    )
                     at += length
             if at != len(result):
                 raise ShapeError.at(f"a pack of {len(result)} tensors is taken apart into {at}", target.span)
@@ -645,7 +654,9 @@ class _Region:
         if target.name is None:
             return
         if target.name in names:
-            raise DslSyntaxError.at(f"`{target.name}` is assigned twice", target.span, "each result has a name of its own")
+            raise DslSyntaxError.at(
+                f"`{target.name}` is assigned twice", target.span, "each result has a name of its own"
+            )
         if result is None:
             raise DtypeError.at(f"`{target.name}` is null", target.span, "give it another value: `x ?? y`")
         if target.length is not None:
@@ -762,7 +773,9 @@ class LoopRounds:
             )
             return composition.tensors(start, found)
         if limit is None:
-            raise DslSyntaxError.at("a loop with a condition whose number of rounds has no bound", node.span, "give a count: `do..(i -> n)`")
+            raise DslSyntaxError.at(
+                "a loop with a condition whose number of rounds has no bound", node.span, "give a count: `do..(i -> n)`"
+            )
         found = bounded_rounds(
             composition.symbols(start),
             limit,

@@ -120,8 +120,12 @@ class Evaluator:
         value = self.value(node)
         if isinstance(value, bool):
             return int(value)
+        if isinstance(value, Scalar) and is_size(value):
+            value = self.arithmetic.decisions.value(value.expr)
         if type(value) is not int:
-            given = "a size that only a call knows" if isinstance(value, Scalar) else f"of type {type_of(value) or 'null'}"
+            given = (
+                "a size that only a call knows" if isinstance(value, Scalar) else f"of type {type_of(value) or 'null'}"
+            )
             raise DtypeError.at(f"{what} is {given}, not an int", node.span)
         if not 0 <= value <= MOST_ITEMS:
             raise ShapeError.at(f"{what} is {value}", node.span, f"it is at least 0 and at most {MOST_ITEMS}")
@@ -227,7 +231,10 @@ def _text(self: Evaluator, node: TextValue) -> Any:
     values = [self.value(each) for each in node.values]
     if None in values:
         return None
-    return "".join(piece + (shown(value) if k < len(values) else "") for k, (piece, value) in enumerate(zip(node.pieces, [*values, ""], strict=True)))
+    return "".join(
+        piece + (shown(value) if k < len(values) else "")
+        for k, (piece, value) in enumerate(zip(node.pieces, [*values, ""], strict=True))
+    )
 
 
 def _identifier(self: Evaluator, node: Identifier) -> Any:
@@ -286,7 +293,9 @@ def _item(self: Evaluator, value: Any, index: Any, span: Span | None) -> Any:
     if type(index) is not int:
         if isinstance(index, Scalar) and index.type == "int" and isinstance(value, Pack):
             return _chosen(self, value, index, span)
-        raise DtypeError.at(f"an index of type {type_of(index) or 'null'} of a pack", span, "indices are ints, or bools as a mask")
+        raise DtypeError.at(
+            f"an index of type {type_of(index) or 'null'} of a pack", span, "indices are ints, or bools as a mask"
+        )
     if not -len(value) <= index < len(value):
         raise ShapeError.at(f"the index {index} of a pack of {len(value)} items", span)
     return value[index]
@@ -500,7 +509,9 @@ def _guard(self: Evaluator, node: Guard) -> Any:
 
 def _access(self: Evaluator, node: Access) -> Any:
     if self.cell is None:
-        raise DslSyntaxError.at(f"a cell of `{node.name}` outside of a formula", node.span, "cells are read in `@lower`")
+        raise DslSyntaxError.at(
+            f"a cell of `{node.name}` outside of a formula", node.span, "cells are read in `@lower`"
+        )
     return self.cell(node, self)
 
 
@@ -534,4 +545,3 @@ _HANDLERS: Mapping[type, Callable[[Evaluator, Any], Any]] = {
     Zip: _misplaced,
     Whole: _misplaced,
 }
-

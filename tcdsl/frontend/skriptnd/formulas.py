@@ -16,14 +16,34 @@ from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import Evaluator, Scope, unknown_name
 from tcdsl.frontend.skriptnd.rounds import counted_rounds
-from tcdsl.frontend.skriptnd.text.syntax import Access, Bound, Expand, Expression, Formula, Identifier, Whole, names_in, walk
+from tcdsl.frontend.skriptnd.text.syntax import (
+    Access,
+    Bound,
+    Expand,
+    Expression,
+    Formula,
+    Identifier,
+    Whole,
+    names_in,
+    walk,
+)
 from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, Scalar, TensorValue, shown, type_of
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicSize
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
 from tcdsl.ir.dtypes import INTEGER
-from tcdsl.ir.expressions import Apply, Boundary, Constant, ExplicitRange, Expr, IndexValue, Read, SizeValue, is_affine_index
+from tcdsl.ir.expressions import (
+    Apply,
+    Boundary,
+    Constant,
+    ExplicitRange,
+    Expr,
+    IndexValue,
+    Read,
+    SizeValue,
+    is_affine_index,
+)
 from tcdsl.ir.expressions import walk as walk_expr
 from tcdsl.ir.program import Access as Cell
 from tcdsl.ir.program import Keep, Neutral
@@ -157,7 +177,9 @@ class _Cells:
             return self.arithmetic.index(inner, span), Boundary.REFLECT
         if affine and self._is(given.below, inner, -1, -1) and self._is_mirrored(given.above, inner, extent, 1):
             return self.arithmetic.index(inner, span), Boundary.SYMMETRIC
-        cell, below, above = (cast(self.arithmetic.index(each, span), INTEGER) for each in (inner, given.below, given.above))
+        cell, below, above = (
+            cast(self.arithmetic.index(each, span), INTEGER) for each in (inner, given.below, given.above)
+        )
         end = cast(extent, INTEGER)
 
         def moved(cell: Expr) -> Expr:
@@ -359,7 +381,11 @@ class FormulaRecording:
         own = {each.expr.name for each in positions if isinstance(each, Scalar) and isinstance(each.expr, IndexValue)}
         # Where other cells of the target are read, there is an order between all cells.
         for node in self._accesses(formula):
-            if node.name == formula.target.name and node is not formula.target and node.indices != formula.target.indices:
+            if (
+                node.name == formula.target.name
+                and node is not formula.target
+                and node.indices != formula.target.indices
+            ):
                 return set()
         return own
 
@@ -507,7 +533,11 @@ class FormulaRecording:
         builder = self.session.builder
         known = tensor.tensor
         dtype = arithmetic.dtype(tensor.type)
-        used = [each for each in ranges if each.variable in on_left or operator != "=" or self._is_used([each.variable], data, conditions)]
+        used = [
+            each
+            for each in ranges
+            if each.variable in on_left or operator != "=" or self._is_used([each.variable], data, conditions)
+        ]
         sketch = Sketch(
             target=Cell(builder.fresh_name(self.label or tensor.name), indices, formula.target.span),
             dtype=dtype,

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.skriptnd.arithmetic import StandIns
 from tcdsl.frontend.skriptnd.evaluation import Evaluator
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent, Identifier, Operator, names_in
 from tcdsl.frontend.skriptnd.values import Pack, Scalar, TensorValue, type_of
+from tcdsl.ir.expressions import SizeValue
 
 __all__ = ["GraphInputs", "InputExtent", "graph_attributes"]
 
@@ -50,7 +52,9 @@ def _packed(value: Any, declaration: Declaration) -> Any:
         return Pack.of(_packed(each, declaration) for each in value)
     if value is not None and not isinstance(value, bool | int | float | str):
         fact = f"the attribute `{declaration.name}` is of type {type(value).__name__}"
-        raise ConfigurationError.at(fact, declaration.span, "attributes are numbers, texts, truth values, or lists of them")
+        raise ConfigurationError.at(
+            fact, declaration.span, "attributes are numbers, texts, truth values, or lists of them"
+        )
     if isinstance(value, int) and not isinstance(value, bool) and declaration.type.name == "real":
         return float(value)
     return value
@@ -82,11 +86,15 @@ class GraphInputs:
         if node is not None and not self._is_open(node):
             wanted = self.evaluator.count(node, f"the length of `{declaration.name}`")
             if given is not None and given != wanted:
-                raise ShapeError.at(f"`{declaration.name}` has {wanted} tensors, and {given} are given", declaration.span)
+                raise ShapeError.at(
+                    f"`{declaration.name}` has {wanted} tensors, and {given} are given", declaration.span
+                )
             return wanted
         bound = None if pack.bound is None else self.evaluator.count(pack.bound, f"the bound of `{declaration.name}`")
         if given is not None and bound is not None and given > bound:
-            raise ShapeError.at(f"`{declaration.name}` has at most {bound} tensors, and {given} are given", declaration.span)
+            raise ShapeError.at(
+                f"`{declaration.name}` has at most {bound} tensors, and {given} are given", declaration.span
+            )
         found = given if given is not None else bound
         if found is None:
             fact = f"the length of the pack `{declaration.name}` has no bound"
@@ -123,7 +131,9 @@ class GraphInputs:
         node = extent.value
         if node is None or self._is_open(node):
             if node is not None and not isinstance(node, Identifier):
-                raise DslSyntaxError.at("an extent of a graph's input is a name, a number, or made of attributes", extent.span)
+                raise DslSyntaxError.at(
+                    "an extent of a graph's input is a name, a number, or made of attributes", extent.span
+                )
             name = node.name if isinstance(node, Identifier) else ""
             for axis in range(count):
                 yield InputExtent(None, name and (f"{name}.{axis}" if extent.repeats is not None else name), bound)
@@ -137,32 +147,43 @@ class GraphInputs:
             if isinstance(value, Scalar):
                 yield InputExtent(None, "", bound)
                 return
-            raise ShapeError.at(f"an extent of `{declaration.name}` is of type {type_of(value) or 'null'}, or negative", extent.span)
+            raise ShapeError.at(
+                f"an extent of `{declaration.name}` is of type {type_of(value) or 'null'}, or negative", extent.span
+            )
         for _ in range(count):
             yield InputExtent(value, "", None)
 
-    def stand_ins(self) -> list[Any]:
-        """Tensors for all inputs, as large as they may be."""
+    def stand_ins(self, known: StandIns) -> list[Any]:
+        """Tensors for all inputs, whose sizes are in ``known``."""
         found: list[Any] = []
-        sizes: dict[str, int] = {}
+        sizes: dict[str, Any] = {}
         for each in self.operator.inputs:
             length = self.length(each)
-            shapes = []
-            for _ in range(1 if length is None else length):
-                shapes.append(Pack.of(self._largest(axis, each, sizes) for axis in self.extents(each) or ()))
+            made = []
+            for k in range(1 if length is None else length):
+                axes = self.extents(each) or []
+                shape = [self._stand_in(axis, f"{each.name}{k}_{n}", each, sizes, known) for n, axis in enumerate(axes)]
+                made.append(TensorValue(each.name, each.type.name, Pack.of(shape)))
             self.bind(each, sizes)
-            made = [TensorValue(each.name, each.type.name, shape) for shape in shapes]
             found.append(made[0] if length is None else Pack.of(made))
         return found
 
-    def _largest(self, axis: InputExtent, declaration: Declaration, sizes: dict[str, int]) -> int:
+    def _stand_in(
+        self, axis: InputExtent, label: str, declaration: Declaration, sizes: dict[str, Any], known: StandIns
+    ) -> Any:
         if axis.extent is not None:
             return axis.extent
-        bound = axis.bound if axis.bound is not None else sizes.get(axis.name)
-        if bound is None:
+        if axis.name in sizes:
+            return sizes[axis.name]
+        if axis.bound is None:
             fact = f"an extent of `{declaration.name}` has no bound"
             raise DslSyntaxError.at(fact, declaration.span, f"write `{axis.name or '~'}|100` for at most 100")
-        return sizes.setdefault(axis.name, bound) if axis.name else bound
+        name = (axis.name or label).replace(".", "_")
+        known.sizes[name] = axis.bound
+        made = Scalar(SizeValue(name), "int", True)
+        if axis.name:
+            sizes[axis.name] = made
+        return made
 
     def bind(self, declaration: Declaration, sizes: Mapping[str, Any]) -> None:
         """Know the sizes that an input has bound: extents of later inputs may be made of them."""

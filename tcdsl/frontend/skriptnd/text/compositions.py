@@ -51,7 +51,10 @@ def _target(words: Words) -> Target:
     name = words.name("a result")
     given = read_type(words) if words.accept(":") else None
     if given is not None:
-        pack, given = given.pack, TypeNode(given.name, given.optional, given.dynamic, given.rank, given.shape, None, given.span)
+        pack, given = (
+            given.pack,
+            TypeNode(given.name, given.optional, given.dynamic, given.rank, given.shape, None, given.span),
+        )
     else:
         pack = read_pack_length(words)
     if pack is not None and pack.length is None:

@@ -49,7 +49,7 @@ def read_type(words: Words) -> TypeNode:
     optional = dynamic = False
     while words.is_next("optional", "dynamic"):
         token = words.take()
-        if (optional if token.text == "optional" else dynamic):
+        if optional if token.text == "optional" else dynamic:
             raise DslSyntaxError.at(f"`{token.text}` stands twice", words.span(token))
         optional, dynamic = optional or token.text == "optional", dynamic or token.text == "dynamic"
     name = words.next
@@ -258,12 +258,15 @@ def _target(words: Words) -> Access:
         groups.append(tuple(items))
     span = words.since(first)
     if not groups:
-        raise DslSyntaxError.at(f"`{name.text}` stands without indices", span, f"write `{name.text}[i, j]`, or `{name.text}[]`")
+        raise DslSyntaxError.at(
+            f"`{name.text}` stands without indices", span, f"write `{name.text}[i, j]`, or `{name.text}[]`"
+        )
     if single:
         shown = groups[-1][0].span
         text = shown.text if shown is not None else "i"
-        raise DslSyntaxError.at("one index is an item of a pack", span, f"write `{name.text}[{text},]` for a cell of rank 1")
+        raise DslSyntaxError.at(
+            "one index is an item of a pack", span, f"write `{name.text}[{text},]` for a cell of rank 1"
+        )
     if len(groups) > 2 or (len(groups) == 2 and len(groups[0]) != 1):
         raise DslSyntaxError.at("a cell of a tensor in a pack is `ys[k][i, j]`", span)
     return Access(name.text, groups[0][0] if len(groups) == 2 else None, groups[-1], span)
-

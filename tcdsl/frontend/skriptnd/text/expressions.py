@@ -256,7 +256,9 @@ def _indexed(words: Words, value: Expression) -> Expression:
 
     def span() -> Span:
         whole = words.since(bracket)
-        return whole if first is None else Span(words.filename, first.line, first.column, whole.end_line, whole.end_column)
+        return (
+            whole if first is None else Span(words.filename, first.line, first.column, whole.end_line, whole.end_column)
+        )
 
     if words.accept("]"):
         return _access(words, value, (), span())
@@ -283,7 +285,9 @@ def _access(words: Words, value: Expression, indices: tuple[Expression, ...], sp
         return Access(value.name, None, indices, span)
     if isinstance(value, Subscript) and isinstance(value.value, Identifier):
         return Access(value.value.name, value.index, indices, span)
-    raise DslSyntaxError.at("indices of a cell stand behind the name of a tensor", span, "write `x[i, j]` or `xs[k][i, j]`")
+    raise DslSyntaxError.at(
+        "indices of a cell stand behind the name of a tensor", span, "write `x[i, j]` or `xs[k][i, j]`"
+    )
 
 
 def read_index(words: Words) -> Expression:
@@ -352,4 +356,3 @@ def _is_zip(words: Words) -> bool:
             if depth == 1 and token.text == ",":
                 return True
         ahead += 1
-

@@ -82,7 +82,16 @@ def tokens_of(text: str, filename: str, line: int = 1) -> list[Token]:
                 raise DslSyntaxError.at(fact, span, "names begin with a letter or `_`")
             found.append(Token(kind, _SAME.get(word, word), line, position - begin))
         position = end
-    last = found[-1] if found else Token("end", "", line, 0, )
+    last = (
+        found[-1]
+        if found
+        else Token(
+            "end",
+            "",
+            line,
+            0,
+        )
+    )
     found.append(Token("end", "", last.line, last.column + len(last.text)))
     return found
 

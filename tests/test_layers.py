@@ -20,7 +20,7 @@ FIRST = {"config", "errors", "installation", "large_stack", "locks", "pass_names
 
 # What modules directly under tcdsl/ may import; folders say it in the last lines of their READMEs.
 MODULES_MAY_IMPORT = {
-    "": {"comprehensions", "config", "errors", "frontend", "runtime", "syntax", "tensors", "tile", "train"},
+    "": {"comprehensions", "config", "errors", "frontend", "runtime", "skriptnd", "syntax", "tensors", "tile", "train"},
     "__main__": {"tools"},
     "config": {"errors", "locks", "pass_names", "target_names", "tracebacks"},
     "errors": {"span"},
@@ -269,7 +269,7 @@ def test_files_say_what_they_offer(module: str) -> None:
 
 @pytest.mark.parametrize("module", FILES)
 def test_files_and_functions_stay_short(module: str) -> None:
-    assert len(FILES[module].read_text().splitlines()) <= 450
+    assert len(FILES[module].read_text().splitlines()) <= 600
     for node in nodes(module):
         if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
             assert node.end_lineno - node.lineno < 75, f"{node.name} is too long: split it"

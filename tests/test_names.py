@@ -11,11 +11,15 @@ from tests.test_layers import FILES, PACKAGE, ROOT, may_import, room_of, syntax_
 
 # Names that several things have, and why.
 CLASSES = {"Tensor": "a tensor of a program, as declared, and the user's, which becomes one"}
-SYNTAX = {"tcdsl.frontend.comprehensions.text.syntax": "what the nodes of another language's syntax trees are called"}
+SYNTAX = {
+    "tcdsl.frontend.comprehensions.text.syntax": "what the nodes of another language's syntax trees are called",
+    "tcdsl.frontend.skriptnd.text.syntax": "the same, of a third language",
+}
 FOLDERS = {
     "tile": "Tile in decorated functions, and on tensors outside of them",
     "comprehensions": "what users import, and the front end behind it",
-    "text": "programs as text: the representation's, and those in the language of Tensor Comprehensions",
+    "skriptnd": "what users import, and the front end behind it",
+    "text": "programs as text: the representation's, those in the language of Tensor Comprehensions, and in SkriptND",
 }
 
 

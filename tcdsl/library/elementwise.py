@@ -74,10 +74,9 @@ def _placed(names: dict[str, str]) -> str:
 
 def _fits(names: dict[str, str]) -> str:
     label = ", ".join(f"'{a}.shape': s{x}" for x, a in names.items())
-    return "".join(
-        f'        e{x} is shape || e{x} is 1: "shapes that do not broadcast: {{{"} and {".join(f"e{n}" for n in names)}}}", {label};\n'
-        for x in names
-    )
+    shapes = " and ".join(f"{{e{x}}}" for x in names)
+    line = '        e{x} is shape || e{x} is 1: "shapes that do not broadcast: {shapes}", {label};\n'
+    return "".join(line.format(x=x, shapes=shapes, label=label) for x in names)
 
 
 def _aligned(

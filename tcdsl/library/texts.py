@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from functools import cache
 from importlib.resources import files
 
@@ -21,5 +22,7 @@ def library_module(name: str) -> dict[str, Operator]:
     place = files("tcdsl.library") / f"{name}.sknd"
     found = list(parse_module(place.read_text(encoding="utf-8"), str(place)).operators)
     if name == "math":
-        found.extend(parse_module("".join(elementwise_texts()), f"{SKRIPTND}math>").operators)
+        text, made = "".join(elementwise_texts()), f"{SKRIPTND}math>"
+        linecache.cache[made] = (len(text), None, text.splitlines(keepends=True), made)  # which messages show
+        found.extend(parse_module(text, made).operators)
     return {each.name: each for each in found}

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
-    from tcdsl.skriptnd.modules import Module
+    from tcdsl.skriptnd.modules import SkriptModule
 
 __all__ = ["load", "parse"]
 
 
 @user_facing
-def parse(text: str, folder: str | PathLike[str] | None = None, attributes: Mapping[str, Any] | None = None) -> Module:
+def parse(
+    text: str, folder: str | PathLike[str] | None = None, attributes: Mapping[str, Any] | None = None
+) -> SkriptModule:
     """The graphs that a text in SkriptND defines.
 
     ::
@@ -42,7 +44,7 @@ def parse(text: str, folder: str | PathLike[str] | None = None, attributes: Mapp
 
 
 @user_facing
-def load(path: str | PathLike[str], attributes: Mapping[str, Any] | None = None) -> Module:
+def load(path: str | PathLike[str], attributes: Mapping[str, Any] | None = None) -> SkriptModule:
     """The graphs of a ``.sknd`` file, of a model's folder, or of its ``.tgz``, with the values of variables.
 
     ::

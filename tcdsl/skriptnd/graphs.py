@@ -21,7 +21,7 @@ from tcdsl.skriptnd.sources import Sources
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["Graph", "GraphFunction", "GraphVariables"]
+__all__ = ["GraphFunction", "GraphVariables", "ModelGraph"]
 
 _ARRAYS = {"real": np.float32, "int": np.int32, "bool": np.bool_}
 
@@ -118,7 +118,7 @@ def checked_variable(known: Variable, value: Any) -> Any:
     return value if isinstance(value, np.ndarray) else array
 
 
-class Graph:
+class ModelGraph:
     """A graph of a SkriptND text: a function of arrays, differentiable.
 
     ::
@@ -167,17 +167,17 @@ class Graph:
     def attributes(self) -> dict[str, Any]:
         """The attributes and their values."""
         from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
-        from tcdsl.frontend.skriptnd.evaluation import Evaluator, Scope
+        from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
         from tcdsl.frontend.skriptnd.inputs import graph_attributes
 
-        evaluator = Evaluator(Arithmetic("float32", "int32", StandIns()), Scope())
+        evaluator = ExpressionEvaluator(Arithmetic("float32", "int32", StandIns()), Scope())
         found = graph_attributes(self._operator, evaluator, self._given)
         return {name: list(value) if isinstance(value, Pack) else value for name, value in found.items()}
 
     @user_facing
-    def configured(self, **attributes: Any) -> Graph:
+    def configured(self, **attributes: Any) -> ModelGraph:
         """The graph with other attributes, and with the same arrays for variables of the same shapes."""
-        made = Graph(self._operator, self._sources, self._text, {**self._given, **attributes})
+        made = ModelGraph(self._operator, self._sources, self._text, {**self._given, **attributes})
         known = made.look().variables
         for label, value in self._arrays.items():
             if label in known and known[label].shape == np.shape(value):
@@ -302,11 +302,24 @@ class Graph:
         lines = self._text.text.split("\n")
         return "\n".join(lines[span.line - 1 : span.end_line]) if span is not None else self._text.text
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._text, self._sources.texts(), self.__name__, self._given, self._arrays)
+
     def __str__(self) -> str:
         return self._shown()
 
     def __repr__(self) -> str:
         return f"<sknd graph {self.__name__}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
+
+
+def _restored(
+    text: TextModule, texts: dict[str, tuple[str, str]], name: str, given: dict[str, Any], arrays: dict[str, Any]
+) -> ModelGraph:
+    # A graph that was sent to another process.
+    operator = next(each for each in text.operators if each.name == name)
+    made = ModelGraph(operator, Sources(text, texts.get), text, given)
+    made._arrays.update(arrays)
+    return made
 
 
 def _what(value: Any) -> str:

@@ -9,20 +9,20 @@ from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError
 from tcdsl.frontend.skriptnd.text.syntax import TextModule
-from tcdsl.skriptnd.graphs import Graph
+from tcdsl.skriptnd.graphs import ModelGraph
 from tcdsl.skriptnd.sources import Sources, parsed
 from tcdsl.span import Span
 
-__all__ = ["Graphs", "Module", "module_of_path", "module_of_text"]
+__all__ = ["Graphs", "SkriptModule", "module_of_path", "module_of_text"]
 
 
-class Graphs(Mapping[str, Graph]):
+class Graphs(Mapping[str, ModelGraph]):
     """The graphs of a module by name, in the order of the text: ``module.graphs["net"](x)``."""
 
-    def __init__(self, graphs: dict[str, Graph]) -> None:
+    def __init__(self, graphs: dict[str, ModelGraph]) -> None:
         self._graphs = graphs
 
-    def __getitem__(self, name: str) -> Graph:
+    def __getitem__(self, name: str) -> ModelGraph:
         try:
             return self._graphs[name]
         except (KeyError, TypeError):
@@ -38,15 +38,15 @@ class Graphs(Mapping[str, Graph]):
         return f"<graphs: {', '.join(self._graphs)}>"
 
 
-class Module:
+class SkriptModule:
     """What `parse` and `load` give: ``module.graphs`` are functions, ``print(module)`` shows the text."""
 
     def __init__(self, text: TextModule, sources: Sources, attributes: Mapping[str, Any] | None) -> None:
         self._text = text
-        made: dict[str, Graph] = {}
+        made: dict[str, ModelGraph] = {}
         for each in text.operators:
             if each.graph:
-                made[each.name] = Graph(each, sources, text, {} if made else dict(attributes or {}))
+                made[each.name] = ModelGraph(each, sources, text, {} if made else dict(attributes or {}))
         if not made:
             span = Span(text.filename, 1, 0, 1, 1)
             raise DslSyntaxError.at("the text holds no graph", span, "operators alone make a module that others import")
@@ -62,16 +62,16 @@ class Module:
 
 def module_of_text(
     text: str, folder: str | os.PathLike[str] | None = None, attributes: Mapping[str, Any] | None = None
-) -> Module:
+) -> SkriptModule:
     """The module of a text, whose imports come from the library and from ``folder``."""
     if not isinstance(text, str):
         fact = f"a text in SkriptND is a str, not a {type(text).__name__}"
         raise DslSyntaxError.at(fact, hint="`tc.skriptnd.load(path)` reads files")
     read = parsed(text)
-    return Module(read, Sources(read, _reader(None if folder is None else Path(folder))), attributes)
+    return SkriptModule(read, Sources(read, _reader(None if folder is None else Path(folder))), attributes)
 
 
-def module_of_path(path: str | os.PathLike[str], attributes: Mapping[str, Any] | None = None) -> Module:
+def module_of_path(path: str | os.PathLike[str], attributes: Mapping[str, Any] | None = None) -> SkriptModule:
     """The module of a file."""
     place = Path(path)
     main = place / "main.sknd" if place.is_dir() else place
@@ -80,7 +80,7 @@ def module_of_path(path: str | os.PathLike[str], attributes: Mapping[str, Any] |
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError.at(f"{main} cannot be read: {error}") from None
     read = parsed(text, str(main))
-    return Module(read, Sources(read, _reader(main.parent)), attributes)
+    return SkriptModule(read, Sources(read, _reader(main.parent)), attributes)
 
 
 def _reader(folder: Path | None) -> Any:

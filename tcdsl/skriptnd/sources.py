@@ -70,6 +70,10 @@ class Sources:
                     raise DslSyntaxError.at(fact, operator.name_span, "graphs stand in the main module alone")
             self._check_imports(each.module, inner)
 
+    def texts(self) -> dict[str, tuple[str, str]]:
+        """The modules beside the main one: the text of each, and the name of its file."""
+        return {name: (each.text, each.filename) for name, each in self._modules.items() if name != "main"}
+
     def module(self, name: str) -> dict[str, Operator]:
         """The operators of a module, by name."""
         found = self._operators.get(name)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import tcdsl as tc
-from tcdsl.skriptnd.graphs import Graph
+from tcdsl.skriptnd.graphs import ModelGraph
 
 __all__ = ["graph_of", "operator_graph", "reals"]
 
@@ -21,7 +21,7 @@ def reals(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0.1, 2.0, shape).astype(np.float32)
 
 
-def graph_of(text: str) -> Graph:
+def graph_of(text: str) -> ModelGraph:
     """The first graph of a text."""
     return next(iter(tc.skriptnd.parse(text).graphs.values()))
 
@@ -34,7 +34,7 @@ def _declared(name: str, array: Any) -> str:
     return f"{name}: {_KINDS[array.dtype.kind]}[{','.join(map(str, array.shape))}];"
 
 
-def operator_graph(call: str, arrays: Sequence[Any], results: Sequence[str], dynamic: bool = False) -> Graph:
+def operator_graph(call: str, arrays: Sequence[Any], results: Sequence[str], dynamic: bool = False) -> ModelGraph:
     """The graph ``y0, y1 = call(x0, x1)`` for arrays; ``results`` are the types of the outputs.
 
     With ``dynamic`` the extents of inputs are known at the call alone.
@@ -47,12 +47,11 @@ def operator_graph(call: str, arrays: Sequence[Any], results: Sequence[str], dyn
     targets = ", ".join(f"y{k}{kind.partition(']')[2] if '..' in kind else ''}" for k, kind in enumerate(results))
     module = call.partition(".")[0]
     given = call if "(" in call else f"{call}({', '.join(names)})"
-    return graph_of(
-        f"import {module};\ngraph one {{ @input {{ {inputs} }} @output {{ {outputs} }} @compose {{ {targets} = {given}; }} }}"
-    )
+    blocks = f"@input {{ {inputs} }} @output {{ {outputs} }} @compose {{ {targets} = {given}; }}"
+    return graph_of(f"import {module};\ngraph one {{ {blocks} }}")
 
 
-def values(graph: Graph, arrays: Sequence[Any], variables: Mapping[str, Any] | None = None) -> list[Any]:
+def values(graph: ModelGraph, arrays: Sequence[Any], variables: Mapping[str, Any] | None = None) -> list[Any]:
     """The results of a graph as a list."""
     found = graph(*arrays, variables=variables)
     return list(found) if isinstance(found, tuple) else [found]

@@ -204,8 +204,11 @@ def test_operators_of_one_tensor(call: str) -> None:
         "math.mean_reduce{axes=[0, 1], squeeze=true}",
         "layout.flatten{axis=1}",
         "layout.transpose",
-    ]
-    + ["nn.softmax", "layout.reshape{shape=[5, -1]}", "layout.pad{axes=[2], padding=[1, 2]}", "math.cumsum{axis=1}"],
+        "nn.softmax",
+        "layout.reshape{shape=[5, -1]}",
+        "layout.pad{axes=[2], padding=[1, 2]}",
+        "math.cumsum{axis=1}",
+    ],
 )
 def test_extents_that_only_the_call_knows(call: str) -> None:
     array, reference = UNARY[call]
@@ -268,7 +271,7 @@ BINARY: dict[str, tuple[list[Any], str, Reference]] = {
         "int",
         lambda x: np.stack([np.unravel_index(x[:, k].argmax(), (2, 5)) for k in range(3)]),
     ),
-    "math.sum_n": ([[X, Y, P]], "real", lambda xs: sum(xs)),
+    "math.sum_n": ([[X, Y, P]], "real", sum),
     "math.max_n": ([[X, Y, P]], "real", lambda xs: np.max(xs, 0)),
     "math.argmin_n": ([[X, Y, P - 1]], "int", lambda xs: np.argmin(xs, 0)),
     "math.any_n": ([[truths(4), truths(4, seed=9)]], "bool", lambda xs: np.any(xs, 0)),
@@ -439,11 +442,11 @@ def test_recurrent_networks() -> None:
 
 def test_wrong_calls_name_the_operator() -> None:
     x = signed(2, 3)
-    with pytest.raises(ShapeError, match=r"math.sum_reduce: there is no axis \[2\]"):
+    with pytest.raises(ShapeError, match=r"math\.sum_reduce: there is no axis \[2\]"):
         operator_graph("math.sum_reduce{axes=[2]}", [x], ["real"])
-    with pytest.raises(ShapeError, match="nn.conv: the input channels do not fit the filter"):
+    with pytest.raises(ShapeError, match=r"nn\.conv: the input channels do not fit the filter"):
         operator_graph("nn.conv", [signed(1, 3, 5, 5), signed(2, 2, 3, 3)], ["real"])
-    with pytest.raises(ShapeError, match="layout.reshape: the volumes differ"):
+    with pytest.raises(ShapeError, match=r"layout\.reshape: the volumes differ"):
         operator_graph("layout.reshape{shape=[4]}", [x], ["real"])
 
 

@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
-from tcdsl.frontend.skriptnd.values import ENDS, Extreme, Scalar, is_size, shown, type_of
+from tcdsl.frontend.skriptnd.values import ENDS, Extreme, ScalarValue, is_size, shown, type_of
 from tcdsl.frontend.symbols.values import applied
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import INTEGER
@@ -115,7 +115,7 @@ class Arithmetic:
 
     def data(self, value: Any, span: Span | None = None) -> Expr:
         """A value as an expression of the type that arrays of its kind have."""
-        if isinstance(value, Scalar):
+        if isinstance(value, ScalarValue):
             return cast(value.expr, self.integer, span) if value.exact else value.expr
         if isinstance(value, Extreme):
             import numpy as np
@@ -141,6 +141,10 @@ class Arithmetic:
         """A size as an expression."""
         return integer(value) if isinstance(value, int) else value.expr
 
+    def exact(self, size: Expr) -> Any:
+        """An expression of sizes as a value: an int, if it is a number."""
+        return self._of_exact(size)
+
     def shared(self, value: Expr, body: Callable[[Expr], Expr]) -> Expr:
         """``body`` of ``value``, which is computed once."""
         if isinstance(value, Constant | SizeValue | IndexValue | Local) or (
@@ -157,18 +161,18 @@ class Arithmetic:
         kind = type_of(value)
         if operator == "!":
             self._require(kind, ("bool",), operator, span)
-            return not value if not isinstance(value, Scalar) else self._not(value)
+            return not value if not isinstance(value, ScalarValue) else self._not(value)
         self._require(kind, ("int", "real"), operator, span)
         if operator == "+":
             return value
         if isinstance(value, Extreme):
             return Extreme(-value.sign)
-        if not isinstance(value, Scalar):
+        if not isinstance(value, ScalarValue):
             return -value
-        return Scalar(applied("neg", (value.expr,), span), kind, value.exact)
+        return ScalarValue(applied("neg", (value.expr,), span), kind, value.exact)
 
-    def _not(self, value: Scalar) -> Scalar:
-        return Scalar(apply("not_", value.expr), "bool")
+    def _not(self, value: ScalarValue) -> ScalarValue:
+        return ScalarValue(apply("not_", value.expr), "bool")
 
     def binary(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
         """``a + b`` of two values of one type."""
@@ -179,12 +183,12 @@ class Arithmetic:
             and kind
             and other
             and "str" not in (kind, other)
-            and (isinstance(left, Scalar) and isinstance(right, Scalar))
+            and (isinstance(left, ScalarValue) and isinstance(right, ScalarValue))
         ):
             return self._compared_types(operator, left, right, span)
         if kind != other:
             hint = "`real(x)` and `int(x)` convert" if {kind, other} <= {"int", "real", "bool"} else ""
-            if {kind, other} == {"int", "real"} and not isinstance(left, Scalar) | isinstance(right, Scalar):
+            if {kind, other} == {"int", "real"} and not isinstance(left, ScalarValue) | isinstance(right, ScalarValue):
                 hint = "a real has a point: `1.0`"
             raise DtypeError.at(f"`{operator}` of {_a(kind)} and {_a(other)}", span, hint)
         if operator in COMPARISONS:
@@ -196,8 +200,8 @@ class Arithmetic:
             return self._logical(operator, left, right)
         self._require(kind, ("int", "real"), operator, span)
         if isinstance(left, Extreme) or isinstance(right, Extreme):
-            left, right = (Scalar(self.data(each), "int") for each in (left, right))
-        if not isinstance(left, Scalar) and not isinstance(right, Scalar):
+            left, right = (ScalarValue(self.data(each), "int") for each in (left, right))
+        if not isinstance(left, ScalarValue) and not isinstance(right, ScalarValue):
             return _known(operator, left, right, span)
         if kind == "int" and self._is_exact(left) and self._is_exact(right):
             return self._exact(operator, left, right, span)
@@ -209,12 +213,12 @@ class Arithmetic:
             raise DtypeError.at(f"`{operator}` takes {takes}, not {kind or 'null'}", span)
 
     def _is_exact(self, value: Any) -> bool:
-        return value.exact if isinstance(value, Scalar) else True
+        return value.exact if isinstance(value, ScalarValue) else True
 
     def _compared(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
-        if left in ENDS or right in ENDS or not isinstance(left, Scalar) | isinstance(right, Scalar):
+        if left in ENDS or right in ENDS or not isinstance(left, ScalarValue) | isinstance(right, ScalarValue):
             if left in ENDS or right in ENDS:
-                return Scalar(applied(COMPARISONS[operator], (self.data(left), self.data(right)), span), "bool")
+                return ScalarValue(applied(COMPARISONS[operator], (self.data(left), self.data(right)), span), "bool")
             return _COMPARE[operator](left, right)
         if is_size(left) and is_size(right):
             return self.decisions.decide(operator, self.size(left), self.size(right))
@@ -222,17 +226,17 @@ class Arithmetic:
             pair = (self.size(left), self.size(right))
         else:
             pair = (self.data(left, span), self.data(right, span))
-        return Scalar(applied(COMPARISONS[operator], pair, span), "bool")
+        return ScalarValue(applied(COMPARISONS[operator], pair, span), "bool")
 
-    def _compared_types(self, operator: str, left: Scalar, right: Scalar, span: Span | None) -> Scalar:
+    def _compared_types(self, operator: str, left: ScalarValue, right: ScalarValue, span: Span | None) -> ScalarValue:
         # Cells of several types are compared as the widest of them.
         order = ("bool", "int", "real")
         kind = max(left.type, right.type, key=order.index)
         pair = tuple(cast(self.data(each), self.dtype(kind), span) for each in (left, right))
-        return Scalar(applied(COMPARISONS[operator], pair, span), "bool")
+        return ScalarValue(applied(COMPARISONS[operator], pair, span), "bool")
 
     def _logical(self, operator: str, left: Any, right: Any) -> Any:
-        if not isinstance(left, Scalar) and not isinstance(right, Scalar):
+        if not isinstance(left, ScalarValue) and not isinstance(right, ScalarValue):
             return _LOGIC[operator](left, right)
         # What is known decides where it can.
         for known, other in ((left, right), (right, left)):
@@ -250,7 +254,7 @@ class Arithmetic:
         if operator == "=>":
             left, operator = self._not(left), "||"
         primitive = {"&&": "and_", "||": "or_", "^": "ne"}[operator]
-        return Scalar(apply(primitive, left.expr, right.expr), "bool")
+        return ScalarValue(apply(primitive, left.expr, right.expr), "bool")
 
     def _exact(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
         a, b = self.size(left), self.size(right)
@@ -271,20 +275,20 @@ class Arithmetic:
         return self._on_data(operator, left, right, "int", span)
 
     def _of_exact(self, expr: Expr) -> Any:
-        return int(expr.value) if isinstance(expr, Constant) else Scalar(expr, "int", True)
+        return int(expr.value) if isinstance(expr, Constant) else ScalarValue(expr, "int", True)
 
-    def _on_data(self, operator: str, left: Any, right: Any, kind: str, span: Span | None) -> Scalar:
+    def _on_data(self, operator: str, left: Any, right: Any, kind: str, span: Span | None) -> ScalarValue:
         a, b = self.data(left, span), self.data(right, span)
         if operator in _PRIMITIVES:
-            return Scalar(applied(_PRIMITIVES[operator], (a, b), span), kind)
+            return ScalarValue(applied(_PRIMITIVES[operator], (a, b), span), kind)
         if operator == "**":
-            return Scalar(applied("pow", (a, b), span), kind)
+            return ScalarValue(applied("pow", (a, b), span), kind)
         if kind == "real":
             if operator == "%":
-                return Scalar(self._rest(a, b, span), kind)
+                return ScalarValue(self._rest(a, b, span), kind)
             quotient = applied("div", (a, b), span)
-            return Scalar(quotient if operator == "/" else applied("ceil", (quotient,), span), kind)
-        return Scalar(self.shared(a, lambda a: self.shared(b, partial(self._divided, operator, span, a))), kind)
+            return ScalarValue(quotient if operator == "/" else applied("ceil", (quotient,), span), kind)
+        return ScalarValue(self.shared(a, lambda a: self.shared(b, partial(self._divided, operator, span, a))), kind)
 
     def _divided(self, operator: str, span: Span | None, a: Expr, b: Expr) -> Expr:
         # Towards zero; the rest has the sign of a.
@@ -315,7 +319,7 @@ class Arithmetic:
         if kind not in wanted:
             hint = f"write `{name}(real(x))`" if kind == "int" else ""
             raise DtypeError.at(f"`{name}` takes {' or '.join(wanted)}, not {kind or 'null'}", span, hint)
-        if not isinstance(value, Scalar):
+        if not isinstance(value, ScalarValue):
             try:
                 found = FUNCTIONS[name][0](value)
             except (ValueError, OverflowError):
@@ -323,10 +327,12 @@ class Arithmetic:
             return float(found) if kind == "real" else int(found)
         operand = value.expr
         if name in ("floor", "ceil", "abs", "sign") or FUNCTIONS[name][1]:
-            return Scalar(applied(FUNCTIONS[name][1], (operand,), span), kind, value.exact and is_affine_index(operand))
+            return ScalarValue(
+                applied(FUNCTIONS[name][1], (operand,), span), kind, value.exact and is_affine_index(operand)
+            )
         if name == "frac":
-            return Scalar(self.shared(operand, lambda a: apply("sub", a, apply("floor", a))), kind)
-        return Scalar(self.shared(operand, self._rounded), kind)
+            return ScalarValue(self.shared(operand, lambda a: apply("sub", a, apply("floor", a))), kind)
+        return ScalarValue(self.shared(operand, self._rounded), kind)
 
     def _rounded(self, a: Expr) -> Expr:
         zero, half, one = (constant(each, a.dtype) for each in (0.0, 0.5, 1.0))
@@ -347,8 +353,8 @@ class Arithmetic:
         if given not in ("int", "real", "bool") or kind not in ("int", "real", "bool"):
             raise DtypeError.at(f"{_a(given)} does not become {_a(kind)}", span)
         if isinstance(value, Extreme):
-            value = Scalar(self.data(value), "int")
-        if not isinstance(value, Scalar):
+            value = ScalarValue(self.data(value), "int")
+        if not isinstance(value, ScalarValue):
             if kind == "int" and isinstance(value, float) and not math.isfinite(value):
                 if math.isnan(value):
                     raise DtypeError.at("NaN does not become an int", span)
@@ -356,10 +362,10 @@ class Arithmetic:
             return {"int": int, "real": float, "bool": bool}[kind](value)
         operand = self.data(value)
         if kind == "bool":
-            return Scalar(applied("ne", (operand, constant(0, operand.dtype)), span), "bool")
-        return Scalar(cast(operand, self.dtype(kind), span), kind)
+            return ScalarValue(applied("ne", (operand, constant(0, operand.dtype)), span), "bool")
+        return ScalarValue(cast(operand, self.dtype(kind), span), kind)
 
-    def selected(self, condition: Scalar, chosen: Any, other: Any, span: Span | None) -> Any:
+    def selected(self, condition: ScalarValue, chosen: Any, other: Any, span: Span | None) -> Any:
         """``c ? a : b`` where only a call knows the condition."""
         kind = type_of(chosen)
         if kind != type_of(other):
@@ -371,11 +377,11 @@ class Arithmetic:
             and ENDS[0] not in (chosen, other)
             and ENDS[1] not in (chosen, other)
         ):
-            return Scalar(
+            return ScalarValue(
                 Apply("where", (condition.expr, self.size(chosen), self.size(other)), "int64", span), "int", True
             )
         pair = (self.data(chosen, span), self.data(other, span))
-        return Scalar(Apply("where", (condition.expr, *pair), pair[0].dtype, span), kind)
+        return ScalarValue(Apply("where", (condition.expr, *pair), pair[0].dtype, span), kind)
 
 
 def _a(kind: str) -> str:

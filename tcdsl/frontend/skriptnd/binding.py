@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, Evaluator
+from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import (
     Assertion,
     Binary,
@@ -30,10 +30,10 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Zip,
     names_in,
 )
-from tcdsl.frontend.skriptnd.values import Extreme, Pack, Scalar, TensorValue, is_size, shown, type_of
+from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, is_size, shown, type_of
 from tcdsl.span import Span
 
-__all__ = ["Binding", "binding_order", "declared_shape"]
+__all__ = ["Binding", "binding_order"]
 
 _BASES: Mapping[str, tuple[str, ...]] = {
     "type": ("int", "real", "bool", "str"),
@@ -126,7 +126,7 @@ class Binding:
     """
 
     operator: Operator
-    evaluator: Evaluator
+    evaluator: ExpressionEvaluator
     name: str
     span: Span | None
     _waiting: list[Assertion] = field(default_factory=list)
@@ -192,15 +192,15 @@ class Binding:
         for each in self.operator.generics:
             if each.name not in generics and each.default is not None:
                 generics[each.name] = each.default
-        for each in self.operator.attributes:
-            name = each.type.name
+        for attribute in self.operator.attributes:
+            name = attribute.type.name
             if (
-                each.name not in self.names
-                and each.default is not None
+                attribute.name not in self.names
+                and attribute.default is not None
                 and self._is_generic(name)
                 and name not in generics
             ):
-                self._bind_type(name, type_of(self.evaluator.value(each.default)))
+                self._bind_type(name, type_of(self.evaluator.value(attribute.default)))
         for each in self.operator.generics:
             if each.name not in generics:
                 hint = f"give it: `{self.name}<real>(...)`"
@@ -239,7 +239,7 @@ class Binding:
             kinds = {type_of(each) for each in value}
             if len(kinds) > 1:
                 raise self.fault(f"{what} has items of several types", DtypeError, span=span)
-        elif isinstance(value, Scalar) and not is_size(value):
+        elif isinstance(value, ScalarValue) and not is_size(value):
             raise self.fault(f"{what} depends on data", DtypeError, span=span)
         self._check_type(given, type_of(value), what, span)
         return value
@@ -338,9 +338,7 @@ class Binding:
 
     def _axes(self, shape: Sequence[Extent], rank: int, what: str, tensor: TensorValue) -> list[tuple[int, int]]:
         # Which axes each entry of a shape stands for.
-        lengths: list[int | None] = []
-        for extent in shape:
-            lengths.append(1 if extent.repeats is None else self._known_length(extent))
+        lengths = [1 if extent.repeats is None else self._known_length(extent) for extent in shape]
         open_entries = [k for k, length in enumerate(lengths) if length is None]
         rest = rank - sum(length or 0 for length in lengths)
         if rest < 0 or (rest and not open_entries):
@@ -555,52 +553,3 @@ class Binding:
             )
             notes = [f"{label} = {shown(self.evaluator.value(node))}" for label, node in assertion.shown]
             raise ShapeError.at(f"{self.name}: {message}", self.span, ", ".join(notes))
-
-
-def declared_shape(shape: Sequence[Extent], evaluator: Evaluator, what: str, item: int = 0) -> Pack | None:
-    """The extents of an output, a constant or a variable; None where an entry is open (``~`` without a bound).
-
-    Of extents that differ in a pack, ``..z``, those of tensor ``item``.
-    """
-    found: list[Any] = []
-    for extent in shape:
-        node = extent.value if extent.value is not None else extent.bound
-        if node is None:
-            return None
-        value = evaluator.value(node)
-        if extent.spread and isinstance(value, Pack):
-            if item >= len(value):
-                raise ShapeError.at(f"{what}: {len(value)} extents for more tensors", extent.span)
-            value = value[item]
-        if extent.repeats is not None:
-            if isinstance(value, Pack):
-                if extent.repeats.length is not None:
-                    wanted = evaluator.count(extent.repeats.length, "the length of a shape")
-                    if wanted != len(value):
-                        raise ShapeError.at(f"{what}: {len(value)} extents for {wanted} axes", extent.span)
-                found.extend(value)
-                continue
-            if extent.repeats.length is None:
-                if value is None:
-                    continue
-                raise DtypeError.at(f"{what}: `..` behind what is no pack", extent.span)
-            count = evaluator.count(extent.repeats.length, "the length of a shape")
-            found.extend([value] * count)
-            if value is None and count:
-                raise ShapeError.at(f"{what}: an extent is null", extent.span)
-            continue
-        if value is None:
-            continue
-        if isinstance(value, Pack):
-            raise DtypeError.at(f"{what}: an extent is a pack", extent.span, "expand it: `s..`")
-        found.append(value)
-    for extent in found:
-        if type_of(extent) != "int" or isinstance(extent, Extreme) or not is_size(extent):
-            raise DtypeError.at(f"{what}: an extent is {shown(extent)}, not an int", shape[0].span)
-        if type(extent) is int and extent < 0:
-            raise ShapeError.at(
-                f"{what}: the extent {extent} is negative", shape[0].span, f"the shape is {shown(Pack(found))}"
-            )
-    if len(found) > MOST_ITEMS:
-        raise ShapeError.at(f"{what}: {len(found)} axes", shape[0].span)
-    return Pack.of(found)

@@ -16,18 +16,18 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
-from tcdsl.frontend.skriptnd.composition import Composition, Library
-from tcdsl.frontend.skriptnd.evaluation import Evaluator, Scope
+from tcdsl.frontend.skriptnd.composition import Composer, Library
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.inputs import GraphInputs, graph_attributes
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
-from tcdsl.frontend.skriptnd.values import Pack, Scalar, TensorValue
+from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.session import BroadcastGuard, Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.build import apply, cast, index, integer
-from tcdsl.ir.expressions import Boundary, ExplicitRange, Expr, Read
+from tcdsl.ir.expressions import Boundary, Constant, ExplicitRange, Expr, Read, SizeValue
 from tcdsl.ir.program import Access as Cell
 from tcdsl.ir.program import Neutral
 from tcdsl.ranges.sketches.sketch import Sketch
@@ -77,8 +77,8 @@ def composed(
             raise ShapeError.at(f"the variable `{label}` has two shapes", span)
         return TensorValue(label, kind, shape)
 
-    composition = Composition(arithmetic, None, find, variable)
-    evaluator = Evaluator(arithmetic, Scope())
+    composition = Composer(arithmetic, None, find, variable)
+    evaluator = ExpressionEvaluator(arithmetic, Scope())
     values = graph_attributes(operator, evaluator, attributes)
     inputs = GraphInputs(operator, evaluator)
     for each in operator.inputs:
@@ -158,8 +158,8 @@ class GraphBody:
                 self._require_equal(session, extent, integer(wanted), f"the variable `{label}`", axis, span)
             return _typed(session, arithmetic, tensor, label, kind, shape)
 
-        composition = Composition(arithmetic, session, self.find, variable)
-        evaluator = Evaluator(arithmetic, Scope())
+        composition = Composer(arithmetic, session, self.find, variable)
+        evaluator = ExpressionEvaluator(arithmetic, Scope())
         values = graph_attributes(self.operator, evaluator, self.attributes)
         given = self._inputs(session, arithmetic, evaluator, arrays[:count])
         outputs = composition.operator(self.operator, "main", (), values, given, "", None)
@@ -187,7 +187,7 @@ class GraphBody:
         return given
 
     def _inputs(
-        self, session: Session, arithmetic: Arithmetic, evaluator: Evaluator, arrays: Sequence[SymbolicTensor]
+        self, session: Session, arithmetic: Arithmetic, evaluator: ExpressionEvaluator, arrays: Sequence[SymbolicTensor]
     ) -> list[Any]:
         inputs = GraphInputs(self.operator, evaluator)
         sizes: dict[str, Any] = {}
@@ -224,7 +224,7 @@ class GraphBody:
                 self._require_equal(session, extent, integer(wanted.extent), what, axis, declaration.span)
                 shape.append(wanted.extent)
                 continue
-            value: Any = Scalar(extent, "int", True) if not hasattr(extent, "value") else int(extent.value)
+            value: Any = int(extent.value) if isinstance(extent, Constant) else ScalarValue(extent, "int", True)
             if wanted is not None and wanted.name:
                 known = sizes.setdefault(wanted.name, value)
                 if known != value:
@@ -245,9 +245,9 @@ class GraphBody:
 
 def _number(extent: Expr) -> str:
     # Its value at the call, in braces if it is a size.
-    if hasattr(extent, "value"):
+    if isinstance(extent, Constant):
         return str(extent.value)
-    return f"{{{extent.name}}}" if hasattr(extent, "name") else "another one"
+    return f"{{{extent.name}}}" if isinstance(extent, SizeValue) else "another one"
 
 
 @dataclass(slots=True)

@@ -8,11 +8,14 @@ from difflib import get_close_matches
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS, Arithmetic
-from tcdsl.frontend.skriptnd.binding import Binding, declared_shape
-from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, Evaluator, Scope
+from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS
+from tcdsl.frontend.skriptnd.binding import Binding
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.formulas import FormulaRecording
-from tcdsl.frontend.skriptnd.rounds import bounded_rounds, branch, counted_rounds, rounds_while
+from tcdsl.frontend.skriptnd.loops import LoopRounds
+from tcdsl.frontend.skriptnd.rounds import branch
+from tcdsl.frontend.skriptnd.shapes import declared_shape
+from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
 from tcdsl.frontend.skriptnd.text.syntax import (
     Assignment,
     Block,
@@ -25,17 +28,10 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Operator,
     Target,
 )
-from tcdsl.frontend.skriptnd.values import Pack, Scalar, TensorValue, shown, type_of
-from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.symbols import SymbolicSize
-from tcdsl.ir.build import index, integer
-from tcdsl.ir.expressions import Boundary, ExplicitRange, Read
-from tcdsl.ir.program import Access as Cell
-from tcdsl.ir.program import Keep, Neutral
-from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.frontend.skriptnd.values import Pack, TensorValue, shown, type_of
 from tcdsl.span import Span
 
-__all__ = ["Composition", "Library", "Variables"]
+__all__ = ["Composer", "Library", "Variables"]
 
 MOST_OPERATIONS = 100_000
 
@@ -47,22 +43,20 @@ Variables = Callable[[str, str, Pack, "Span | None"], TensorValue]
 
 
 @dataclass(slots=True)
-class Composition:
-    """What a graph is composed with: ``Composition(arithmetic, session, find, variables)``.
+class Composer(TensorRecording):
+    """What a graph is composed with: ``Composer(arithmetic, session, find, variables)``.
 
     Without a session nothing is recorded: shapes and types are found, and all faults.
     """
 
-    arithmetic: Arithmetic
-    session: Session | None
     find: Library
     variables: Variables
     operations: int = 0
     _running: list[tuple[str, str]] = field(default_factory=list)
 
-    def evaluator(self) -> Evaluator:
+    def evaluator(self) -> ExpressionEvaluator:
         """One with an empty scope."""
-        return Evaluator(self.arithmetic, Scope())
+        return ExpressionEvaluator(self.arithmetic, Scope())
 
     # -- one operator ------------------------------------------------------------------------------------------------
 
@@ -101,11 +95,11 @@ class Composition:
             self._running.pop()
 
     def _outputs(
-        self, operator: Operator, module: str, evaluator: Evaluator, label: str, name: str, span: Span | None
+        self, operator: Operator, module: str, evaluator: ExpressionEvaluator, label: str, name: str, span: Span | None
     ) -> list[Any]:
         declared = [self._declared(each, evaluator) for each in operator.outputs]
         if operator.composition is not None:
-            region = _Region(self, module, evaluator, label, _inner_label(operator))
+            region = ComposedBlock(self, module, evaluator, label, _inner_label(operator))
             region.run(operator.composition)
             found = []
             for each, wanted in zip(operator.outputs, declared, strict=True):
@@ -134,7 +128,7 @@ class Composition:
                     recording.run(formula)
         return [self.written(scope.names[each.name]) for each in operator.outputs]
 
-    def _declared(self, declaration: Declaration, evaluator: Evaluator) -> Any:
+    def _declared(self, declaration: Declaration, evaluator: ExpressionEvaluator) -> Any:
         # Tensors of the declared types and shapes; None where these are open.
         given = declaration.type
         kind = evaluator.scope.generic(given.name) or given.name
@@ -153,7 +147,7 @@ class Composition:
         return Pack.of(TensorValue(declaration.name, kind, shape) for shape in shapes if shape is not None)
 
     def _check_output(
-        self, declaration: Declaration, made: Any, wanted: Any, evaluator: Evaluator, span: Span | None
+        self, declaration: Declaration, made: Any, wanted: Any, evaluator: ExpressionEvaluator, span: Span | None
     ) -> None:
         what = f"the output `{declaration.name}`"
         if isinstance(made, Pack) != (declaration.type.pack is not None):
@@ -175,166 +169,15 @@ class Composition:
 
     # -- tensors -----------------------------------------------------------------------------------------------------
 
-    def same_shape(self, left: Pack, right: Pack, span: Span | None) -> bool:
-        """Whether two shapes agree, as far as that is known."""
-        if len(left) != len(right):
-            return False
-        for pair in zip(left, right, strict=True):
-            guesses = self.arithmetic.decisions.guesses
-            if not self.arithmetic.binary("==", *pair, span) and guesses == self.arithmetic.decisions.guesses:
-                return False
-        return True
-
-    def recorded(self, value: Any, name: str) -> Any:
-        """Constants of rank 0 as tensors of the program, where there is one."""
-        if isinstance(value, Pack):
-            return Pack.of(self.recorded(each, name) for each in value)
-        if value is None or isinstance(value, TensorValue):
-            return value
-        if isinstance(value, Scalar) or type_of(value):
-            return TensorValue(name, type_of(value), Pack(), None, value)
-        return value
-
-    def written(self, value: Any) -> Any:
-        """A tensor that no formula has written is filled with zeros; a constant gets its cell."""
-        if isinstance(value, Pack):
-            return Pack.of(map(self.written, value))
-        if self.session is None or not isinstance(value, TensorValue) or value.tensor is not None:
-            return value
-        given = value.constant if value.constant is not None else {"bool": False, "int": 0}.get(value.type, 0.0)
-        return self.filled(value.name, value.type, value.shape, given)
-
-    def symbols(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """The tensors of the program that ``values`` are, one after the other."""
-        flat = [each for value in values for each in (value if isinstance(value, Pack) else (value,))]
-        return tuple(self.written(each).tensor for each in flat)
-
-    def tensors(self, values: Sequence[Any], symbols: Sequence[Any]) -> list[Any]:
-        """``values`` with other tensors of the program, those that `symbols` has of others like them."""
-        flat = iter(symbols)
-
-        def made(value: TensorValue) -> TensorValue:
-            return TensorValue(value.name, value.type, value.shape, next(flat))
-
-        return [Pack.of(map(made, value)) if isinstance(value, Pack) else made(value) for value in values]
-
-    def scalar(self, value: TensorValue) -> TensorValue:
-        """The only cell of a tensor, as one of rank 0."""
-        if self.session is None or not value.shape:
-            return self.written(value)
-        builder = self.session.builder
-        tensor = self.written(value).tensor
-        dtype = self.arithmetic.dtype(value.type)
-        cells = (integer(0),) * len(value.shape)
-        sketch = Sketch(
-            target=Cell(builder.fresh_name(value.name), ()),
-            dtype=dtype,
-            extents=(),
-            mode="declared",
-            accumulate="assign",
-            start=Neutral(),
-            value=Read(tensor.name, cells, (Boundary.SKIP,) * len(cells), dtype),
-            variables=(),
-            label=value.name,
-        )
-        return TensorValue(value.name, value.type, Pack(), builder.record(sketch, value.name))
-
-    def quiet(self) -> Composition:
+    def quiet(self) -> Composer:
         """The same without a program."""
 
         def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
             return TensorValue(label, kind, shape)
 
-        return Composition(self.arithmetic, None, self.find, variable, self.operations, list(self._running))
+        return Composer(self.arithmetic, None, self.find, variable, self.operations, list(self._running))
 
-    def count(self, value: Any) -> Any:
-        """A number of rounds, as the loops of the program take it."""
-        if isinstance(value, TensorValue):
-            return self.scalar(value).tensor
-        if isinstance(value, Scalar):
-            assert self.session is not None
-            return SymbolicSize(self.session.builder, value.expr)
-        return value
-
-    def number(self, number: Any) -> TensorValue:
-        """The number of a round as a tensor."""
-        return self.filled("index", "int", Pack(), Scalar(number.expr, "int", True))
-
-    def stacked(self, pack: Pack, span: Span | None) -> TensorValue:
-        """The tensors of a pack one behind the other."""
-        assert self.session is not None
-        first = pack[0]
-        for each in pack:
-            if not self.same_shape(each.shape, first.shape, span):
-                raise ShapeError.at("a loop on data scans tensors of several shapes", span)
-        shape = Pack.of((len(pack), *first.shape))
-        made = TensorValue(first.name, first.type, shape)
-        for k, each in enumerate(pack):
-            variables = [f"i{axis}" for axis in range(len(first.shape))]
-            cells = tuple(map(index, variables))
-            source = self.written(each).tensor
-            dtype = self.arithmetic.dtype(first.type)
-            read = Read(source.name, cells, (Boundary.SKIP,) * len(cells), dtype)
-            made = self._stored(made, (integer(k), *cells), variables, first.shape, read)
-        return made
-
-    def row(self, stack: TensorValue, position: Scalar) -> TensorValue:
-        """One of the tensors of `stacked`."""
-        shape = Pack.of(stack.shape[1:])
-        variables = [f"i{axis}" for axis in range(len(shape))]
-        cells = (position.expr, *map(index, variables))
-        assert stack.tensor is not None
-        dtype = self.arithmetic.dtype(stack.type)
-        read = Read(stack.tensor.name, cells, (Boundary.SKIP,) * len(cells), dtype)
-        made = TensorValue(stack.name, stack.type, shape)
-        return self._stored(made, tuple(map(index, variables)), variables, shape, read)
-
-    def _stored(
-        self, into: TensorValue, target: tuple[Any, ...], variables: Sequence[str], extents: Sequence[Any], value: Any
-    ) -> TensorValue:
-        assert self.session is not None
-        builder, known = self.session.builder, into.tensor
-        ends = tuple(map(self.arithmetic.size, extents))
-        sketch = Sketch(
-            target=Cell(builder.fresh_name(into.name), target),
-            dtype=self.arithmetic.dtype(into.type),
-            extents=tuple(map(self.arithmetic.size, into.shape)),
-            mode="declared",
-            accumulate="assign",
-            start=Neutral() if known is None else Keep(known.name),
-            value=value,
-            variables=tuple(variables),
-            ranges=tuple(ExplicitRange(each, integer(0), end) for each, end in zip(variables, ends, strict=True)),
-            label=into.name,
-            previous="" if known is None else known.name,
-        )
-        made = builder.record(sketch, into.name)
-        builder.all_written(made.name)
-        return TensorValue(into.name, into.type, into.shape, made)
-
-    def filled(self, name: str, kind: str, shape: Pack, value: Any) -> TensorValue:
-        """A tensor of one value."""
-        if self.session is None:
-            return TensorValue(name, kind, shape, None, value if not shape else None)
-        builder = self.session.builder
-        dtype = self.arithmetic.dtype(kind)
-        variables = [f"i{axis}" for axis in range(len(shape))]
-        extents = tuple(map(self.arithmetic.size, shape))
-        sketch = Sketch(
-            target=Cell(builder.fresh_name(name), tuple(map(index, variables)), None),
-            dtype=dtype,
-            extents=extents,
-            mode="declared",
-            accumulate="assign",
-            start=Neutral(),
-            value=self.arithmetic.data(value),
-            variables=tuple(variables),
-            ranges=tuple(ExplicitRange(each, integer(0), end) for each, end in zip(variables, extents, strict=True)),
-            label=name,
-        )
-        return TensorValue(name, kind, shape, builder.record(sketch, name), value if not shape else None)
-
-    def _constant(self, declaration: Declaration, evaluator: Evaluator) -> Any:
+    def _constant(self, declaration: Declaration, evaluator: ExpressionEvaluator) -> Any:
         assert declaration.default is not None
         name, what = declaration.name, f"the constant `{declaration.name}`"
         kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
@@ -354,9 +197,12 @@ class Composition:
                 indices.append(Expand(place, None, bound.span) if packed else place)
             target = Access(name, None, tuple(indices), declaration.span)
             formula = Formula(target, "=", declaration.default, (), declaration.bounds, None, None, declaration.span)
-            inner = Evaluator(self.arithmetic, Scope({name: TensorValue(name, kind, shape)}, outer=evaluator.scope))
+            inner = ExpressionEvaluator(
+                self.arithmetic, Scope({name: TensorValue(name, kind, shape)}, outer=evaluator.scope)
+            )
             FormulaRecording(inner, self.session, name).run(formula)
-            return inner.scope.names[name]
+            made: TensorValue = inner.scope.names[name]
+            return made
         value = evaluator.value(declaration.default)
         if isinstance(value, Pack):
             return self.table(name, kind, shape, value, declaration.span)
@@ -364,24 +210,7 @@ class Composition:
             raise DtypeError.at(f"{what} is {kind}, and its value is {type_of(value)}", declaration.span)
         return self.filled(name, kind, shape, value)
 
-    def table(self, name: str, kind: str, shape: Pack, values: Pack, span: Span | None) -> TensorValue:
-        """A constant tensor of values in row-major order."""
-        import numpy as np
-
-        volume = 1
-        for each in shape:
-            if type(each) is not int:
-                raise ShapeError.at(f"the extents of the constant `{name}` depend on the call", span)
-            volume *= each
-        if volume != len(values) or not all(type_of(each) == kind for each in values):
-            fact = f"the constant `{name}` of shape {shown(shape)} has {volume} cells of type {kind}"
-            raise ShapeError.at(f"{fact}, and is given {len(values)} values of type {type_of(values)}", span)
-        if self.session is None:
-            return TensorValue(name, kind, shape)
-        array = np.array(values, self.arithmetic.dtype(kind)).reshape(tuple(shape))
-        return TensorValue(name, kind, shape, self.session.capture(array, name))
-
-    def _variable(self, declaration: Declaration, evaluator: Evaluator, label: str) -> Any:
+    def _variable(self, declaration: Declaration, evaluator: ExpressionEvaluator, label: str) -> Any:
         what = f"the variable `{declaration.name}`"
         kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
         full = f"{label}.{declaration.name}" if label else declaration.name
@@ -406,15 +235,15 @@ def _inner_label(operator: Operator) -> bool:
 
 
 @dataclass(slots=True)
-class _Region:
+class ComposedBlock:
     """The assignments of a composition, in a scope; ``label`` is the prefix of labels in it.
 
     ``passes`` says that the only component has the label of the whole.
     """
 
-    composition: Composition
+    composition: Composer
     module: str
-    evaluator: Evaluator
+    evaluator: ExpressionEvaluator
     label: str
     passes: bool = False
 
@@ -447,7 +276,7 @@ class _Region:
             case Block():
                 label = self._full_label(node.label, own)
                 scope = Scope(outer=self.evaluator.scope)
-                inner = _Region(self.composition, self.module, self.evaluator.within(scope), label)
+                inner = ComposedBlock(self.composition, self.module, self.evaluator.within(scope), label)
                 inner.run(node.assignments)
                 return [inner.value(each) for each in node.results]
             case Branch():
@@ -514,7 +343,7 @@ class _Region:
         if not arms:
             return self.operation(node.other, own)
         (condition, chosen), *others = arms
-        test = self._test(condition)
+        test = self.test(condition)
         if isinstance(test, bool):
             return self.operation(chosen, own) if test else self._arms(others, node, own)
         found: dict[bool, list[Any]] = {}
@@ -528,11 +357,11 @@ class _Region:
 
         if self.composition.session is None:
             arm(True), arm(False)
-            return self._agreed(found[True], found[False], node.span)
+            return self.agreed(found[True], found[False], node.span)
         tensors = branch(test.tensor, lambda: arm(True), lambda: arm(False))
-        return self.composition.tensors(self._agreed(found[True], found[False], node.span), tensors)
+        return self.composition.tensors(self.agreed(found[True], found[False], node.span), tensors)
 
-    def _test(self, condition: Operation) -> Any:
+    def test(self, condition: Operation) -> Any:
         """A condition: a bool where it is known, else a tensor of rank 0."""
         results = self.operation(condition, "")
         if len(results) != 1:
@@ -550,7 +379,7 @@ class _Region:
             raise ShapeError.at(fact, condition.span, "a condition is one cell")
         return self.composition.scalar(made)
 
-    def _agreed(self, left: Sequence[Any], right: Sequence[Any], span: Span | None) -> list[Any]:
+    def agreed(self, left: Sequence[Any], right: Sequence[Any], span: Span | None) -> list[Any]:
         # What both arms, or a loop and its start, have in common.
         if len(left) != len(right):
             raise DslSyntaxError.at(f"{len(left)} results in one place, and {len(right)} in another", span)
@@ -613,10 +442,10 @@ class _Region:
             return self.composition.filled(declaration.name, value.type, shape, value.constant)
         return value
 
-    def inner(self, names: Mapping[str, Any], label: str | None = None) -> _Region:
+    def inner(self, names: Mapping[str, Any], label: str | None = None) -> ComposedBlock:
         """A region in this one, with names of its own."""
         scope = Scope(dict(names), outer=self.evaluator.scope)
-        return _Region(
+        return ComposedBlock(
             self.composition, self.module, self.evaluator.within(scope), self.label if label is None else label
         )
 
@@ -666,121 +495,3 @@ class _Region:
                 raise ShapeError.at(f"`{target.name}` has {length} tensors, and {given} is assigned", target.span)
         made = self.composition.recorded(result, target.name)
         names[target.name] = made
-
-
-@dataclass(slots=True)
-class LoopRounds:
-    """The rounds of a loop in a region, which carry ``state``."""
-
-    region: _Region
-    node: Loop
-    own: str
-    packs: Sequence[tuple[Any, Pack]]
-    state: list[Any]
-
-    def unrolled(self, count: int) -> list[Any]:
-        """Each round by itself."""
-        if count > MOST_ITEMS:
-            raise ShapeError.at(f"a loop of {count} rounds is unrolled", self.node.span, f"{MOST_ITEMS} are the most")
-        composition, state = self.region.composition, self.state
-        stacked: list[list[Any]] = []
-        for number in range(count):
-            results = self._round(state, {name.name: pack[number] for name, pack in self.packs}, number, number)
-            state = results[: len(state)]
-            self.region._agreed(state, [composition.recorded(each, "start") for each in self.state], self.node.span)
-            stacked.append(results[len(state) :])
-        scans = [Pack.of(column) for column in zip(*stacked, strict=True)]
-        if not count:
-            scans = [Pack() for _ in self._round(state, {}, 0, 0)[len(state) :]] if not self.packs else []
-        return [*state, *scans]
-
-    def _round(self, state: Sequence[Any], items: Mapping[str, Any], number: Any, suffix: int | None) -> list[Any]:
-        composition, node = self.region.composition, self.node
-        names = dict(zip((each.name for each in node.carried), state, strict=True)) | dict(items)
-        if node.index is not None:
-            names[node.index.name] = number
-        inner = self.region.inner(names)
-        own = self.own if suffix is None or not self.own else f"{self.own}{suffix + 1}"
-        results = inner.operation(node.body, own)
-        if len(results) < len(state):
-            fact = f"the body of a loop gives {len(results)} results, and the loop carries {len(state)}"
-            raise DslSyntaxError.at(fact, node.span)
-        return [composition.recorded(each, "result") for each in results]
-
-    def running(self, count: Any, length: int | None) -> list[Any]:
-        """A loop of the program: its number of rounds, or whether there is another one, is data."""
-        composition, node = self.region.composition, self.node
-        looked = self._looked_at()
-        if len(looked) > len(self.state):
-            fact = "a loop whose number of rounds is data gives a pack"
-            raise DslSyntaxError.at(fact, node.span, "packs have a known length: carry what the loop computes")
-        if composition.session is None:
-            return looked
-        with composition.session.located(node.span):
-            return self._recorded(count, length)
-
-    def _looked_at(self) -> list[Any]:
-        # One round without a program says what the rounds give.
-        region = self.region
-        quiet = region.composition.quiet()
-        inner = _Region(quiet, region.module, region.evaluator, region.label, region.passes)
-        names = {name.name: pack[0] for name, pack in self.packs if pack}
-        index = TensorValue("index", "int", Pack())
-        results = LoopRounds(inner, self.node, self.own, (), self.state)._round(self.state, names, index, None)
-        starts = [quiet.recorded(each, "start") for each in self.state]
-        region._agreed(results[: len(starts)], starts, self.node.span)
-        if self.node.condition is not None:
-            inner.inner(dict(zip((each.name for each in self.node.carried), self.state, strict=True)))._test(
-                self.node.condition
-            )
-        return results
-
-    def _recorded(self, count: Any, length: int | None) -> list[Any]:
-        region, node = self.region, self.node
-        composition = region.composition
-        start = [composition.recorded(each, "start") for each in self.state]
-        stacks = [(name.name, composition.stacked(pack, name.span)) for name, pack in self.packs if pack]
-
-        def around(state: Sequence[Any], number: Any) -> list[Any]:
-            position = Scalar(number.expr, "int", True)
-            items = {name: composition.row(stack, position) for name, stack in stacks}
-            index = composition.number(number) if node.index is not None else None
-            return self._round(composition.tensors(start, state), items, index, None)[: len(start)]
-
-        if node.condition is None:
-            found = counted_rounds(
-                composition.symbols(start),
-                composition.count(count),
-                lambda number, state: composition.symbols(around(state, number)),
-            )
-            return composition.tensors(start, found)
-        limit = None if count is None else composition.count(count)
-
-        def going(state: Sequence[Any]) -> Any:
-            names = dict(zip((each.name for each in node.carried), composition.tensors(start, state), strict=True))
-            assert node.condition is not None
-            test = region.inner(names)._test(node.condition)
-            return test if isinstance(test, bool) else test.tensor
-
-        if limit is None and not stacks and node.index is None:
-            found = rounds_while(
-                composition.symbols(start),
-                going(composition.symbols(start)) if node.tested_first else True,
-                lambda state: composition.symbols(
-                    self._round(composition.tensors(start, state), {}, None, None)[: len(start)]
-                ),
-                going,
-            )
-            return composition.tensors(start, found)
-        if limit is None:
-            raise DslSyntaxError.at(
-                "a loop with a condition whose number of rounds has no bound", node.span, "give a count: `do..(i -> n)`"
-            )
-        found = bounded_rounds(
-            composition.symbols(start),
-            limit,
-            lambda number, state: composition.symbols(around(state, number)),
-            going,
-            node.tested_first,
-        )
-        return composition.tensors(start, found)

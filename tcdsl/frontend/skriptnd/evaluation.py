@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
@@ -40,10 +41,10 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Whole,
     Zip,
 )
-from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, Scalar, TensorValue, is_size, shown, type_of
+from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, is_size, shown, type_of
 from tcdsl.span import Span
 
-__all__ = ["MOST_ITEMS", "Evaluator", "Scope"]
+__all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope"]
 
 MOST_ITEMS = 10_000
 _EMPTY = {"+": 0, "*": 1, "&&": True, "||": False}
@@ -84,20 +85,22 @@ class Scope:
 
 
 @dataclass(slots=True)
-class Evaluator:
-    """``Evaluator(arithmetic, scope).value(node)``."""
+class ExpressionEvaluator:
+    """``ExpressionEvaluator(arithmetic, scope).value(node)``."""
 
     arithmetic: Arithmetic
     scope: Scope
-    cell: Callable[[Access, Evaluator], Any] | None = None
+    cell: Callable[[Access, ExpressionEvaluator], Any] | None = None
+    #: Whether what is evaluated stands in a choice by data, and may not be read.
+    may_be_left_out: bool = False
 
-    def within(self, scope: Scope) -> Evaluator:
+    def within(self, scope: Scope) -> ExpressionEvaluator:
         """The same with other names."""
-        return Evaluator(self.arithmetic, scope, self.cell)
+        return ExpressionEvaluator(self.arithmetic, scope, self.cell)
 
     def value(self, node: Expression) -> Any:
         """The value of an expression; None is null."""
-        handler: Callable[[Evaluator, Any], Any] = _HANDLERS[type(node)]
+        handler: Callable[[ExpressionEvaluator, Any], Any] = _HANDLERS[type(node)]
         return handler(self, node)
 
     # -- where the values have to be of a kind ---------------------------------------------------------------------
@@ -111,7 +114,7 @@ class Evaluator:
             raise DtypeError.at(f"{what} is a pack, not one {kind}", node.span)
         if type_of(value) != kind:
             raise DtypeError.at(f"{what} is of type {type_of(value) or 'null'}, not {kind}", node.span)
-        if isinstance(value, Scalar) and not is_size(value):
+        if isinstance(value, ScalarValue) and not is_size(value):
             raise DtypeError.at(f"{what} depends on data", node.span, "it has to be known while the graph is composed")
         return value
 
@@ -120,11 +123,13 @@ class Evaluator:
         value = self.value(node)
         if isinstance(value, bool):
             return int(value)
-        if isinstance(value, Scalar) and is_size(value):
+        if isinstance(value, ScalarValue) and is_size(value):
             value = self.arithmetic.decisions.value(value.expr)
         if type(value) is not int:
             given = (
-                "a size that only a call knows" if isinstance(value, Scalar) else f"of type {type_of(value) or 'null'}"
+                "a size that only a call knows"
+                if isinstance(value, ScalarValue)
+                else f"of type {type_of(value) or 'null'}"
             )
             raise DtypeError.at(f"{what} is {given}, not an int", node.span)
         if not 0 <= value <= MOST_ITEMS:
@@ -223,11 +228,11 @@ class Evaluator:
         return made
 
 
-def _literal(self: Evaluator, node: Literal) -> Any:
+def _literal(self: ExpressionEvaluator, node: Literal) -> Any:
     return node.value
 
 
-def _text(self: Evaluator, node: TextValue) -> Any:
+def _text(self: ExpressionEvaluator, node: TextValue) -> Any:
     values = [self.value(each) for each in node.values]
     if None in values:
         return None
@@ -237,7 +242,7 @@ def _text(self: Evaluator, node: TextValue) -> Any:
     )
 
 
-def _identifier(self: Evaluator, node: Identifier) -> Any:
+def _identifier(self: ExpressionEvaluator, node: Identifier) -> Any:
     try:
         return self.scope.find(node.name)
     except KeyError:
@@ -251,7 +256,7 @@ def unknown_name(name: str, scope: Scope, span: Span | None) -> TcdslError:
     return DslSyntaxError.at(f"`{name}` is not defined", span, hint)
 
 
-def _member(self: Evaluator, node: Member) -> Any:
+def _member(self: ExpressionEvaluator, node: Member) -> Any:
     value = _identifier(self, Identifier(node.name, node.span))
     if value is None:
         return None
@@ -264,11 +269,11 @@ def _member(self: Evaluator, node: Member) -> Any:
     return value.shape if node.attribute == "shape" else len(value.shape)
 
 
-def _list(self: Evaluator, node: ListNode) -> Any:
+def _list(self: ExpressionEvaluator, node: ListNode) -> Any:
     return self.items(node.items)
 
 
-def _subscript(self: Evaluator, node: Subscript) -> Any:
+def _subscript(self: ExpressionEvaluator, node: Subscript) -> Any:
     value, index = self.value(node.value), self.value(node.index)
     if isinstance(value, TensorValue):
         fact = f"`{node.span.text if node.span else value.name}` is an item of a pack, and `{value.name}` is a tensor"
@@ -289,9 +294,9 @@ def _joined(value: Any, items: list[Any]) -> Any:
     return "".join(items) if isinstance(value, str) else Pack.of(items, value.uniform)
 
 
-def _item(self: Evaluator, value: Any, index: Any, span: Span | None) -> Any:
+def _item(self: ExpressionEvaluator, value: Any, index: Any, span: Span | None) -> Any:
     if type(index) is not int:
-        if isinstance(index, Scalar) and index.type == "int" and isinstance(value, Pack):
+        if isinstance(index, ScalarValue) and index.type == "int" and isinstance(value, Pack):
             return _chosen(self, value, index, span)
         raise DtypeError.at(
             f"an index of type {type_of(index) or 'null'} of a pack", span, "indices are ints, or bools as a mask"
@@ -301,7 +306,7 @@ def _item(self: Evaluator, value: Any, index: Any, span: Span | None) -> Any:
     return value[index]
 
 
-def _chosen(self: Evaluator, value: Pack, index: Scalar, span: Span | None) -> Any:
+def _chosen(self: ExpressionEvaluator, value: Pack, index: ScalarValue, span: Span | None) -> Any:
     # Only a point knows which item it is.
     single = value.single()
     if single is not None:
@@ -315,7 +320,7 @@ def _chosen(self: Evaluator, value: Pack, index: Scalar, span: Span | None) -> A
     return found
 
 
-def _slice(self: Evaluator, node: Slice) -> Any:
+def _slice(self: ExpressionEvaluator, node: Slice) -> Any:
     value = self.value(node.value)
     if isinstance(value, TensorValue):
         raise DslSyntaxError.at(f"`{value.name}` is a tensor, not a pack", node.span)
@@ -327,8 +332,8 @@ def _slice(self: Evaluator, node: Slice) -> Any:
     return _joined(value, [value[k] for k in range(*parts.indices(len(value)))])
 
 
-def _ends(self: Evaluator, node: Slice) -> slice | None:
-    found = []
+def _ends(self: ExpressionEvaluator, node: Slice) -> slice | None:
+    found: list[int | None] = []
     for part in (node.begin, node.end, node.step):
         if part is None:
             found.append(None)
@@ -344,7 +349,7 @@ def _ends(self: Evaluator, node: Slice) -> slice | None:
     return slice(*found)
 
 
-def _substitute(self: Evaluator, node: Substitute) -> Any:
+def _substitute(self: ExpressionEvaluator, node: Substitute) -> Any:
     value, replacement = self.value(node.place.value), self.value(node.replacement)
     if isinstance(node.place, Slice):
         parts = _ends(self, node.place)
@@ -370,16 +375,16 @@ def _substitute(self: Evaluator, node: Substitute) -> Any:
     return Pack.of(changed)
 
 
-def _unary(self: Evaluator, node: Unary) -> Any:
+def _unary(self: ExpressionEvaluator, node: Unary) -> Any:
     operand = self.value(node.operand)
     return self.each(lambda value, span: self.arithmetic.unary(node.operator, value, span), (operand,), node.span)
 
 
-def _null_test(self: Evaluator, node: NullTest) -> bool:
+def _null_test(self: ExpressionEvaluator, node: NullTest) -> bool:
     return self.value(node.operand) is not None
 
 
-def _binary(self: Evaluator, node: Binary) -> Any:
+def _binary(self: ExpressionEvaluator, node: Binary) -> Any:
     left = self.value(node.left)
     # What a null test protects is not evaluated: `?x && x > 0`.
     if isinstance(left, bool) and (node.operator, left) in _DECIDED:
@@ -392,7 +397,7 @@ def _binary(self: Evaluator, node: Binary) -> Any:
     return self.each(partial(self.arithmetic.binary, node.operator), values, node.span)
 
 
-def _select(self: Evaluator, node: Select) -> Any:
+def _select(self: ExpressionEvaluator, node: Select) -> Any:
     condition = self.value(node.condition)
     if condition is None:
         return None
@@ -401,20 +406,27 @@ def _select(self: Evaluator, node: Select) -> Any:
             return self.value(node.chosen)
         return None if node.other is None else self.value(node.other)
     if isinstance(condition, Pack) and type_of(condition) in ("bool", ""):
-        chosen = self.value(node.chosen)
-        other = None if node.other is None else self.value(node.other)
+        known = all(isinstance(each, bool) for each in condition)
+        chosen, other = _both(self, node, self.may_be_left_out if known else True)
         if chosen is None or other is None:
             return None
         return self.each(partial(_one, self), (condition, chosen, other), node.span)
-    if isinstance(condition, Scalar) and condition.type == "bool":
+    if isinstance(condition, ScalarValue) and condition.type == "bool":
         if node.other is None:
             raise DslSyntaxError.at("a choice by data without another value", node.span, "write `c ? a : b`")
-        pair = self.value(node.chosen), self.value(node.other)
-        return self.each(partial(_one, self, condition), pair, node.span)
+        return self.each(partial(_one, self, condition), _both(self, node, True), node.span)
     raise DtypeError.at(f"the condition of `?` is of type {type_of(condition)}, not bool", node.condition.span)
 
 
-def _one(self: Evaluator, condition: Any, chosen: Any, other: Any, span: Span | None) -> Any:
+def _both(self: ExpressionEvaluator, node: Select, left_out: bool) -> tuple[Any, Any]:
+    outer, self.may_be_left_out = self.may_be_left_out, left_out
+    try:
+        return self.value(node.chosen), None if node.other is None else self.value(node.other)
+    finally:
+        self.may_be_left_out = outer
+
+
+def _one(self: ExpressionEvaluator, condition: Any, chosen: Any, other: Any, span: Span | None) -> Any:
     if isinstance(condition, bool):
         return chosen if condition else other
     if isinstance(chosen, GuardedIndex) or isinstance(other, GuardedIndex):
@@ -422,12 +434,12 @@ def _one(self: Evaluator, condition: Any, chosen: Any, other: Any, span: Span | 
     return self.arithmetic.selected(condition, chosen, other, span)
 
 
-def _coalesce(self: Evaluator, node: Coalesce) -> Any:
+def _coalesce(self: ExpressionEvaluator, node: Coalesce) -> Any:
     value = self.value(node.value)
     return self.value(node.default) if value is None else value
 
 
-def _identity(self: Evaluator, node: Identity) -> Any:
+def _identity(self: ExpressionEvaluator, node: Identity) -> Any:
     def same(left: Any, right: Any, span: Span | None) -> bool:
         if isinstance(left, TensorValue) or isinstance(right, TensorValue):
             return left is right
@@ -436,7 +448,7 @@ def _identity(self: Evaluator, node: Identity) -> Any:
     return self.each(same, (self.value(node.left), self.value(node.right)), node.span)
 
 
-def _contains(self: Evaluator, node: Contains) -> Any:
+def _contains(self: ExpressionEvaluator, node: Contains) -> Any:
     item, pack = self.value(node.item), self.value(node.pack)
     if item is None or pack is None:
         return None
@@ -452,7 +464,7 @@ def _contains(self: Evaluator, node: Contains) -> Any:
     return self.each(contained, (item,), node.span)
 
 
-def _fold(self: Evaluator, node: Fold) -> Any:
+def _fold(self: ExpressionEvaluator, node: Fold) -> Any:
     pack = self.value(node.operand)
     if pack is None:
         return None
@@ -467,7 +479,7 @@ def _fold(self: Evaluator, node: Fold) -> Any:
             found.append(operate(node.operator, found[-1], item, node.span) if found else item)
         return Pack.of(found)
     if node.operator in ("<", "<=", ">", ">=", "==", "!="):
-        pairs = list(zip(pack, pack[1:], strict=False))
+        pairs = list(pairwise(pack))
         if node.operator == "!=":
             pairs = [(a, b) for k, a in enumerate(pack) for b in pack[k + 1 :]]
         tests = [operate(node.operator, a, b, node.span) for a, b in pairs]
@@ -480,7 +492,7 @@ def _fold(self: Evaluator, node: Fold) -> Any:
     return reduce(lambda a, b: operate(node.operator, a, b, node.span), pack)
 
 
-def _call(self: Evaluator, node: Call) -> Any:
+def _call(self: ExpressionEvaluator, node: Call) -> Any:
     kind = node.function if node.function in _TYPES else self.scope.generic(node.function)
     if kind is not None:
         if node.argument is None:
@@ -497,7 +509,7 @@ def _call(self: Evaluator, node: Call) -> Any:
     return self.each(lambda value, span: self.arithmetic.called(node.function, value, span), (value,), node.span)
 
 
-def _guard(self: Evaluator, node: Guard) -> Any:
+def _guard(self: ExpressionEvaluator, node: Guard) -> Any:
     if self.cell is None:
         raise DslSyntaxError.at("a guarded index outside of a formula", node.span)
     index = self.value(node.index)
@@ -507,7 +519,7 @@ def _guard(self: Evaluator, node: Guard) -> Any:
     return self.each(lambda index, below, above, _: GuardedIndex(index, below, above), (index, *ends), node.span)
 
 
-def _access(self: Evaluator, node: Access) -> Any:
+def _access(self: ExpressionEvaluator, node: Access) -> Any:
     if self.cell is None:
         raise DslSyntaxError.at(
             f"a cell of `{node.name}` outside of a formula", node.span, "cells are read in `@lower`"
@@ -515,12 +527,12 @@ def _access(self: Evaluator, node: Access) -> Any:
     return self.cell(node, self)
 
 
-def _misplaced(self: Evaluator, node: Any) -> Any:
+def _misplaced(self: ExpressionEvaluator, node: Any) -> Any:
     what = "`:`" if isinstance(node, Whole) else "`..`" if isinstance(node, Expand) else "a range"
     raise DslSyntaxError.at(f"{what} outside of a list", node.span)
 
 
-_HANDLERS: Mapping[type, Callable[[Evaluator, Any], Any]] = {
+_HANDLERS: Mapping[type, Callable[[ExpressionEvaluator, Any], Any]] = {
     Literal: _literal,
     TextValue: _text,
     Identifier: _identifier,

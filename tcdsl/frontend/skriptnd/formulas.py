@@ -8,13 +8,14 @@ tensors of a pack are taken one by one, around all others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
-from tcdsl.frontend.skriptnd.evaluation import Evaluator, Scope, unknown_name
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
 from tcdsl.frontend.skriptnd.rounds import counted_rounds
 from tcdsl.frontend.skriptnd.text.syntax import (
     Access,
@@ -27,7 +28,7 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     names_in,
     walk,
 )
-from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, Scalar, TensorValue, shown, type_of
+from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicSize
 from tcdsl.ir.accumulators import neutral_element
@@ -42,11 +43,15 @@ from tcdsl.ir.expressions import (
     IndexValue,
     Read,
     SizeValue,
+    index_variables,
     is_affine_index,
+    size_names,
 )
 from tcdsl.ir.expressions import walk as walk_expr
 from tcdsl.ir.program import Access as Cell
 from tcdsl.ir.program import Keep, Neutral
+from tcdsl.ir.text.expression_printer import format_expr
+from tcdsl.polyhedra.affine import NotAffine, condition_set, holds, universe
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
@@ -72,13 +77,17 @@ class _Cells:
 
     arithmetic: Arithmetic
     conditions: list[Expr] = field(default_factory=list)
+    #: Indices that have to be in range wherever the statement runs: the index, the tensor, its axis.
+    plain: list[tuple[Expr, TensorValue, int, Span | None]] = field(default_factory=list)
+    left_out: bool = False
 
-    def read(self, node: Access, evaluator: Evaluator) -> Any:
+    def read(self, node: Access, evaluator: ExpressionEvaluator) -> Any:
         """The cell of a tensor, or those of all tensors of a pack; null where the tensor is."""
         try:
             found = evaluator.scope.find(node.name)
         except KeyError:
             raise unknown_name(node.name, evaluator.scope, node.span) from None
+        self.left_out = evaluator.may_be_left_out
         if found is None:
             return None
         item = None if node.item is None else evaluator.value(node.item)
@@ -87,7 +96,7 @@ class _Cells:
                 raise DtypeError.at(f"`{node.name}` is no pack of tensors", node.span)
             if item is None:
                 return None
-            if isinstance(item, Scalar):
+            if isinstance(item, ScalarValue):
                 return self._chosen(found, item, node, evaluator)
             if type(item) is not int or not -len(found) <= item < len(found):
                 raise ShapeError.at(f"the index {shown(item)} of a pack of {len(found)} tensors", node.span)
@@ -96,7 +105,7 @@ class _Cells:
             return Pack.of(self._cell(each, node, evaluator) for each in found)
         return self._cell(found, node, evaluator)
 
-    def _chosen(self, tensors: Pack, item: Scalar, node: Access, evaluator: Evaluator) -> Any:
+    def _chosen(self, tensors: Pack, item: ScalarValue, node: Access, evaluator: ExpressionEvaluator) -> Any:
         # Data says which tensor of the pack is read.
         if not tensors:
             raise ShapeError.at("an item of an empty pack", node.span)
@@ -106,7 +115,7 @@ class _Cells:
             found = self.arithmetic.selected(test, self._cell(tensors[k], node, evaluator), found, node.span)
         return found
 
-    def _cell(self, tensor: Any, node: Access, evaluator: Evaluator) -> Any:
+    def _cell(self, tensor: Any, node: Access, evaluator: ExpressionEvaluator) -> Any:
         if not isinstance(tensor, TensorValue):
             raise DtypeError.at(f"`{node.name}` is no tensor", node.span, "write it without indices")
         indices = self.positions(tensor, node, evaluator)
@@ -126,7 +135,7 @@ class _Cells:
         rows = [[*indices[:axis], k, *indices[axis + 1 :]] for k in range(length)]
         return Pack.of(self._scalar(tensor, row, node.span) for row in rows)
 
-    def positions(self, tensor: TensorValue, node: Access, evaluator: Evaluator) -> list[Any] | None:
+    def positions(self, tensor: TensorValue, node: Access, evaluator: ExpressionEvaluator) -> list[Any] | None:
         """The indices of an access, one per axis; None where one is null."""
         found: list[Any] = []
         for each in node.indices:
@@ -158,13 +167,16 @@ class _Cells:
             boundaries.append(boundary)
         name = tensor.name if tensor.tensor is None else tensor.tensor.name
         dtype = self.arithmetic.dtype(tensor.type)
-        return Scalar(Read(name, tuple(cells), tuple(boundaries), dtype, span=span), tensor.type)
+        return ScalarValue(Read(name, tuple(cells), tuple(boundaries), dtype, span=span), tensor.type)
 
     def _index(self, given: Any, tensor: TensorValue, axis: int, span: Span | None) -> tuple[Expr, Boundary]:
         extent = self.arithmetic.size(tensor.shape[axis])
         if not isinstance(given, GuardedIndex):
             self._check_known(given, tensor, axis, span)
-            return self._plain(given, span)
+            cell, boundary = self._plain(given, span)
+            if boundary is Boundary.SKIP and not self.left_out:
+                self.plain.append((cell, tensor, axis, span))
+            return cell, boundary
         inner = given.index
         if given.below is None:
             cell, boundary = self._plain(inner, span)
@@ -189,12 +201,12 @@ class _Cells:
         return self.arithmetic.shared(cell, moved), Boundary.CHECK
 
     def _is_affine(self, value: Any) -> bool:
-        return type(value) is int or (isinstance(value, Scalar) and value.exact and is_affine_index(value.expr))
+        return type(value) is int or (isinstance(value, ScalarValue) and value.exact and is_affine_index(value.expr))
 
     def _difference(self, left: Any, right: Expr, factor: int) -> Any:
         # left - factor * right, if that is a number.
         arithmetic = self.arithmetic
-        other: Any = Scalar(right, "int", True)
+        other: Any = ScalarValue(right, "int", True)
         scaled = arithmetic.binary("*", other, factor, None)
         return _number(arithmetic.binary("-", left, scaled, None))
 
@@ -202,7 +214,7 @@ class _Cells:
         # Whether value is factor * of + distance.
         if not self._is_affine(value):
             return False
-        expr = of.expr if isinstance(of, Scalar) else integer(of) if type(of) is int else of
+        expr = of.expr if isinstance(of, ScalarValue) else integer(of) if type(of) is int else of
         return bool(self._difference(value, expr, factor) == distance)
 
     def _is_mirrored(self, value: Any, inner: Any, extent: Expr, less: int) -> bool:
@@ -235,6 +247,8 @@ class _Cells:
             else:
                 self._check_known(each, tensor, axis, span)
                 cell = self.arithmetic.index(each, span)
+                if is_affine_index(cell) and cell.dtype == "int64":
+                    self.plain.append((cell, tensor, axis, span))
             found.append(cell)
         return tuple(found)
 
@@ -277,11 +291,72 @@ def _joined_terms(
     return {each: left.get(each, 0) + factor * right.get(each, 0) for each in (*left, *right)}
 
 
-def _with_number(value: Any, variable: str, number: Scalar) -> Any:
+def _shown(value: Any) -> str:
+    return format_expr(value.expr) if isinstance(value, ScalarValue) else str(value)
+
+
+def _least_and_largest(expr: Expr, ends: Mapping[str, Expr], arithmetic: Arithmetic) -> tuple[Any, Any] | None:
+    """The ends of an index over a box, each variable of which takes its ends by itself; None where it is not affine."""
+
+    def of(expr: Expr) -> tuple[Any, Any] | None:
+        return _least_and_largest(expr, ends, arithmetic)
+
+    if not index_variables(expr) and not size_names(expr) & ends.keys():
+        return arithmetic.exact(expr), arithmetic.exact(expr)
+    match expr:
+        case SizeValue(name=name):  # the number of a round
+            return 0, arithmetic.binary("-", arithmetic.exact(ends[name]), 1, None)
+        case IndexValue(name=name):
+            return 0, arithmetic.binary("-", arithmetic.exact(ends[name]), 1, None) if name in ends else None
+        case Apply(primitive="neg", arguments=(operand,)):
+            inner = of(operand)
+            return inner and (arithmetic.unary("-", inner[1], None), arithmetic.unary("-", inner[0], None))
+        case Apply(primitive="add" | "sub" as primitive, arguments=(left, right)):
+            first, second = of(left), of(right)
+            if first is None or second is None:
+                return None
+            if primitive == "sub":
+                return arithmetic.binary("-", first[0], second[1], None), arithmetic.binary(
+                    "-", first[1], second[0], None
+                )
+            return arithmetic.binary("+", first[0], second[0], None), arithmetic.binary("+", first[1], second[1], None)
+        case Apply(primitive="mul", arguments=(Constant(value=factor), other) | (other, Constant(value=factor))):
+            inner = of(other)
+            if inner is None:
+                return None
+            pair = tuple(arithmetic.binary("*", each, int(factor), None) for each in inner)
+            return (pair[0], pair[1]) if factor >= 0 else (pair[1], pair[0])
+        case Apply(primitive="mul", arguments=(other, size)) if not index_variables(size):
+            inner, factor = of(other), arithmetic.exact(size)
+            return inner and tuple(arithmetic.binary("*", each, factor, None) for each in inner)  # type: ignore[return-value]
+        case Apply(primitive="floor_div", arguments=(other, Constant(value=divisor))) if divisor > 0:
+            inner = of(other)
+            return inner and (
+                arithmetic.binary("/", inner[0], int(divisor), None),
+                arithmetic.binary("/", inner[1], int(divisor), None),
+            )
+    return None
+
+
+def _is_in_range(cell: Expr, extent: Expr, ranges: Sequence[ExplicitRange], conditions: Sequence[Expr]) -> bool:
+    """Whether an index is in range wherever conditions on indices and sizes hold, as far as isl can say."""
+    variables = [each.variable for each in ranges]
+    names = sorted(
+        {name for each in (cell, extent, *(r.high for r in ranges), *conditions) for name in size_names(each)}
+    )
+    points = universe(variables, names)
+    tests = [in_range(index(each.variable), each.high) for each in ranges]
+    for test in (*tests, *conditions):
+        with suppress(NotAffine):
+            points = points.intersect(condition_set(test, points))
+    return holds(in_range(cell, extent), points)
+
+
+def _with_number(value: Any, variable: str, number: ScalarValue) -> Any:
     # The index `variable` as the number of a round.
     if isinstance(value, Pack):
         return Pack.of((_with_number(each, variable, number) for each in value), value.uniform)
-    if isinstance(value, Scalar) and isinstance(value.expr, IndexValue) and value.expr.name == variable:
+    if isinstance(value, ScalarValue) and isinstance(value.expr, IndexValue) and value.expr.name == variable:
         return number
     return value
 
@@ -294,10 +369,11 @@ class FormulaRecording:
     session the formula is only looked at.
     """
 
-    evaluator: Evaluator
+    evaluator: ExpressionEvaluator
     session: Session | None
     label: str
-    written: dict[str, str] = field(default_factory=dict)
+    #: The ends of the numbers of rounds, which are sizes, by name.
+    numbers: dict[str, Expr] = field(default_factory=dict)
 
     def run(self, formula: Formula) -> None:
         """Record a formula."""
@@ -357,8 +433,8 @@ class FormulaRecording:
                     variable += "_"
                 taken.add(variable)
                 high = self.evaluator.arithmetic.size(each)
-                found.append(ExplicitRange(variable, integer(0), high, span=bound.span))
-                values.append(Scalar(index(variable), "int", True))
+                found.append(ExplicitRange(variable, integer(0), high, stated=False, span=bound.span))
+                values.append(ScalarValue(index(variable), "int", True))
             scope.names[bound.name] = Pack.of(values) if isinstance(end, Pack) else values[0]
         return found
 
@@ -374,11 +450,13 @@ class FormulaRecording:
         self._rounds(formula, scope, [each for each in ranges if each not in rest], rest)
 
     def _own_indices(self, formula: Formula, scope: Scope) -> set[str]:
-        evaluator = Evaluator(self.evaluator.arithmetic, scope, _Cells(self.evaluator.arithmetic).read)
+        evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, _Cells(self.evaluator.arithmetic).read)
         target = self._output(formula.target, evaluator)
         tensor = target[0] if isinstance(target, Pack) else target
         positions = _Cells(self.evaluator.arithmetic).positions(tensor, formula.target, evaluator) or ()
-        own = {each.expr.name for each in positions if isinstance(each, Scalar) and isinstance(each.expr, IndexValue)}
+        own = {
+            each.expr.name for each in positions if isinstance(each, ScalarValue) and isinstance(each.expr, IndexValue)
+        }
         # Where other cells of the target are read, there is an order between all cells.
         for node in self._accesses(formula):
             if (
@@ -410,7 +488,8 @@ class FormulaRecording:
             made = Pack.of(replace(each, tensor=tensor) for each, tensor in zip(tensors, state, strict=True))
             names[name] = made if isinstance(before, Pack) else made[0]
             changed = Scope(dict(scope.names), outer=scope.outer)
-            position = Scalar(number.expr, "int", True)
+            position = ScalarValue(number.expr, "int", True)
+            self.numbers |= dict.fromkeys(size_names(number.expr), first.high)
             for key, value in changed.names.items():
                 changed.names[key] = _with_number(value, first.variable, position)
             self._rounds(formula, changed, others, inner)
@@ -424,7 +503,7 @@ class FormulaRecording:
 
     def _statement(self, formula: Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
         cells = _Cells(self.evaluator.arithmetic)
-        evaluator = Evaluator(self.evaluator.arithmetic, scope, cells.read)
+        evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, cells.read)
         for local in formula.locals:
             if local.name in scope.names:
                 raise DslSyntaxError.at(f"`{local.name}` has two meanings in a formula", local.span)
@@ -441,7 +520,7 @@ class FormulaRecording:
                 raise DtypeError.at(f"a condition of type {type_of(each)}", formula.span)
         if False in conditions:
             cells.conditions.append(constant(False, "bool"))
-        cells.conditions.extend(each.expr for each in conditions if isinstance(each, Scalar))
+        cells.conditions.extend(each.expr for each in conditions if isinstance(each, ScalarValue))
         tensors = target if isinstance(target, Pack) else Pack.of((target,))
         values = value if isinstance(value, Pack) and isinstance(target, Pack) else (value,) * len(tensors)
         if len(values) != len(tensors):
@@ -451,7 +530,7 @@ class FormulaRecording:
             made.append(self._written(formula, tensor, each, evaluator, cells, ranges))
         self._replace(formula.target, evaluator, made if isinstance(target, Pack) else made[0])
 
-    def _output(self, target: Access, evaluator: Evaluator) -> Any:
+    def _output(self, target: Access, evaluator: ExpressionEvaluator) -> Any:
         found = evaluator.scope.find(target.name)
         if target.item is None:
             return found
@@ -460,7 +539,7 @@ class FormulaRecording:
             raise ShapeError.at(f"`{target.name}` has no item {shown(item)}", target.span)
         return found[item]
 
-    def _replace(self, target: Access, evaluator: Evaluator, made: Any) -> None:
+    def _replace(self, target: Access, evaluator: ExpressionEvaluator, made: Any) -> None:
         names = self.evaluator.scope.names
         if target.item is None:
             names[target.name] = Pack.of(made) if isinstance(made, list) else made
@@ -475,7 +554,7 @@ class FormulaRecording:
         formula: Formula,
         tensor: TensorValue,
         value: Any,
-        evaluator: Evaluator,
+        evaluator: ExpressionEvaluator,
         cells: _Cells,
         ranges: Sequence[ExplicitRange],
     ) -> TensorValue:
@@ -515,8 +594,9 @@ class FormulaRecording:
         if operator in _TAKES and kind not in _TAKES[operator]:
             raise DtypeError.at(f"`{operator}` takes {' or '.join(_TAKES[operator])}, not {kind}", span)
         conditions = cells.conditions[:]
-        inner = _Cells(arithmetic, conditions)
+        inner = _Cells(arithmetic, conditions, cells.plain[:])
         indices = inner.target(tensor, positions, formula.target.span)
+        self._check_ranges(inner, ranges)
         on_left = {node.name for each in indices for node in walk_expr(each) if isinstance(node, IndexValue)}
         data = arithmetic.data(value, formula.value.span)
         if operator in ("=", ":="):
@@ -557,6 +637,40 @@ class FormulaRecording:
         made = builder.record(sketch, tensor.name)
         builder.all_written(made.name)
         return TensorValue(tensor.name, tensor.type, tensor.shape, made)
+
+    def _check_ranges(self, cells: _Cells, ranges: Sequence[ExplicitRange]) -> None:
+        # What no guard protects is in range, or an error before anything runs.
+        arithmetic = self.evaluator.arithmetic
+        ends = {each.variable: each.high for each in ranges} | self.numbers
+        if any(isinstance(high, Constant) and high.value <= 0 for high in ends.values()):
+            return
+        for cell, tensor, axis, span in dict.fromkeys(cells.plain):
+            extent = arithmetic.size(tensor.shape[axis])
+            found = _least_and_largest(cell, ends, arithmetic)
+            if found is not None and self._is_inside(*found, extent):
+                continue
+            if cells.conditions and _is_in_range(cell, extent, ranges, cells.conditions):
+                continue
+            if found is None and not cells.conditions and _is_in_range(cell, extent, ranges, ()):
+                continue
+            if self.session is None and self.guessed(cell, extent, ends):
+                continue
+            shown_index = span.text if span is not None else ""
+            fact = f"an index of `{shown_index}` is out of range: axis {axis} of `{tensor.name}` has the extent "
+            notes = ""
+            if found is not None:
+                notes = f", and its indices are from {_shown(found[0])} to {_shown(found[1])}"
+            raise ShapeError.at(f"{fact}{_shown(arithmetic.exact(extent))}{notes}", span, "guard it: `|i|`")
+
+    def guessed(self, cell: Expr, extent: Expr, ends: Mapping[str, Expr]) -> bool:
+        """Whether sizes that only a call knows decide about an index."""
+        parts = [*walk_expr(cell), *walk_expr(extent), *(node for high in ends.values() for node in walk_expr(high))]
+        return any(isinstance(node, SizeValue) for node in parts)
+
+    def _is_inside(self, low: Any, high: Any, extent: Expr) -> bool:
+        arithmetic = self.evaluator.arithmetic
+        end = arithmetic.exact(extent)
+        return bool(arithmetic.binary(">=", low, 0, None)) and bool(arithmetic.binary("<", high, end, None))
 
     def _is_used(self, variables: Sequence[str], data: Expr, conditions: Sequence[Expr]) -> bool:
         nodes = [node for each in (data, *conditions) for node in walk_expr(each)]

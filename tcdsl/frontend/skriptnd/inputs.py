@@ -12,15 +12,15 @@ from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import StandIns
-from tcdsl.frontend.skriptnd.evaluation import Evaluator
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent, Identifier, Operator, names_in
-from tcdsl.frontend.skriptnd.values import Pack, Scalar, TensorValue, type_of
+from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, type_of
 from tcdsl.ir.expressions import SizeValue
 
 __all__ = ["GraphInputs", "InputExtent", "graph_attributes"]
 
 
-def graph_attributes(operator: Operator, evaluator: Evaluator, given: Mapping[str, Any]) -> dict[str, Any]:
+def graph_attributes(operator: Operator, evaluator: ExpressionEvaluator, given: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of a graph, ``given`` ones as values of Python's and defaults."""
     known = [each.name for each in operator.attributes]
     for name in given:
@@ -62,7 +62,7 @@ def _packed(value: Any, declaration: Declaration) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class InputExtent:
-    """One axis of an input: an ``extent`` that is fixed, or the ``name`` of a size, if it has one, with its ``bound``."""
+    """One axis of an input: a fixed ``extent``, or the ``name`` of a size, if it has one, with its ``bound``."""
 
     extent: int | None
     name: str
@@ -74,7 +74,7 @@ class GraphInputs:
     """``GraphInputs(operator, evaluator)``: the evaluator knows the attributes."""
 
     operator: Operator
-    evaluator: Evaluator
+    evaluator: ExpressionEvaluator
 
     def length(self, declaration: Declaration, given: int | None = None) -> int | None:
         """How many tensors an input has: ``given`` ones, else as many as the text says or allows; None if no pack."""
@@ -144,7 +144,7 @@ class GraphInputs:
                 yield InputExtent(each, "", None)
             return
         if type(value) is not int or value < 0:
-            if isinstance(value, Scalar):
+            if isinstance(value, ScalarValue):
                 yield InputExtent(None, "", bound)
                 return
             raise ShapeError.at(
@@ -180,7 +180,7 @@ class GraphInputs:
             raise DslSyntaxError.at(fact, declaration.span, f"write `{axis.name or '~'}|100` for at most 100")
         name = (axis.name or label).replace(".", "_")
         known.sizes[name] = axis.bound
-        made = Scalar(SizeValue(name), "int", True)
+        made = ScalarValue(SizeValue(name), "int", True)
         if axis.name:
             sizes[axis.name] = made
         return made

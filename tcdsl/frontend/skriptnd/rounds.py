@@ -40,22 +40,16 @@ def _bounded(
     tested_first: bool,
 ) -> State:
     for number in loop(count):
-        if tested_first:
-            if not condition(state):
-                break
+        if tested_first and not condition(state):
+            break
         state = body(number, state)
-        if not tested_first:
-            if not condition(state):
-                break
+        if not tested_first and not condition(state):
+            break
     return state
 
 
 def _branch(condition: Any, chosen: Callable[[], State], other: Callable[[], State]) -> State:
-    if condition:
-        result = chosen()
-    else:
-        result = other()
-    return result
+    return chosen() if condition else other()
 
 
 @cache

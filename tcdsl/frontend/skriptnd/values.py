@@ -1,7 +1,7 @@
 """The values of SkriptND expressions.
 
 What is known while a graph is composed is a value of Python's: ``bool``, ``int``, ``float``, ``str``, a `Pack` of them,
-None for null. A `Scalar` is known at a call alone: a size of an array, an index of a formula, a cell. `TensorValue`
+None for null. A `ScalarValue` is known at a call: a size of an array, an index of a formula, a cell. `TensorValue`
 stands for a tensor, `GuardedIndex` for an index that may be out of range.
 """
 
@@ -14,10 +14,10 @@ from typing import Any
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr, SizeValue, walk
 
-__all__ = ["ENDS", "Extreme", "GuardedIndex", "Pack", "Scalar", "TensorValue", "is_size", "shown", "type_of"]
+__all__ = ["ENDS", "Extreme", "GuardedIndex", "Pack", "ScalarValue", "TensorValue", "is_size", "shown", "type_of"]
 
 
-class Pack(tuple[Any, ...]):
+class Pack(tuple[Any, ...]):  # noqa: SLOT001  # a tuple has no slots
     """Values in a row: ``Pack((1, 2))``.
 
     ``uniform`` is the value that all items of an empty pack would have, where it is known.
@@ -41,7 +41,7 @@ class Pack(tuple[Any, ...]):
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarValue:
     """A number at a call or at a point of a formula, of the ``type`` int, real or bool.
 
     ``exact`` says of an integer that it is made of index variables and sizes: its ``expr`` is an int64. Other
@@ -74,7 +74,7 @@ class GuardedIndex:
 
 @dataclass(eq=False, slots=True)
 class TensorValue:
-    """A tensor of a graph. ``shape`` has an ``int`` or a `Scalar` for each axis.
+    """A tensor of a graph. ``shape`` has an ``int`` or a `ScalarValue` for each axis.
 
     ``tensor`` is missing while a graph is only looked at, ``constant`` is the value of a constant of rank 0.
     """
@@ -89,7 +89,7 @@ class TensorValue:
 
 def is_size(value: Any) -> bool:
     """Whether ``value`` is an integer that a call knows, and no point of a formula."""
-    if isinstance(value, Scalar):
+    if isinstance(value, ScalarValue):
         return value.exact and all(not _varies(node) for node in walk(value.expr))
     return type(value) is int
 
@@ -104,7 +104,7 @@ def type_of(value: Any) -> str:
         return next((found for found in map(type_of, value) if found), "") or (
             type_of(value.uniform) if value.uniform is not None else ""
         )
-    if isinstance(value, Scalar | TensorValue):
+    if isinstance(value, ScalarValue | TensorValue):
         return value.type
     if isinstance(value, Extreme):
         return "int"
@@ -117,7 +117,7 @@ def shown(value: Any) -> str:
         return f"[{','.join(map(shown, value))}]"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, Scalar):
+    if isinstance(value, ScalarValue):
         return value.expr.name if isinstance(value.expr, SizeValue) else "a size of the call"
     if isinstance(value, TensorValue):
         return value.name

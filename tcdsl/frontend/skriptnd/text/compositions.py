@@ -60,7 +60,7 @@ def _target(words: Words) -> Target:
     if pack is not None and pack.length is None:
         fact = f"the pack `{name.text}` has no length"
         raise DslSyntaxError.at(fact, words.since(first), f"write it: `{name.text}..(n)`")
-    return Target(name.text, pack and pack.length, None, given, words.since(first))
+    return Target(name.text, None if pack is None else pack.length, None, given, words.since(first))
 
 
 def _operation(words: Words) -> Operation:

@@ -25,7 +25,7 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Whole,
     Zip,
 )
-from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES, Token
+from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES, Word
 
 __all__ = [
     "read_assertion",
@@ -113,7 +113,8 @@ def read_declaration(words: Words, of: str) -> Declaration:
     name = words.name(of)
     words.expect(":", f"behind the name of {of}")
     given = read_type(words)
-    default, bounds = None, ()
+    default: Expression | None = None
+    bounds: tuple[Bound, ...] = ()
     if words.accept("="):
         default = read_expression(words)
         bounds = read_bounds(words)
@@ -214,6 +215,9 @@ def read_formula(words: Words) -> Formula:
     target = _target(words)
     token = words.take()
     operator = _SAME.get(token.text, token.text)
+    if token.text in ("-", "/") and words.is_next("="):
+        instead = "`+=` and negate the value" if token.text == "-" else "`*=` and the inverse of the value"
+        raise DslSyntaxError.at(f"`{token.text}=` does not accumulate", words.span(token), f"write {instead}")
     if operator not in ACCUMULATORS:
         raise words.unknown("accumulator", token, list(ACCUMULATORS))
     value = read_expression(words)
@@ -242,7 +246,7 @@ def _local(words: Words) -> Local:
 
 def _target(words: Words) -> Access:
     # Only the part in front of the operator, which may be one that compares.
-    first: Token = words.next
+    first: Word = words.next
     name = words.name("an output")
     groups: list[tuple[Expression, ...]] = []
     single = False

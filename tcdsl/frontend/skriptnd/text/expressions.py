@@ -1,8 +1,8 @@
-"""Expressions, by the precedence of their operators.
+r"""Expressions, by the precedence of their operators.
 
-From low to high, each to the left: ``?:`` and ``??``, which take all to their right, ``=>``, ``&& || ^``, comparisons with ``is`` and ``in``, minimum and
-maximum, ``+ -``, ``* / \\ %``, ``**``, and the operators of one operand. An operator in front of ``..`` or ``...``
-folds what stands to its left.
+From low to high, each to the left: ``?:`` and ``??``, which take all to their right, ``=>``, ``&& || ^``, comparisons
+with ``is`` and ``in``, minimum and maximum, ``+ -``, ``* / \ %``, ``**``, and the operators of one operand. An operator
+in front of ``..`` or ``...`` folds what stands to its left.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Whole,
     Zip,
 )
-from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES, Token, tokens_of
+from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES, Word, tokens_of
 from tcdsl.span import Span
 
 __all__ = ["FOLDS", "MEMBERS", "list_item", "read_expression", "read_index", "read_text"]
@@ -104,7 +104,7 @@ def _binary(words: Words, left: Expression, least: int) -> Expression:
     raise DslSyntaxError.at(fact, left.span, "name parts of it in `@using`")
 
 
-def _folded(words: Words, operand: Expression, token: Token, dots: Token) -> Expression:
+def _folded(words: Words, operand: Expression, token: Word, dots: Word) -> Expression:
     span = operand.span and Span(
         words.filename, operand.span.line, operand.span.column, dots.line, dots.column + len(dots.text)
     )
@@ -135,10 +135,10 @@ def _atom(words: Words) -> Expression:
             return Literal(int(token.text), words.span(token))
         case "real":
             words.take()
-            value = float(token.text)
-            if math.isinf(value):
+            real = float(token.text)
+            if math.isinf(real):
                 raise DtypeError.at(f"the number {token.text[:30]} does not fit in float64", words.span(token))
-            return Literal(value, words.span(token))
+            return Literal(real, words.span(token))
         case "text":
             return read_text(words)
         case "name":
@@ -181,7 +181,7 @@ def _named(words: Words) -> Expression:
     return Identifier(token.text, span)
 
 
-def _called(words: Words, name: Token) -> Expression:
+def _called(words: Words, name: Word) -> Expression:
     words.expect("(", f"behind `{name.text}`")
     if words.accept(")"):
         return Call(name.text, None, words.since(name))
@@ -206,7 +206,7 @@ def read_text(words: Words) -> TextValue:
     return TextValue(tuple(pieces), tuple(values), words.since(first))
 
 
-def _pieces(words: Words, token: Token) -> list[tuple[str, Expression | None]]:
+def _pieces(words: Words, token: Word) -> list[tuple[str, Expression | None]]:
     found: list[tuple[str, Expression | None]] = []
     body, piece, at = token.text[1:-1], "", 0
     while at < len(body):

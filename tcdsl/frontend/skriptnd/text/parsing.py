@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError
@@ -16,7 +15,7 @@ from tcdsl.frontend.skriptnd.text.declarations import (
 )
 from tcdsl.frontend.skriptnd.text.reading import Words
 from tcdsl.frontend.skriptnd.text.syntax import Import, Operator, TextModule
-from tcdsl.frontend.skriptnd.text.tokens import Token, tokens_of
+from tcdsl.frontend.skriptnd.text.tokens import Word, tokens_of
 
 __all__ = ["MOST_CHARACTERS", "parse_module"]
 
@@ -86,7 +85,7 @@ def _operator(words: Words) -> Operator:
     name = words.name("a graph" if graph else "an operator")
     words.expect("{")
     blocks: dict[str, tuple[Any, ...]] = {}
-    places: dict[str, Token] = {}
+    places: dict[str, Word] = {}
     while not words.accept("}"):
         token = words.next
         if token.kind != "block":
@@ -102,13 +101,13 @@ def _operator(words: Words) -> Operator:
         while not words.accept("}"):
             lines.append(read(words))
         blocks[field], places[token.text] = tuple(lines), token
-    made = Operator(name.text, graph, public, span=words.since(first), name_span=words.span(place))
-    made = replace(made, **blocks)
+    given: dict[str, Any] = dict(blocks)
+    made = Operator(name.text, graph, public, span=words.since(first), name_span=words.span(place), **given)
     _check_form(made, places, words)
     return made
 
 
-def _check_form(operator: Operator, places: dict[str, Token], words: Words) -> None:
+def _check_form(operator: Operator, places: dict[str, Word], words: Words) -> None:
     kind = "graph" if operator.graph else "operator"
     if "outputs" not in {_BLOCKS[each][0] for each in places} or not operator.outputs:
         raise DslSyntaxError.at(f"the {kind} `{operator.name}` has no `@output`", operator.name_span)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from tcdsl.errors import DslSyntaxError, TcdslError
-from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, Token
+from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, Word
 from tcdsl.span import Span
 
 __all__ = ["Words"]
@@ -27,18 +27,18 @@ _INSTEAD = {
 class Words:
     """``words.accept(";")`` takes a word if it is the next one, ``words.expect(";")`` says that it has to be."""
 
-    def __init__(self, tokens: list[Token], filename: str) -> None:
+    def __init__(self, tokens: list[Word], filename: str) -> None:
         self._tokens = tokens
         self._at = 0
         self._depth = 0
         self.filename = filename
 
     @property
-    def next(self) -> Token:
+    def next(self) -> Word:
         """The next word."""
         return self._tokens[self._at]
 
-    def ahead(self, count: int) -> Token:
+    def ahead(self, count: int) -> Word:
         """The word that comes ``count`` words later."""
         return self._tokens[min(self._at + count, len(self._tokens) - 1)]
 
@@ -47,24 +47,24 @@ class Words:
         token = self._tokens[self._at]
         return token.text in texts and token.kind != "text"
 
-    def take(self) -> Token:
+    def take(self) -> Word:
         """The next word, which is behind the cursor afterwards."""
         token = self._tokens[self._at]
         if token.kind != "end":
             self._at += 1
         return token
 
-    def accept(self, *texts: str) -> Token | None:
+    def accept(self, *texts: str) -> Word | None:
         """The next word if it is one of ``texts``."""
         return self.take() if self.is_next(*texts) else None
 
-    def expect(self, text: str, where: str = "") -> Token:
+    def expect(self, text: str, where: str = "") -> Word:
         """The next word, which has to be ``text``."""
         if not self.is_next(text):
             raise self.unexpected(f"expected `{text}`{f' {where}' if where else ''}")
         return self.take()
 
-    def name(self, of: str) -> Token:
+    def name(self, of: str) -> Word:
         """A name that the user gives."""
         token = self.next
         if token.kind != "name":
@@ -82,18 +82,18 @@ class Words:
             return DslSyntaxError.at("the text ends too early", span, expectation)
         return DslSyntaxError.at(f"unexpected `{token.text}`", span, _INSTEAD.get(token.text) or expectation)
 
-    def unknown(self, kind: str, token: Token, known: list[str]) -> TcdslError:
+    def unknown(self, kind: str, token: Word, known: list[str]) -> TcdslError:
         """The error that ``token`` is not one of ``known``."""
         close = get_close_matches(token.text, known, 1)
         hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}"
         return DslSyntaxError.at(f"there is no {kind} `{token.text}`", token.span(self.filename), hint)
 
-    def since(self, first: Token) -> Span:
+    def since(self, first: Word) -> Span:
         """From ``first`` to the word that was taken last."""
         last = self._tokens[max(self._at - 1, 0)]
         return Span(self.filename, first.line, first.column, last.line, last.column + len(last.text))
 
-    def span(self, token: Token) -> Span:
+    def span(self, token: Word) -> Span:
         """The place of a word."""
         return token.span(self.filename)
 

@@ -63,10 +63,6 @@ __all__ = [
 ]
 
 
-def _place() -> Span | None:
-    return field(default=None, compare=False, repr=False)  # type: ignore[return-value]
-
-
 # -- expressions ---------------------------------------------------------------------------------------------------
 
 
@@ -75,7 +71,7 @@ class Literal:
     """``2``, ``2.5``, ``true``, ``inf``."""
 
     value: bool | int | float
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,7 @@ class TextValue:
 
     pieces: tuple[str, ...]
     values: tuple[Expression, ...] = ()
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,7 @@ class Identifier:
     """``stride``."""
 
     name: str
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,7 @@ class Member:
 
     name: str
     attribute: str
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +105,7 @@ class ListNode:
     """``[a, b.., 0:n]``."""
 
     items: tuple[Expression, ...]
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +115,7 @@ class RangeItem:
     begin: Expression
     end: Expression
     step: Expression | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +124,7 @@ class Expand:
 
     value: Expression
     count: Expression | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +132,7 @@ class Zip:
     """``(a, b)`` in front of ``..``."""
 
     parts: tuple[Expression, ...]
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +141,7 @@ class Subscript:
 
     value: Expression
     index: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +152,7 @@ class Slice:
     begin: Expression | None
     end: Expression | None
     step: Expression | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +161,7 @@ class Substitute:
 
     place: Subscript | Slice
     replacement: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +170,7 @@ class Unary:
 
     operator: str
     operand: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +178,7 @@ class NullTest:
     """``?a``."""
 
     operand: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +188,7 @@ class Binary:
     operator: str
     left: Expression
     right: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +198,7 @@ class Fold:
     operand: Expression
     operator: str
     cumulative: bool
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +208,7 @@ class Select:
     condition: Expression
     chosen: Expression
     other: Expression | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +217,7 @@ class Coalesce:
 
     value: Expression
     default: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +226,7 @@ class Identity:
 
     left: Expression
     right: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +235,7 @@ class Contains:
 
     item: Expression
     pack: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +244,7 @@ class Call:
 
     function: str
     argument: Expression | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,14 +254,14 @@ class Guard:
     index: Expression
     below: Expression | None
     above: Expression | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
     """``:`` as an index: the cells along the axis, as a pack."""
 
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +271,7 @@ class Access:
     name: str
     item: Expression | None
     indices: tuple[Expression, ...]
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 Expression = (
@@ -314,7 +310,7 @@ class PackLength:
 
     length: Expression | None
     bound: Expression | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +325,7 @@ class Extent:
     repeats: PackLength | None
     spread: bool
     static: bool
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +338,7 @@ class TypeNode:
     rank: Expression | None
     shape: tuple[Extent, ...] | None
     pack: PackLength | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +347,7 @@ class Bound:
 
     name: str
     end: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +358,7 @@ class Declaration:
     type: TypeNode
     default: Expression | None
     bounds: tuple[Bound, ...]
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +368,7 @@ class Generic:
     name: str
     base: str
     default: str | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +378,7 @@ class Using:
     target: Identifier | ListNode
     length: Expression | None
     value: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +388,7 @@ class Assertion:
     condition: Expression
     message: TextValue | None
     shown: tuple[tuple[str, Expression], ...]
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 # -- formulas ------------------------------------------------------------------------------------------------------
@@ -404,7 +400,7 @@ class Local:
 
     name: str
     value: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +414,7 @@ class Formula:
     bounds: tuple[Bound, ...]
     condition: Expression | None
     unrolled: Bound | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 # -- compositions --------------------------------------------------------------------------------------------------
@@ -430,7 +426,7 @@ class AttributeValue:
 
     name: str
     value: Expression
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,8 +438,8 @@ class Invocation:
     types: tuple[str, ...]
     attributes: tuple[AttributeValue, ...]
     arguments: tuple[Expression | None, ...]
-    span: Span | None = _place()
-    name_span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
+    name_span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,7 +449,7 @@ class Block:
     label: str
     assignments: tuple[Assignment, ...]
     results: tuple[Expression, ...]
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,7 +458,7 @@ class Branch:
 
     arms: tuple[tuple[Operation, Operation], ...]
     other: Operation
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,7 +473,7 @@ class Loop:
     index: Identifier | None
     count: Expression | None
     body: Operation
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 Operation = Invocation | Block | Branch | Loop | Expression
@@ -491,7 +487,7 @@ class Target:
     length: Expression | None
     items: tuple[Target, ...] | None
     type: TypeNode | None
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,7 +496,7 @@ class Assignment:
 
     targets: tuple[Target, ...]
     operation: Operation
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,7 +507,7 @@ class Quantization:
     operator: str
     types: tuple[str, ...]
     attributes: tuple[AttributeValue, ...]
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -533,8 +529,8 @@ class Operator:
     composition: tuple[Assignment, ...] | None = None
     updates: tuple[Assignment, ...] = ()
     quantizations: tuple[Quantization, ...] = ()
-    span: Span | None = _place()
-    name_span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
+    name_span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,7 +538,7 @@ class Import:
     """``import nn``."""
 
     module: str
-    span: Span | None = _place()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tcdsl.errors import DslSyntaxError
 from tcdsl.span import Span
 
-__all__ = ["KEYWORDS", "TYPE_NAMES", "Token", "tokens_of"]
+__all__ = ["KEYWORDS", "TYPE_NAMES", "Word", "tokens_of"]
 
 TYPE_NAMES = ("type", "arith", "num", "int", "real", "bool", "str")
 KEYWORDS = frozenset(
@@ -41,7 +41,7 @@ _WORDS = re.compile(
 _SAME = {"<<": "<?", ">>": ">?"}
 
 
-class Token(NamedTuple):
+class Word(NamedTuple):
     """``kind`` is real, integer, name, block, text, operator or end; ``text`` is what stands there."""
 
     kind: str
@@ -54,7 +54,7 @@ class Token(NamedTuple):
         return Span(filename, self.line, self.column, self.line, self.column + max(len(self.text), 1))
 
 
-def tokens_of(text: str, filename: str, line: int = 1) -> list[Token]:
+def tokens_of(text: str, filename: str, line: int = 1) -> list[Word]:
     """All words of ``text``, which begins at ``line``; the last one is the end."""
     found = []
     position, begin = 0, 0
@@ -80,19 +80,19 @@ def tokens_of(text: str, filename: str, line: int = 1) -> list[Token]:
                 span = Span(filename, line, column, line, column + len(shown))
                 fact = f"`{shown}` is neither a number nor a name"
                 raise DslSyntaxError.at(fact, span, "names begin with a letter or `_`")
-            found.append(Token(kind, _SAME.get(word, word), line, position - begin))
+            found.append(Word(kind, _SAME.get(word, word), line, position - begin))
         position = end
     last = (
         found[-1]
         if found
-        else Token(
+        else Word(
             "end",
             "",
             line,
             0,
         )
     )
-    found.append(Token("end", "", last.line, last.column + len(last.text)))
+    found.append(Word("end", "", last.line, last.column + len(last.text)))
     return found
 
 

@@ -1,0 +1,137 @@
+"""The rounds of a loop of `@compose`: each by itself, or as a loop of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS
+from tcdsl.frontend.skriptnd.rounds import bounded_rounds, counted_rounds, rounds_while
+from tcdsl.frontend.skriptnd.text.syntax import Loop
+from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
+
+__all__ = ["LoopRounds"]
+
+
+@dataclass(slots=True)
+class LoopRounds:
+    """The rounds of a loop in a region, which carry ``state``."""
+
+    region: Any
+    node: Loop
+    own: str
+    packs: Sequence[tuple[Any, Pack]]
+    state: list[Any]
+
+    def unrolled(self, count: int) -> list[Any]:
+        """Each round by itself."""
+        if count > MOST_ITEMS:
+            raise ShapeError.at(f"a loop of {count} rounds is unrolled", self.node.span, f"{MOST_ITEMS} are the most")
+        composition, state = self.region.composition, self.state
+        stacked: list[list[Any]] = []
+        for number in range(count):
+            results = self._round(state, {name.name: pack[number] for name, pack in self.packs}, number, number)
+            state = results[: len(state)]
+            self.region.agreed(state, [composition.recorded(each, "start") for each in self.state], self.node.span)
+            stacked.append(results[len(state) :])
+        scans = [Pack.of(column) for column in zip(*stacked, strict=True)]
+        if not count:
+            scans = [Pack() for _ in self._round(state, {}, 0, 0)[len(state) :]] if not self.packs else []
+        return [*state, *scans]
+
+    def _round(self, state: Sequence[Any], items: Mapping[str, Any], number: Any, suffix: int | None) -> list[Any]:
+        composition, node = self.region.composition, self.node
+        names = dict(zip((each.name for each in node.carried), state, strict=True)) | dict(items)
+        if node.index is not None:
+            names[node.index.name] = number
+        inner = self.region.inner(names)
+        own = self.own if suffix is None or not self.own else f"{self.own}{suffix + 1}"
+        results = inner.operation(node.body, own)
+        if len(results) < len(state):
+            fact = f"the body of a loop gives {len(results)} results, and the loop carries {len(state)}"
+            raise DslSyntaxError.at(fact, node.span)
+        return [composition.recorded(each, "result") for each in results]
+
+    def running(self, count: Any, length: int | None) -> list[Any]:
+        """A loop of the program: its number of rounds, or whether there is another one, is data."""
+        composition, node = self.region.composition, self.node
+        looked = self._looked_at()
+        if len(looked) > len(self.state):
+            fact = "a loop whose number of rounds is data gives a pack"
+            raise DslSyntaxError.at(fact, node.span, "packs have a known length: carry what the loop computes")
+        if composition.session is None:
+            return looked
+        with composition.session.located(node.span):
+            return self._recorded(count, length)
+
+    def _looked_at(self) -> list[Any]:
+        # One round without a program says what the rounds give.
+        region = self.region
+        quiet = region.composition.quiet()
+        inner = replace(region, composition=quiet)
+        names = {name.name: pack[0] for name, pack in self.packs if pack}
+        index = TensorValue("index", "int", Pack())
+        results = LoopRounds(inner, self.node, self.own, (), self.state)._round(self.state, names, index, None)
+        starts = [quiet.recorded(each, "start") for each in self.state]
+        region.agreed(results[: len(starts)], starts, self.node.span)
+        if self.node.condition is not None:
+            inner.inner(dict(zip((each.name for each in self.node.carried), self.state, strict=True))).test(
+                self.node.condition
+            )
+        return results
+
+    def _recorded(self, count: Any, length: int | None) -> list[Any]:
+        region, node = self.region, self.node
+        composition: Any = region.composition
+
+        def made(state: Sequence[Any]) -> list[Any]:
+            return list(composition.tensors(start, state))
+
+        start = [composition.recorded(each, "start") for each in self.state]
+        stacks = [(name.name, composition.stacked(pack, name.span)) for name, pack in self.packs if pack]
+
+        def around(state: Sequence[Any], number: Any) -> list[Any]:
+            position = ScalarValue(number.expr, "int", True)
+            items = {name: composition.row(stack, position) for name, stack in stacks}
+            index = composition.number(number) if node.index is not None else None
+            return self._round(composition.tensors(start, state), items, index, None)[: len(start)]
+
+        if node.condition is None:
+            found = counted_rounds(
+                composition.symbols(start),
+                composition.count(count),
+                lambda number, state: composition.symbols(around(state, number)),
+            )
+            return made(found)
+        limit = None if count is None else composition.count(count)
+
+        def going(state: Sequence[Any]) -> Any:
+            names = dict(zip((each.name for each in node.carried), composition.tensors(start, state), strict=True))
+            assert node.condition is not None
+            test = region.inner(names).test(node.condition)
+            return test if isinstance(test, bool) else test.tensor
+
+        if limit is None and not stacks and node.index is None:
+            found = rounds_while(
+                composition.symbols(start),
+                going(composition.symbols(start)) if node.tested_first else True,
+                lambda state: composition.symbols(
+                    self._round(composition.tensors(start, state), {}, None, None)[: len(start)]
+                ),
+                going,
+            )
+            return made(found)
+        if limit is None:
+            raise DslSyntaxError.at(
+                "a loop with a condition whose number of rounds has no bound", node.span, "give a count: `do..(i -> n)`"
+            )
+        found = bounded_rounds(
+            composition.symbols(start),
+            limit,
+            lambda number, state: composition.symbols(around(state, number)),
+            going,
+            node.tested_first,
+        )
+        return made(found)

@@ -1,0 +1,315 @@
+"""Graphs as functions: inputs, packs, variables, attributes, derivatives, control flow, files."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tests.skriptnd.graphs import graph_of, reals
+
+NET = """
+import nn, math;
+graph net {
+    @attrib { width: int = 4; slope: real = 0.0; }
+    @input { x: real[n|64, 3]; }
+    @output { y: real[n, 2]; h: real[n, width]; }
+    @variable { w1: real[width, 3]; b1: real[width]; w2: real[2, width]; }
+    @compose {
+        a = nn.linear(x, w1, b1);
+        h = nn.relu{alpha=slope}(a);
+        y = nn.linear(h, w2);
+    }
+}
+"""
+
+
+def weights(width: int = 4) -> dict[str, np.ndarray]:
+    shapes = {"w1": (width, 3), "b1": (width,), "w2": (2, width)}
+    return {name: reals(*shape, seed=k) - 1 for k, (name, shape) in enumerate(shapes.items())}
+
+
+def expected(x: np.ndarray, w: dict[str, np.ndarray], slope: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    a = x @ w["w1"].T + w["b1"]
+    h = np.maximum(a, slope * a)
+    return h @ w["w2"].T, h
+
+
+def test_a_graph_is_a_function() -> None:
+    net = graph_of(NET)
+    assert repr(net) == "<sknd graph net(x) -> y, h>"
+    assert (net.inputs, net.outputs) == (("x",), ("y", "h"))
+    assert net.attributes == {"width": 4, "slope": 0.0}
+    assert repr(net.variables) == "<variables: w1: real[4,3], b1: real[4], w2: real[2,4]>"
+    x, w = reals(5, 3), weights()
+    assert net(x)[0].tolist() == np.zeros((5, 2)).tolist()
+    net.variables.update(w)
+    for found, wanted in zip(net(x=x), expected(x, w), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    # One program serves all sizes.
+    before = tc.config.counters.programs if hasattr(tc.config, "counters") else None
+    np.testing.assert_allclose(net(reals(9, 3))[0], expected(reals(9, 3), w)[0], rtol=1e-5)
+    assert before is None or before == tc.config.counters.programs
+    assert net.shapes((7, 3)) == ((7, 2), (7, 4))
+    assert "for" in str(net.explain("loops", x))
+    del net.variables["w1"]
+    assert not net.variables["w1"].any()
+
+
+def test_other_attributes_and_other_variables() -> None:
+    net = graph_of(NET)
+    net.variables.update(weights())
+    wide = net.configured(width=6, slope=0.5)
+    assert wide.variables["w1"].shape == (6, 3)
+    x, w = reals(5, 3), weights(6)
+    np.testing.assert_allclose(wide(x, variables=w)[0], expected(x, w, 0.5)[0], rtol=1e-5)
+    assert wide.variables["b1"].tolist() == [0.0] * 6
+    assert net.configured(slope=0.1).variables["w2"] is net.variables["w2"]
+    assert next(iter(tc.skriptnd.parse(NET, attributes={"width": 7}).graphs.values())).attributes["width"] == 7
+
+
+def test_double_precision_where_an_array_is_double() -> None:
+    net = graph_of(NET)
+    x, w = reals(5, 3).astype(np.float64), weights()
+    found = net(x, variables=w)[0]
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected(x, {k: v.astype(np.float64) for k, v in w.items()})[0], rtol=1e-12)
+
+
+def test_derivatives() -> None:
+    net = graph_of(NET)
+    x, w = reals(5, 3), weights()
+    net.variables.update(w)
+    dx = tc.grad(lambda x: net(x)[0].sum())(x)
+    a = x @ w["w1"].T + w["b1"]
+    np.testing.assert_allclose(dx, ((a > 0) * w["w2"].sum(0)) @ w["w1"], rtol=1e-4)
+    dw = tc.grad(lambda w2: net(x, variables={**w, "w2": w2})[0].sum())(w["w2"])
+    np.testing.assert_allclose(dw, np.tile(np.maximum(a, 0).sum(0), (2, 1)), rtol=1e-4)
+    tc.check_grads(net, [x])
+    y, back = tc.vjp(net, x)
+    assert back((np.ones_like(y[0]), np.zeros_like(y[1])))[0].shape == x.shape
+    value, tangent = tc.jvp(net, (x,), (x,))
+    assert tangent[0].shape == value[0].shape
+
+
+def test_variables_train_as_parameters() -> None:
+    text = """
+    import nn;
+    graph net {
+        @input { x: real[8, 3]; }
+        @output { y: real[8, 1]; }
+        @variable { w: real[1, 3]; b: real[1]; }
+        @compose { y = nn.linear(x, w, b); }
+    }
+    """
+    net = graph_of(text)
+    x = reals(8, 3) - 1
+    target = x @ np.float32([[1.0, -2.0, 0.5]]).T + np.float32(0.25)
+
+    def loss(w: Any, b: Any) -> Any:
+        return ((net(x, variables={"w": w, "b": b}) - target) ** 2).mean()
+
+    step = tc.value_and_grad(loss, argnums=(0, 1))
+    w, b = np.zeros((1, 3), np.float32), np.zeros(1, np.float32)
+    for _ in range(400):
+        value, (dw, db) = step(w, b)
+        w, b = w - 0.3 * dw, b - 0.3 * db
+    assert value < 1e-4
+    np.testing.assert_allclose(w, [[1.0, -2.0, 0.5]], atol=0.05)
+
+
+PACKS = """
+import math, layout;
+graph sums {
+    @input { xs: real[2]..(n|5); bias: real[2]; }
+    @output { total: real[2]; parts: real[1]..(2); }
+    @compose {
+        total = with t = bias for x : xs do math.add(t, x);
+        parts..(2) = layout.split{axis=0, count=2}(total);
+    }
+}
+"""
+
+
+def test_packs_are_lists() -> None:
+    sums = graph_of(PACKS)
+    xs = [reals(2, seed=k) for k in range(3)]
+    total, parts = sums(xs, np.ones(2, np.float32))
+    np.testing.assert_allclose(total, sum(xs) + 1, rtol=1e-6)
+    assert [each.tolist() for each in parts] == [[total[0]], [total[1]]]
+    assert sums([], np.ones(2, np.float32))[0].tolist() == [1.0, 1.0]
+    with pytest.raises(tc.ShapeError, match="`xs` has at most 5 tensors, and 6 are given"):
+        sums([xs[0]] * 6, xs[0])
+    gradient = tc.grad(lambda x: sums([x, x * 2, x], x)[0].sum())(xs[0])
+    assert gradient.tolist() == [5.0, 5.0]
+
+
+FLOW = """
+import math;
+graph power {
+    @input { x: real[3]; n: int[]; }
+    @output { y: real[3]; }
+    @constant { one: real[3] = 1.0; }
+    @compose { y = with p = one do..(n) math.mul(p, x); }
+}
+graph doubled {
+    @input { x: real[]; }
+    @output { y: real[]; }
+    @compose { y = with p = x while math.lt(p, 100.0) do math.mul(p, 2.0); }
+}
+graph at_least_once {
+    @input { x: real[]; }
+    @output { y: real[]; }
+    @compose { y = with p = x do math.mul(p, 2.0) while math.lt(p, 100.0); }
+}
+graph counted {
+    @input { x: real[]; }
+    @output { y: real[]; }
+    @compose { y = with p = x while math.lt(p, 10.0) do..(i -> 3) { q = math.add(p, 1.0); yield q; }; }
+}
+graph branch {
+    @input { x: real[3]; c: bool[]; d: bool[]; }
+    @output { y: real[3]; }
+    @compose {
+        y = if c then math.mul(x, 2.0) elif d then { z = math.neg(x); yield z; } else x;
+    }
+}
+"""
+
+
+def test_loops_and_branches_on_data() -> None:
+    graphs = tc.skriptnd.parse(FLOW).graphs
+    x = reals(3)
+    for n in (0, 1, 4):
+        np.testing.assert_allclose(graphs["power"](x, np.int32(n)), x**n, rtol=1e-5)
+    assert [float(graphs["doubled"](np.float32(v))) for v in (3.0, 100.0)] == [192.0, 100.0]
+    assert [float(graphs["at_least_once"](np.float32(v))) for v in (3.0, 100.0)] == [192.0, 200.0]
+    assert [float(graphs["counted"](np.float32(v))) for v in (3.0, 8.5, 20.0)] == [6.0, 10.5, 20.0]
+    for c, d, factor in ((True, True, 2), (False, True, -1), (False, False, 1)):
+        np.testing.assert_allclose(graphs["branch"](x, np.bool_(c), np.bool_(d)), factor * x)
+    gradient = tc.grad(lambda x: graphs["power"](x, np.int32(3)).sum())(x)
+    np.testing.assert_allclose(gradient, 3 * x**2, rtol=1e-4)
+    gradient = tc.grad(lambda x: graphs["branch"](x, np.bool_(False), np.bool_(True)).sum())(x)
+    assert gradient.tolist() == [-1.0] * 3
+    assert float(tc.grad(lambda x: graphs["doubled"](x))(np.float32(3.0))) == 64.0
+
+
+LABELS = """
+import nn, layout;
+operator dense {
+    @attrib { channels: int; use_bias: bool = true; }
+    @input { x: real[b, static c]; }
+    @variable { filter: real[channels, c]; bias: real[channels]; }
+    @output { y: real[b, channels]; }
+    @compose { y = nn.linear(x, filter, use_bias ? bias); }
+}
+operator twice {
+    @input { x: real[b, static c]; }
+    @output { y: real[b, c]; }
+    @compose { h = dense{channels=c}(x); y = last: dense{channels=c, use_bias=false}(h); }
+}
+operator wrapped {
+    @input { x: real[b, static c]; }
+    @output { y: real[b, c]; }
+    @compose { y = twice(x); }
+}
+graph net {
+    @input { x: real[2, 3]; }
+    @output { y: real[2, 3]; }
+    @compose { first = dense{channels=3}(x); y = wrapped(first); }
+}
+"""
+
+
+def test_labels_of_variables() -> None:
+    net = graph_of(LABELS)
+    assert list(net.variables) == [
+        *("first.filter", "first.bias", "y.h.filter", "y.h.bias"),
+        *("y.last.filter", "y.last.bias"),
+    ]
+    given = {label: np.ones(each.shape, np.float32) for label, each in net.variables.items()}
+    assert net(np.ones((2, 3), np.float32), variables=given).tolist() == [[39.0] * 3] * 2
+
+
+def test_files(tmp_path: Path) -> None:
+    (tmp_path / "blocks").mkdir()
+    block = "operator square { @input { x: real[s..]; } @output { y: real[s..]; } @lower { y[i..] = x[i..] * x[i..], i < s; } }"
+    (tmp_path / "own.sknd").write_text(block)
+    (tmp_path / "blocks" / "deep.sknd").write_text(
+        "import own;\n" + block.replace("square", "cube").replace("x[i..] * x[i..]", "x[i..] * x[i..] * x[i..]")
+    )
+    main = "import own, blocks.deep;\ngraph g { @input { x: real[2]; } @output { y: real[2]; z: real[2]; } @compose { y = own.square(x); z = blocks.deep.cube(x); } }"
+    (tmp_path / "main.sknd").write_text(main)
+    x = np.float32([2.0, 3.0])
+    for module in (
+        tc.skriptnd.load(tmp_path),
+        tc.skriptnd.load(tmp_path / "main.sknd"),
+        tc.skriptnd.parse(main, tmp_path),
+    ):
+        assert [each.tolist() for each in module.graphs["g"](x)] == [[4.0, 9.0], [8.0, 27.0]]
+    assert str(module) == main
+    (tmp_path / "own.sknd").write_text(block.replace("x[i..] *", "x[i..] %%"))
+    with pytest.raises(tc.DslSyntaxError, match="own.sknd:1:"):
+        tc.skriptnd.load(tmp_path)
+
+
+def test_graphs_are_sent_to_other_processes() -> None:
+    net = graph_of(NET)
+    net.variables.update(weights())
+    x = reals(5, 3)
+    again = pickle.loads(pickle.dumps(net))
+    np.testing.assert_array_equal(again(x)[0], net(x)[0])
+
+
+def test_alexnet_like_networks() -> None:
+    torch = pytest.importorskip("torch")
+    text = """
+    import nn, layout;
+    graph alexnet {
+        @attrib { batch: int = 2; classes: int = 5; w: int = 4; }
+        @input { input: real[batch, 3, 47, 47]; }
+        @output { output: real[batch, classes]; }
+        @variable {
+            k1: real[w, 3, 11, 11]; b1: real[w]; k2: real[2 * w, w, 5, 5]; b2: real[2 * w];
+            k3: real[w, 2 * w, 3, 3]; b3: real[w]; k4: real[classes, w * 4]; b4: real[classes];
+        }
+        @compose {
+            c1 = nn.conv{padding=0, stride=4}(input, k1, b1);
+            r1 = nn.relu(c1);
+            p1 = nn.max_pool{padding=0, size=[1, 1, 3, 3], stride=[1, 1, 2, 2], axes=[0:4]}(r1);
+            c2 = nn.conv{padding=2}(p1, k2, b2);
+            r2 = nn.relu(c2);
+            c3 = nn.conv{padding=1, stride=2}(r2, k3, b3);
+            r3 = nn.relu(c3);
+            flat = layout.flatten{axis=1}(r3);
+            c4 = nn.linear(flat, k4, b4);
+            output = nn.softmax(c4);
+        }
+    }
+    """
+    net = graph_of(text)
+    rng = np.random.default_rng(0)
+    values = {k: (rng.normal(size=v.shape) * 0.2).astype(np.float32) for k, v in net.variables.items()}
+    x = rng.normal(size=(2, 3, 47, 47)).astype(np.float32)
+    weight = rng.normal(size=(2, 5)).astype(np.float32)
+    f = torch.nn.functional
+    t = {k: torch.tensor(v, requires_grad=True) for k, v in values.items()}
+    source = torch.tensor(x, requires_grad=True)
+    h = f.max_pool2d(f.relu(f.conv2d(source, t["k1"], t["b1"], stride=4)), 3, 2)
+    h = f.relu(f.conv2d(f.relu(f.conv2d(h, t["k2"], t["b2"], padding=2)), t["k3"], t["b3"], padding=1, stride=2))
+    wanted = f.softmax(f.linear(h.flatten(1), t["k4"], t["b4"]), 1)
+    (wanted * torch.tensor(weight)).sum().backward()
+
+    def loss(x: Any, *given: Any) -> Any:
+        return (net(x, variables=dict(zip(values, given, strict=True))) * weight).sum()
+
+    found = net(x, variables=values)
+    np.testing.assert_allclose(found, wanted.detach().numpy(), rtol=1e-5, atol=1e-6)
+    gradients = tc.grad(loss, argnums=tuple(range(1 + len(values))))(x, *values.values())
+    for ours, theirs in zip(gradients, (source, *t.values()), strict=True):
+        theirs = theirs.grad.numpy()
+        assert np.abs(ours - theirs).max() <= 2e-5 * np.abs(theirs).max()

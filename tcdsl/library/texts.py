@@ -11,16 +11,21 @@ from tcdsl.frontend.skriptnd.text.syntax import Operator
 from tcdsl.library.elementwise import elementwise_texts
 from tcdsl.span import SKRIPTND
 
-__all__ = ["MODULES", "library_module"]
+__all__ = ["MODULES", "library_module", "library_text"]
 
 MODULES = ("math", "layout", "linalg", "nn")
+
+
+def library_text(name: str) -> str:
+    """The text of a module of the library, without the operators that are rows of tables."""
+    return (files("tcdsl.library") / f"{name}.sknd").read_text(encoding="utf-8")
 
 
 @cache
 def library_module(name: str) -> dict[str, Operator]:
     """The operators of a module of the library, by name."""
-    place = files("tcdsl.library") / f"{name}.sknd"
-    found = list(parse_module(place.read_text(encoding="utf-8"), str(place)).operators)
+    place = str(files("tcdsl.library") / f"{name}.sknd")
+    found = list(parse_module(library_text(name), place).operators)
     if name == "math":
         text, made = "".join(elementwise_texts()), f"{SKRIPTND}math>"
         linecache.cache[made] = (len(text), None, text.splitlines(keepends=True), made)  # which messages show

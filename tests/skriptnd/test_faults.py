@@ -74,7 +74,7 @@ TEXTS = [
     "graph g { @input { x: real[2]; } @output { y: real[2]; } @variable { w: real[2] = 1.0; } @compose { y = x; } }",
     "graph g { @input { x: real[2]; } @output { y: real[2]; } @constant { w: real[2]; } @compose { y = x; } }",
     "graph g { @input { x: real[2]; } @output { y: real[2]; } @constant { w: real[2] = 1; } @compose { y = x; } }",
-    "graph g { @input { x: real[2]; } @output { y: real[2]; } @constant { w: real[2] = [1.0, 2.0, 3.0]; } @compose { y = x; } }",
+    "graph g { @input { x: real[2]; } @output { y: real[2]; } @constant { w: real[2] = [1.0]; } @compose { y = x; } }",
     graph("y = relu(x);"),
     graph("y = nn.rely(x);"),
     graph("y = linalg.matmul(x, x);"),
@@ -219,7 +219,7 @@ def test_calls_that_are_refused(call: Any, kind: type[TcdslError], message: str)
 def test_indices_out_of_range_are_found_before_anything_runs() -> None:
     text = "operator f {{ @input {{ x: real[n]; }} @output {{ y: real[n]; }} @lower {{ y[i,] = x[{},], i < n; }} }}"
     graph = "graph g { @input { x: real[4]; } @output { y: real[4]; } @compose { y = f(x); } }"
-    with pytest.raises(ShapeError, match="out of range|i \\+ 1"):
+    with pytest.raises(ShapeError, match=r"axis 0 of `x` has the extent 4, and its indices are from 1 to 4"):
         graph_of(text.format("i + 1") + graph)(reals(4))
     assert graph_of(text.format("|i + 1|") + graph)(reals(4))[3] == 0.0
 

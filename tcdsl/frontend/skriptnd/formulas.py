@@ -8,7 +8,6 @@ tensors of a pack are taken one by one, around all others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
+from tcdsl.frontend.skriptnd.index_ranges import is_in_range, known_number, least_and_largest, shown_size
 from tcdsl.frontend.skriptnd.rounds import counted_rounds
 from tcdsl.frontend.skriptnd.text.syntax import (
     Access,
@@ -35,7 +35,6 @@ from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
-    Apply,
     Boundary,
     Constant,
     ExplicitRange,
@@ -43,15 +42,12 @@ from tcdsl.ir.expressions import (
     IndexValue,
     Read,
     SizeValue,
-    index_variables,
     is_affine_index,
     size_names,
 )
 from tcdsl.ir.expressions import walk as walk_expr
 from tcdsl.ir.program import Access as Cell
 from tcdsl.ir.program import Keep, Neutral
-from tcdsl.ir.text.expression_printer import format_expr
-from tcdsl.polyhedra.affine import NotAffine, condition_set, holds, universe
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
@@ -208,7 +204,7 @@ class _Cells:
         arithmetic = self.arithmetic
         other: Any = ScalarValue(right, "int", True)
         scaled = arithmetic.binary("*", other, factor, None)
-        return _number(arithmetic.binary("-", left, scaled, None))
+        return known_number(arithmetic.binary("-", left, scaled, None))
 
     def _is(self, value: Any, of: Any, distance: int, factor: int = 1) -> bool:
         # Whether value is factor * of + distance.
@@ -255,101 +251,6 @@ class _Cells:
 
 def _same(value: Any, number: int) -> bool:
     return type(value) is int and value == number
-
-
-def _number(value: Any) -> Any:
-    # What is a number whatever the names in it are.
-    if type(value) is int:
-        return value
-    form = _terms(value.expr)
-    if form is None or any(factor for each, factor in form.items() if each is not None):
-        return None
-    return form.get(None, 0)
-
-
-def _terms(expr: Expr) -> dict[Expr | None, int] | None:
-    # The factors of the names in an affine expression; the number stands under None.
-    match expr:
-        case Constant(value=number):
-            return {None: int(number)}
-        case SizeValue() | IndexValue():
-            return {expr: 1}
-        case Apply(primitive="neg", arguments=(operand,)):
-            return _joined_terms({}, _terms(operand), -1)
-        case Apply(primitive="add" | "sub" as primitive, arguments=(left, right)):
-            return _joined_terms(_terms(left), _terms(right), 1 if primitive == "add" else -1)
-        case Apply(primitive="mul", arguments=(Constant(value=number), other) | (other, Constant(value=number))):
-            return _joined_terms({}, _terms(other), int(number))
-    return None
-
-
-def _joined_terms(
-    left: dict[Expr | None, int] | None, right: dict[Expr | None, int] | None, factor: int
-) -> dict[Expr | None, int] | None:
-    if left is None or right is None:
-        return None
-    return {each: left.get(each, 0) + factor * right.get(each, 0) for each in (*left, *right)}
-
-
-def _shown(value: Any) -> str:
-    return format_expr(value.expr) if isinstance(value, ScalarValue) else str(value)
-
-
-def _least_and_largest(expr: Expr, ends: Mapping[str, Expr], arithmetic: Arithmetic) -> tuple[Any, Any] | None:
-    """The ends of an index over a box, each variable of which takes its ends by itself; None where it is not affine."""
-
-    def of(expr: Expr) -> tuple[Any, Any] | None:
-        return _least_and_largest(expr, ends, arithmetic)
-
-    if not index_variables(expr) and not size_names(expr) & ends.keys():
-        return arithmetic.exact(expr), arithmetic.exact(expr)
-    match expr:
-        case SizeValue(name=name):  # the number of a round
-            return 0, arithmetic.binary("-", arithmetic.exact(ends[name]), 1, None)
-        case IndexValue(name=name):
-            return 0, arithmetic.binary("-", arithmetic.exact(ends[name]), 1, None) if name in ends else None
-        case Apply(primitive="neg", arguments=(operand,)):
-            inner = of(operand)
-            return inner and (arithmetic.unary("-", inner[1], None), arithmetic.unary("-", inner[0], None))
-        case Apply(primitive="add" | "sub" as primitive, arguments=(left, right)):
-            first, second = of(left), of(right)
-            if first is None or second is None:
-                return None
-            if primitive == "sub":
-                return arithmetic.binary("-", first[0], second[1], None), arithmetic.binary(
-                    "-", first[1], second[0], None
-                )
-            return arithmetic.binary("+", first[0], second[0], None), arithmetic.binary("+", first[1], second[1], None)
-        case Apply(primitive="mul", arguments=(Constant(value=factor), other) | (other, Constant(value=factor))):
-            inner = of(other)
-            if inner is None:
-                return None
-            pair = tuple(arithmetic.binary("*", each, int(factor), None) for each in inner)
-            return (pair[0], pair[1]) if factor >= 0 else (pair[1], pair[0])
-        case Apply(primitive="mul", arguments=(other, size)) if not index_variables(size):
-            inner, factor = of(other), arithmetic.exact(size)
-            return inner and tuple(arithmetic.binary("*", each, factor, None) for each in inner)  # type: ignore[return-value]
-        case Apply(primitive="floor_div", arguments=(other, Constant(value=divisor))) if divisor > 0:
-            inner = of(other)
-            return inner and (
-                arithmetic.binary("/", inner[0], int(divisor), None),
-                arithmetic.binary("/", inner[1], int(divisor), None),
-            )
-    return None
-
-
-def _is_in_range(cell: Expr, extent: Expr, ranges: Sequence[ExplicitRange], conditions: Sequence[Expr]) -> bool:
-    """Whether an index is in range wherever conditions on indices and sizes hold, as far as isl can say."""
-    variables = [each.variable for each in ranges]
-    names = sorted(
-        {name for each in (cell, extent, *(r.high for r in ranges), *conditions) for name in size_names(each)}
-    )
-    points = universe(variables, names)
-    tests = [in_range(index(each.variable), each.high) for each in ranges]
-    for test in (*tests, *conditions):
-        with suppress(NotAffine):
-            points = points.intersect(condition_set(test, points))
-    return holds(in_range(cell, extent), points)
 
 
 def _with_number(value: Any, variable: str, number: ScalarValue) -> Any:
@@ -646,12 +547,12 @@ class FormulaRecording:
             return
         for cell, tensor, axis, span in dict.fromkeys(cells.plain):
             extent = arithmetic.size(tensor.shape[axis])
-            found = _least_and_largest(cell, ends, arithmetic)
+            found = least_and_largest(cell, ends, arithmetic)
             if found is not None and self._is_inside(*found, extent):
                 continue
-            if cells.conditions and _is_in_range(cell, extent, ranges, cells.conditions):
+            if cells.conditions and is_in_range(cell, extent, ranges, cells.conditions):
                 continue
-            if found is None and not cells.conditions and _is_in_range(cell, extent, ranges, ()):
+            if found is None and not cells.conditions and is_in_range(cell, extent, ranges, ()):
                 continue
             if self.session is None and self.guessed(cell, extent, ends):
                 continue
@@ -659,8 +560,8 @@ class FormulaRecording:
             fact = f"an index of `{shown_index}` is out of range: axis {axis} of `{tensor.name}` has the extent "
             notes = ""
             if found is not None:
-                notes = f", and its indices are from {_shown(found[0])} to {_shown(found[1])}"
-            raise ShapeError.at(f"{fact}{_shown(arithmetic.exact(extent))}{notes}", span, "guard it: `|i|`")
+                notes = f", and its indices are from {shown_size(found[0])} to {shown_size(found[1])}"
+            raise ShapeError.at(f"{fact}{shown_size(arithmetic.exact(extent))}{notes}", span, "guard it: `|i|`")
 
     def guessed(self, cell: Expr, extent: Expr, ends: Mapping[str, Expr]) -> bool:
         """Whether sizes that only a call knows decide about an index."""

@@ -1,0 +1,285 @@
+"""Expressions, and the blocks of operators, construct by construct."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcdsl.errors import TcdslError
+from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
+from tcdsl.frontend.skriptnd.text.expressions import read_expression
+from tcdsl.frontend.skriptnd.text.reading import Words
+from tcdsl.frontend.skriptnd.text.tokens import tokens_of
+from tcdsl.frontend.skriptnd.values import Pack
+from tests.skriptnd.graphs import graph_of, reals
+
+NAMES = {
+    "a": 7,
+    "r": 2.5,
+    "t": True,
+    "s": "text",
+    "p": Pack.of((1, 2, 3)),
+    "q": Pack.of((4, 5, 6)),
+    "m": Pack.of((True, False, True)),
+    "e": Pack.of(()),
+    "x": None,
+}
+
+# An expression, and its value; a list is a pack, None is null.
+VALUES: list[tuple[str, Any]] = [
+    ("1 + 2 * 3 - 4", 3),
+    ("2 ** 3 ** 2", 64),
+    ("-2 ** 2", 4),
+    ("7 / 2", 3),
+    ("-7 / 2", -4),
+    ("7 \\ 2", 4),
+    ("-7 % 3", 2),
+    ("7.0 / 2.0", 3.5),
+    ("7.5 % 2.0", 1.5),
+    ("1.0 / 0.0", math.inf),
+    ("a <? 3 + 1", 4),
+    ("a >? 3", 7),
+    ("a << 3", 3),
+    ("a >> 30", 30),
+    ("a > 3 && r < 1.0 || t", True),
+    ("false => t", True),
+    ("true ^ t", False),
+    ("!t", False),
+    ("s == 'text'", True),
+    ("'a' < 'b'", True),
+    ("p + q", [5, 7, 9]),
+    ("p * 2", [2, 4, 6]),
+    ("-p", [-1, -2, -3]),
+    ("p + ..", 6),
+    ("p * ..", 6),
+    ("p + .. + 42", 48),
+    ("(p + q) * ..", 315),
+    ("p + ...", [1, 3, 6]),
+    ("p * ...", [1, 2, 6]),
+    ("p <? ..", 1),
+    ("p >? ...", [1, 2, 3]),
+    ("m && ..", False),
+    ("m || ...", [True, True, True]),
+    ("p < ..", True),
+    ("q != ..", True),
+    ("[1, 2, 1] != ..", False),
+    ("[2, 2] == ..", True),
+    ("[2, 2] := ..", 2),
+    ("p := ..", None),
+    ("[a ..(0)] := ..", 7),
+    ("e + ..", 0),
+    ("e * ..", 1),
+    ("e <? ..", None),
+    ("e && ..", True),
+    ("[1, 2 ..(3), p.., 5:9:2]", [1, 2, 2, 2, 1, 2, 3, 5, 7]),
+    ("[a ..(t), a ..(!t)]", [7]),
+    ("[3:0:-1]", [3, 2, 1]),
+    ("[(p, q)..]", [1, 4, 2, 5, 3, 6]),
+    ("p[0]", 1),
+    ("p[-1]", 3),
+    ("p[1:]", [2, 3]),
+    ("p[::-1]", [3, 2, 1]),
+    ("p[:-1:2]", [1]),
+    ("p[[2, 0]]", [3, 1]),
+    ("p[m]", [1, 3]),
+    ("s[0]", "t"),
+    ("s[1:3]", "ex"),
+    ("p[0] <- 9", [9, 2, 3]),
+    ("p[[0, 2]] <- [8, 9]", [8, 2, 9]),
+    ("p[1:] <- 0", [1, 0, 0]),
+    ("p[m] <- q[m]", [4, 2, 6]),
+    ("t ? 1 : 2", 1),
+    ("a > 10 ? 1", None),
+    ("m ? p : q", [1, 5, 3]),
+    ("m ? 0 : p", [0, 2, 0]),
+    ("x ?? 5", 5),
+    ("a ?? 5", 7),
+    ("x + 1", None),
+    ("[1, x]", None),
+    ("x ?? t ? 3 : 4", 3),
+    ("?x", False),
+    ("?a", True),
+    ("?x && x > 2 ? x : 0", 0),
+    ("p is 2", [False, True, False]),
+    ("2 in p", True),
+    ("q in [4, 6]", [True, False, True]),
+    ("real(a) * r", 17.5),
+    ("int(r)", 2),
+    ("int(-2.7)", -2),
+    ("bool(0)", False),
+    ("real()", 0.0),
+    ("str()", ""),
+    ("sqrt(16.0)", 4.0),
+    ("`sqrt`(16.0)", 4.0),
+    ("round(-2.5)", -3.0),
+    ("frac(2.75)", 0.75),
+    ("abs(-a)", 7),
+    ("sign(-r)", -1.0),
+    ("pi", math.pi),
+    ("'a = {a + 1}, {p}, \\{{t}\\}' ' and more'", "a = 8, [1,2,3], {true} and more"),
+    ("1e-3", 0.001),
+    ("a == 7 ? 'seven' : 'other'", "seven"),
+]
+
+
+def value_of(text: str) -> Any:
+    words = Words(tokens_of(text, "test.sknd"), "test.sknd")
+    node = read_expression(words)
+    assert words.next.kind == "end", words.next
+    return ExpressionEvaluator(Arithmetic("float32", "int32", StandIns()), Scope(dict(NAMES))).value(node)
+
+
+@pytest.mark.parametrize(("text", "wanted"), VALUES, ids=[text for text, _ in VALUES])
+def test_expressions(text: str, wanted: Any) -> None:
+    found = value_of(text)
+    assert (list(found) if isinstance(found, Pack) else found) == wanted
+    assert type(found) is type(wanted) or isinstance(found, Pack)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("p + [1, 2]", "a + r", "1 / 0", "2 ** -1", "p[3]", "p[9:0:0]", "s + 's'", "sqrt(-1.0)", "t + t", "a && t"),
+        *("[0:20000]", "m ? [1, 2] : q", "p[[5]] <- 1", "p - .. ", "x[0", "a ? 1 : 2", "9223372036854775807 + 1"),
+        *("s[r]", "{a}"),
+    ],
+)
+def test_expressions_without_a_value(text: str) -> None:
+    with pytest.raises(TcdslError):
+        value_of(text)
+
+
+def run(blocks: str, call: str, *arrays: Any, kind: str = "real") -> Any:
+    """The result of an operator with these blocks, called so."""
+    names = [f"x{k}" for k in range(len(arrays))]
+    kinds = {"f": "real", "i": "int", "b": "bool"}
+    inputs = " ".join(
+        f"{n}: {kinds[x.dtype.kind]}[{','.join(map(str, x.shape))}];" for n, x in zip(names, arrays, strict=True)
+    )
+    around = f"graph g {{ @input {{ {inputs} }} @output {{ y: {kind}; }} @compose {{ y = {call}; }} }}"
+    return graph_of(f"operator f {{ {blocks} }}\n{around}")(*arrays)
+
+
+ONE = "@input { x: real[n]; } @output { y: real[n]; }"
+
+
+def test_locals_conditions_and_both_spellings() -> None:
+    x = reals(4)
+    for locals_ in (
+        "z = x[i,] * x[i,], y[i,] = z + z * `sin`(x[i,]), i < n;",
+        "with z = x[i,] * x[i,]: y[i,] = z + z * sin(x[i,]), i < n;",
+    ):
+        np.testing.assert_allclose(run(f"{ONE} @lower {{ {locals_} }}", "f(x0)", x), x**2 * (1 + np.sin(x)), rtol=1e-5)
+    found = run(f"{ONE} @lower {{ y[i,] = x[i,], i < n | x[i,] > 1.0; }}", "f(x0)", x)
+    np.testing.assert_array_equal(found, np.where(x > 1, x, 0))
+    for largest in ("y[i,] >= x[j,]", "y[i,] >?= x[j,]"):
+        assert run(f"{ONE} @lower {{ {largest}, i < n, j < n; }}", "f(x0)", x).tolist() == [x.max()] * 4
+    assert run(f"{ONE} @lower {{ y[i,] = x[i,] << 1.0, i < n; }}", "f(x0)", x).tolist() == np.minimum(x, 1).tolist()
+
+
+def test_guards_and_remaps() -> None:
+    x = np.float32([1, 2, 3, 4])
+    mean = run(
+        "@attrib { w: int; } " + ONE + " @lower { y[i,] += x[|i + j - w/2|] / real(w), i < n, j < w; }", "f{w=3}(x0)", x
+    )
+    np.testing.assert_allclose(mean, [1, 2, 3, 7 / 3], rtol=1e-6)
+    wide = "@attrib { k: int; } @input { x: real[n]; } @output { y: real[n + 2 * k]; } "
+    for remap, mode in (
+        ("0 : n - 1", "edge"),
+        ("-(i - k) : 2 * (n - 1) - (i - k)", "reflect"),
+        ("k - i - 1 : 2 * n - 1 - (i - k)", "symmetric"),
+    ):
+        found = run(wide + f"@lower {{ y[i,] = x[|i - k <> {remap}|], i < n + 2 * k; }}", "f{k=2}(x0)", x)
+        assert found.tolist() == np.pad(x, 2, mode=mode).tolist(), mode
+    odd = run(wide + "@lower { y[i,] = x[|i - k <> 1 : 2|], i < n + 2 * k; }", "f{k=1}(x0)", x)
+    assert odd.tolist() == [2, 1, 2, 3, 4, 3]
+    scattered = run(wide + "@lower { y[|2 * i|,] += x[i,], i < n; }", "f{k=1}(x0)", x)
+    assert scattered.tolist() == [1, 0, 2, 0, 3, 0]
+
+
+def test_integers_divide_towards_zero_at_run_time() -> None:
+    blocks = "@input { x: int[n]; } @output { y: int[n]; } @lower { y[i,] = VALUE, i < n; }"
+    x = np.int32([-7, -6, 7, 8])
+    for value, wanted in (("x[i,] / 2", [-3, -3, 3, 4]), ("x[i,] % 4", [-3, -2, 3, 0]), ("x[i,] \\ 2", [-3, -3, 4, 4])):
+        assert run(blocks.replace("VALUE", value), "f(x0)", x, kind="int").tolist() == wanted
+
+
+def test_accumulators_begin_at_their_neutral_elements() -> None:
+    x = np.float32([2, 3])
+    for operator, wanted in (("+=", 0), ("*=", 1), ("<?=", math.inf), (">?=", -math.inf)):
+        found = run(
+            "@input { x: real[n]; } @output { y: real[n]; } @lower { " + f"y[0,] {operator} x[i,], i < n; }}",
+            "f(x0)",
+            x,
+        )
+        assert found[1] == wanted
+    blocks = "@input { x: int[n]; } @output { y: int[2]; } @lower { y[0,] <?= x[i,], i < n; }"
+    assert run(blocks, "f(x0)", np.int32([5, 4]), kind="int").tolist() == [4, 2**31 - 1]
+    start = "@input { x: real[n]; z: optional real[]; } @output { y: real[]; } "
+    start += "@lower { y[] = z[] ?? 10.0; y[] += x[i,], i < n; }"
+    assert run(start, "f(x0)", x) == 15.0
+    assert run(start, "f(x0, 1.0)", x) == 6.0
+
+
+def test_ordered_updates() -> None:
+    x = np.float32([3, 1, 4, 1, 5, 9, 2, 6])
+    largest = "@input { x: real[n]; } @output { y: int[]; } @lower { y[] = 0; y[] := i, i < n | x[i,] > x[y[],]; }"
+    assert run(largest, "f(x0)", x, kind="int") == 5
+    # The last one wins, as in a loop.
+    last = "@input { x: real[n]; } @output { y: real[]; } @lower { y[] = 0.0; y[] := x[i,], i < n | x[i,] < 5.0; }"
+    assert run(last, "f(x0)", x) == 2.0
+
+
+def test_packs_in_formulas() -> None:
+    x, y = reals(3), reals(3, seed=1)
+    blocks = "@input { xs: real[n]..(k); z: real[n]; } @output { ys: real[n]..(k); } @lower { FORMULA }"
+    text = "graph g { @input { a: real[3]; b: real[3]; } @output { u: real[3]; v: real[3]; } "
+    text += "@compose { [u, v] = f([a, b], a); } }"
+    for formula in (
+        "ys[k_][i,] = xs[k_][i,] + z[i,], k_ < k, i < n;",
+        "ys[i,] = xs[i,] + z[i,], i < n;",
+        "unroll..(j -> k) ys[j][i,] = xs[j][i,] + z[i,], i < n;",
+    ):
+        found = graph_of(f"operator f {{ {blocks.replace('FORMULA', formula)} }} {text}")(x, y)
+        np.testing.assert_allclose(found, [x + x, y + x])
+
+
+def test_deferred_attributes_and_affine_shapes() -> None:
+    blocks = """
+        @attrib { r: int = 2; a: int..(d) = 1; b: int = 2 * d + r; c: optional int; }
+        @input { x: real[s..(d), 2 * m + 1]; }
+        @using { [first, rest..] = [a.., b]; [(u, v)..] = [1, 2, 3, 4]; w..(2) = u + v; }
+        @assert { rest[-1] == b: "no"; c > 3: "c is {c}", c; u == [1, 3] && v == [2, 4]; }
+        @output { y: real[m + 0 * w[0]]; }
+        @lower { y[i,] = real(b), i < m; }
+    """
+    x = reals(2, 3, 7)
+    assert run(blocks, "f(x0)", x).tolist() == [6.0] * 3
+    assert run(blocks, "f{r=1, c=4}(x0)", x).tolist() == [5.0] * 3
+    with pytest.raises(TcdslError, match="f: c is 1"):
+        run(blocks, "f{c=1}(x0)", x)
+    with pytest.raises(TcdslError, match="of the form 2 \\* m \\+ 1"):
+        run(blocks, "f(x0)", reals(2, 4))
+
+
+def test_constants_of_formulas() -> None:
+    blocks = """
+        @attrib { n: int; }
+        @constant { eye: real[n,n] = i == j ? 1.0 : 0.0, i < n, j < n; }
+        @output { y: real[n,n]; }
+        @lower { y[i,j] = eye[i,j], i < n, j < n; }
+    """
+    assert run(blocks, "f{n=3}()").tolist() == np.eye(3).tolist()
+
+
+def test_generics() -> None:
+    blocks = "@dtype { T: num; S: type = int; } @input { x: T[n]; } @output { y: T[n]; } "
+    blocks += "@lower { y[i,] = x[i,] * T(2), i < n; }"
+    assert run(blocks, "f(x0)", np.int32([1, 2]), kind="int").tolist() == [2, 4]
+    assert run(blocks, "f<real>(x0)", np.float32([1, 2])).tolist() == [2, 4]
+    with pytest.raises(TcdslError, match="`T` is num, which bool is not"):
+        run(blocks, "f(x0)", np.array([True]), kind="bool")

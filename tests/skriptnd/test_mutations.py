@@ -1,0 +1,90 @@
+"""Whatever text is read, only errors of the package come out, and soon: mutated operators, and texts of their words."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from functools import cache
+from random import Random
+
+import pytest
+
+import tcdsl as tc
+from tcdsl.errors import TcdslError
+from tcdsl.library.texts import MODULES, library_text
+from tests.skriptnd.graphs import operator_graph
+from tests.skriptnd.test_graphs import FLOW, LABELS, NET, PACKS
+from tests.skriptnd.test_library import BINARY, UNARY
+
+WORD = re.compile(r"\w+|[<>=!]=|&&|\|\||\?\?|\.\.\.?|:=|<\?=?|>\?=?|[-+*]=|->|<-|\s+|.", re.DOTALL)
+_MORE = """{ } ; [ ] . .. @ $ é 1e400 99999999999999999999 # if then else for do unroll while yield is in ? % // ' " i j
+    0 -1 @using @assert @lower optional static dynamic T() inf int(inf) [0:99999] ..(99999) ..(-1) ** \\ ~ | |i| a.b"""
+
+
+@cache
+def texts() -> list[list[str]]:
+    """The texts that are mutated, word by word: graphs, and operators of the library with a call of each."""
+    found = [NET, PACKS, FLOW, LABELS]
+    calls = [(call, [array], "real") for call, (array, _) in UNARY.items()]
+    calls += [(call, arrays, kind) for call, (arrays, kind, _) in BINARY.items()]
+    operators = {
+        f"{module}.{operator.split()[1]}": operator
+        for module in MODULES
+        for operator in re.split(r"(?m)^(?=operator )", library_text(module))[1:]
+    }
+    for call, arrays, kind in calls:
+        module, _, rest = call.partition(".")
+        name = re.match(r"\w+", rest)
+        operator = operators.get(f"{module}.{name[0]}" if name is not None else "")
+        if operator is not None and "@lower" in operator:
+            graph = str(operator_graph(call, arrays, [kind])).replace(f"{module}.", "")
+            found.append(f"{operator}\n{graph}")
+    return [WORD.findall(text) for text in found]
+
+
+@cache
+def words() -> list[str]:
+    return [*sorted({word for text in texts() for word in text}), *_MORE.split(), "\n"]
+
+
+def mutated(seed: int) -> str:
+    """A text with a few of its words exchanged, lost, moved or repeated."""
+    random = Random(seed)
+    found = list(random.choice(texts()))
+    for _ in range(random.randint(1, 4)):
+        place, other = random.randrange(len(found) + 1), random.randrange(len(found) + 1)
+        match random.randrange(6):
+            case 0:
+                found[place : place + 1] = [random.choice(words())]
+            case 1:
+                del found[place : place + 1]
+            case 2:
+                found.insert(place, random.choice(words()))
+            case 3:
+                found[place:place] = found[place : place + random.randint(1, 20)]
+            case 4:
+                found[place : place + 1], found[other : other + 1] = found[other : other + 1], found[place : place + 1]
+            case _:
+                del found[place : place + random.randint(1, 10)]
+    return "".join(found)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_mutated_texts_are_read_or_refused(part: int) -> None:
+    for seed in range(500 * part, 500 * (part + 1)):
+        text = mutated(seed)
+        begin = time.process_time()
+        with suppress(TcdslError):
+            tc.skriptnd.parse(text)
+        assert time.process_time() - begin < 2, text
+
+
+def test_texts_of_words_are_read_or_refused() -> None:
+    random, graph = Random(0), "graph g { @input { x: real[2,3]; } @output { y: real; } @compose { y = ...; } }"
+    for _ in range(300):
+        line = " ".join(random.choices(words(), k=random.randint(1, 30)))
+        with suppress(TcdslError):
+            tc.skriptnd.parse(graph.replace("...", line))
+        with suppress(TcdslError):
+            tc.skriptnd.parse(line)

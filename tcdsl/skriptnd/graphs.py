@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.locks import computed_once
 from tcdsl.runtime.calling.arguments import is_graph_tensor
 from tcdsl.runtime.kept.content import Contents
+from tcdsl.skriptnd.files import ModelFiles, write_folder
 from tcdsl.skriptnd.sources import Sources
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tracebacks import user_facing
@@ -47,7 +49,8 @@ class GraphFunction(TensorFunction):
     def add_content(self, contents: Contents) -> None:
         """Add all that staging depends on."""
         lengths = sorted(self._body.lengths.items())
-        contents.put("skriptnd", self._text, self.__name__, repr(sorted(self._body.attributes.items())), repr(lengths))
+        given = repr(sorted(self._body.attributes.items()))
+        contents.put("skriptnd", self._text, self.__name__, given, repr(lengths), self._body.updates)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self
@@ -118,6 +121,15 @@ def checked_variable(known: Variable, value: Any) -> Any:
     return value if isinstance(value, np.ndarray) else array
 
 
+def loaded_variable(known: Variable, array: np.ndarray) -> np.ndarray:
+    """An array of a file in the type that the variable has."""
+    kind = {"f": "real", "b": "bool"}.get(array.dtype.kind, "int")
+    if kind != known.type and (known.type, kind) != ("real", "int"):  # integers of quantized variables
+        raise DtypeError.at(f"the file of the variable `{known.label}` holds {array.dtype}, and it is {known.type}")
+    wide = array.dtype.itemsize == 8 and kind == known.type
+    return array if wide else array.astype(_ARRAYS[known.type])
+
+
 class ModelGraph:
     """A graph of a SkriptND text: a function of arrays, differentiable.
 
@@ -131,13 +143,21 @@ class ModelGraph:
     It returns an array, or a tuple of them in the order of `@output`; packs are lists.
     """
 
-    def __init__(self, operator: Operator, sources: Sources, text: TextModule, attributes: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        operator: Operator,
+        sources: Sources,
+        text: TextModule,
+        attributes: dict[str, Any],
+        files: ModelFiles | None = None,
+    ) -> None:
+        self._files = files
         self._operator = operator
         self._sources = sources
         self._text = text
         self._given = attributes
         self._forms: dict[tuple[tuple[str, int], ...], GraphForm] = {}
-        self._functions: dict[tuple[tuple[str, int], ...], GraphFunction] = {}
+        self._functions: dict[tuple[bool, tuple[tuple[str, int], ...]], GraphFunction] = {}
         self._arrays: dict[str, Any] = {}
         self.__name__ = self.__qualname__ = operator.name
 
@@ -145,8 +165,26 @@ class ModelGraph:
         """Compose the graph without arrays: raises what is wrong whatever the arrays are."""
         key = tuple(sorted((lengths or {}).items()))
         if key not in self._forms:
-            self._forms[key] = composed(self._operator, self._sources.find, self._given, lengths)
+            form = self._forms[key] = composed(self._operator, self._sources.find, self._given, lengths)
+            self._load(form)
         return self._forms[key]
+
+    def _load(self, form: GraphForm) -> None:
+        for label, known in form.variables.items():
+            if self._files is None or label in self._arrays:
+                continue
+            found = self._files.variable(self.__name__, label, known.shape)
+            if found is not None:
+                self._arrays[label] = loaded_variable(known, found)
+
+    @user_facing
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write a model's folder, which `tcdsl.skriptnd.load` and Khronos' tools read: ``net.save("models/net")``.
+
+        It holds the texts of all modules that are not the library's, and a file for each variable.
+        """
+        texts = {"main": self._text.text, **{name: text for name, (text, _) in self._sources.texts().items()}}
+        write_folder(folder, texts, self.__name__, dict(self.variables))
 
     @property
     def variables(self) -> GraphVariables:
@@ -177,7 +215,7 @@ class ModelGraph:
     @user_facing
     def configured(self, **attributes: Any) -> ModelGraph:
         """The graph with other attributes, and with the same arrays for variables of the same shapes."""
-        made = ModelGraph(self._operator, self._sources, self._text, {**self._given, **attributes})
+        made = ModelGraph(self._operator, self._sources, self._text, {**self._given, **attributes}, self._files)
         known = made.look().variables
         for label, value in self._arrays.items():
             if label in known and known[label].shape == np.shape(value):
@@ -189,8 +227,14 @@ class ModelGraph:
     @user_facing
     def __call__(self, *inputs: Any, variables: Mapping[str, Any] | None = None, **named: Any) -> Any:
         """Run the graph."""
-        function, arguments = self._call(inputs, named, variables)
-        return self._structured(function, function(*arguments))
+        updates = variables is None and ACTIVE_SESSION.get() is None
+        function, arguments = self._call(inputs, named, variables, updates)
+        results = function(*arguments)
+        if function.template.updates:
+            labels = self.look(function.template.lengths).updates
+            for label, value in zip(labels, results[-len(labels) :], strict=True):
+                self._arrays[label] = value
+        return self._structured(function, results)
 
     @user_facing
     def shapes(self, *inputs: Any, **named: Any) -> Any:
@@ -223,7 +267,11 @@ class ModelGraph:
         return function.explain(stage, *arguments)
 
     def _call(
-        self, inputs: tuple[Any, ...], named: Mapping[str, Any], variables: Mapping[str, Any] | None
+        self,
+        inputs: tuple[Any, ...],
+        named: Mapping[str, Any],
+        variables: Mapping[str, Any] | None,
+        updates: bool = False,
     ) -> tuple[GraphFunction, list[Any]]:
         values = self._bound(inputs, named)
         lengths: dict[str, int] = {}
@@ -240,13 +288,20 @@ class ModelGraph:
                 raise ConfigurationError.at(fact, hint="give a list of arrays")
             lengths[each.name] = len(value)
             arguments.extend(value)
-        key = tuple(sorted(lengths.items()))
-        function = self._functions.get(key)
         form = self.look(lengths)
+        key = (updates and bool(form.updates), tuple(sorted(lengths.items())))
+        function = self._functions.get(key)
         if function is None:
             known = tuple(form.variables.values())
             body = GraphBody(
-                self._operator, self._sources.find, self._given, lengths, known, self._text.filename, self._shown()
+                self._operator,
+                self._sources.find,
+                self._given,
+                lengths,
+                known,
+                self._text.filename,
+                self._shown(),
+                key[0],
             )
             function = self._functions[key] = GraphFunction(body, self._text.text)
         return function, [*arguments, *self._values(form, variables)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tcdsl.errors import ConfigurationError, DslSyntaxError
+from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.skriptnd.text.syntax import TextModule
+from tcdsl.skriptnd.files import ModelFiles, text_in_folder
 from tcdsl.skriptnd.graphs import ModelGraph
 from tcdsl.skriptnd.sources import Sources, parsed
 from tcdsl.span import Span
@@ -41,12 +43,18 @@ class Graphs(Mapping[str, ModelGraph]):
 class SkriptModule:
     """What `parse` and `load` give: ``module.graphs`` are functions, ``print(module)`` shows the text."""
 
-    def __init__(self, text: TextModule, sources: Sources, attributes: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        text: TextModule,
+        sources: Sources,
+        attributes: Mapping[str, Any] | None,
+        files: ModelFiles | None = None,
+    ) -> None:
         self._text = text
         made: dict[str, ModelGraph] = {}
         for each in text.operators:
             if each.graph:
-                made[each.name] = ModelGraph(each, sources, text, {} if made else dict(attributes or {}))
+                made[each.name] = ModelGraph(each, sources, text, {} if made else dict(attributes or {}), files)
         if not made:
             span = Span(text.filename, 1, 0, 1, 1)
             raise DslSyntaxError.at("the text holds no graph", span, "operators alone make a module that others import")
@@ -68,31 +76,17 @@ def module_of_text(
         fact = f"a text in SkriptND is a str, not a {type(text).__name__}"
         raise DslSyntaxError.at(fact, hint="`tc.skriptnd.load(path)` reads files")
     read = parsed(text)
-    return SkriptModule(read, Sources(read, _reader(None if folder is None else Path(folder))), attributes)
+    if folder is None:
+        return SkriptModule(read, Sources(read, _nowhere), attributes)
+    return SkriptModule(read, Sources(read, partial(text_in_folder, Path(folder))), attributes)
+
+
+def _nowhere(_: str) -> None:
+    return None
 
 
 def module_of_path(path: str | os.PathLike[str], attributes: Mapping[str, Any] | None = None) -> SkriptModule:
-    """The module of a file."""
-    place = Path(path)
-    main = place / "main.sknd" if place.is_dir() else place
-    try:
-        text = main.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError.at(f"{main} cannot be read: {error}") from None
-    read = parsed(text, str(main))
-    return SkriptModule(read, Sources(read, _reader(main.parent)), attributes)
-
-
-def _reader(folder: Path | None) -> Any:
-    def read(name: str) -> tuple[str, str] | None:
-        if folder is None:
-            return None
-        place = folder.joinpath(*name.split(".")).with_suffix(".sknd")
-        if not place.is_file():
-            place = folder / f"{name}.sknd"
-        try:
-            return place.read_text(encoding="utf-8"), str(place)
-        except (OSError, UnicodeDecodeError):
-            return None
-
-    return read
+    """The module of a file, a folder or an archive, with the values of variables."""
+    files = ModelFiles(path)
+    text = parsed(files.main, files.filename)
+    return SkriptModule(text, Sources(text, files.module), attributes, files)

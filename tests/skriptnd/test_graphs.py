@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import struct
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
+from tcdsl.skriptnd.files import read_array, write_array
 from tests.skriptnd.graphs import graph_of, reals
 
 NET = """
@@ -235,6 +238,47 @@ def test_labels_of_variables() -> None:
     assert net(np.ones((2, 3), np.float32), variables=given).tolist() == [[39.0] * 3] * 2
 
 
+STATE = """
+import math;
+operator running {
+    @attrib { momentum: real; }
+    @input { x: real[n, static c]; }
+    @variable { mean: real[c]; }
+    @output { y: real[n, c]; }
+    @compose { y = math.sub(x, mean); }
+    @update {
+        now = math.mean_reduce{axes=[0], squeeze=true}(x);
+        kept = math.mul(mean, momentum);
+        new = math.mul(now, 1.0 - momentum);
+        mean = math.add(kept, new);
+    }
+}
+graph net {
+    @input { x: real[n|9, 2]; }
+    @output { y: real[n, 2]; }
+    @variable { calls: real[]; }
+    @compose { norm = running{momentum=0.5}(x); y = norm; }
+    @update { calls = math.add(calls, 1.0); }
+}
+"""
+
+
+def test_calls_update_variables() -> None:
+    net = graph_of(STATE)
+    x = np.float32([[2.0, 4.0], [4.0, 8.0]])
+    assert net(x).tolist() == x.tolist()
+    assert (net.variables["norm.mean"].tolist(), net.variables["calls"]) == ([1.5, 3.0], 1.0)
+    assert net(x).tolist() == [[0.5, 1.0], [2.5, 5.0]]
+    before = {label: value.copy() for label, value in net.variables.items()}
+    # A call that fails, one with variables of its own, and derivatives leave all as it is.
+    with pytest.raises(tc.ShapeError):
+        net(np.ones((10, 2), np.float32))
+    net(x, variables={"norm.mean": np.zeros(2, np.float32), "calls": np.float32(0)})
+    tc.grad(lambda x: net(x).sum())(x)
+    assert all((net.variables[label] == value).all() for label, value in before.items())
+    assert net.variables["calls"] == 2.0
+
+
 def test_files(tmp_path: Path) -> None:
     (tmp_path / "blocks").mkdir()
     block = "operator square { @input { x: real[s..]; } @output { y: real[s..]; } @lower { VALUE, i < s; } }"
@@ -319,3 +363,53 @@ def test_alexnet_like_networks() -> None:
     for ours, theirs in zip(gradients, (source, *t.values()), strict=True):
         theirs = theirs.grad.numpy()
         assert np.abs(ours - theirs).max() <= 2e-5 * np.abs(theirs).max()
+
+
+def test_models_in_folders(tmp_path: Path) -> None:
+    net = graph_of(NET)
+    net.variables.update(weights())
+    net.save(tmp_path / "model")
+    names = sorted(each.name for each in (tmp_path / "model").iterdir())
+    assert names == ["main.net.b1.dat", "main.net.w1.dat", "main.net.w2.dat", "main.sknd"]
+    with tarfile.open(tmp_path / "model.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "model", "model")
+    x = reals(5, 3)
+    for place in ("model", "model/main.sknd", "model.tgz"):
+        again = tc.skriptnd.load(tmp_path / place).graphs["net"]
+        np.testing.assert_array_equal(again(x)[0], net(x)[0])
+    (tmp_path / "model" / "main.net.b1.dat").write_bytes(write_array(np.zeros(3, np.float32), "b1"))
+    with pytest.raises(tc.ShapeError, match=r"has shape \(3,\), and the variable `b1` \(4,\)"):
+        tc.skriptnd.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32", "bool"]
+)
+def test_files_of_variables(dtype: str) -> None:
+    for shape in ((), (0, 3), (3, 5), (2, 1, 1, 1, 1, 1, 1, 2)):
+        array = (np.random.default_rng(0).uniform(-3, 3, shape) * 9).astype(dtype)
+        data = write_array(array, "x")
+        assert data[:4] == bytes.fromhex("4eef0100")
+        found = read_array(data, "x")
+        assert found.dtype == array.dtype
+        np.testing.assert_array_equal(found, array)
+
+
+def test_damaged_files_of_variables() -> None:
+    data = write_array(reals(3, 4), "x")
+    quantized = bytearray(write_array(np.arange(-2, 4, dtype=np.int8), "x"))
+    struct.pack_into("<I", quantized, 4 + 4 * 11, 3)
+    assert read_array(bytes(quantized), "x").tolist() == [-2, -1, 0, 1, 2, 3]
+    signed = bytearray(write_array(np.arange(3, dtype=np.uint16), "x"))
+    struct.pack_into("<I", signed, 4 + 4 * 12, 1)
+    assert read_array(bytes(signed), "x").dtype == np.int16
+    for k, value in ((0, 2**31), (1, 9), (2, 2**32 - 1), (10, 24), (11, 7)):
+        damaged = bytearray(data)
+        struct.pack_into("<I", damaged, 4 + 4 * k, value)
+        with pytest.raises(tc.ConfigurationError, match=r"^x: "):
+            read_array(bytes(damaged), "x")
+    for broken in (b"", data[:127], data[:-1], data + b"0", b"\x00" + data[1:], data[:2] + b"\x02" + data[3:]):
+        with pytest.raises(tc.ConfigurationError, match=r"^x: "):
+            read_array(broken, "x")
+    with pytest.raises(tc.ConfigurationError, match="x: has rank 9"):
+        write_array(np.zeros((1,) * 9), "x")

@@ -55,6 +55,8 @@ class GraphForm:
     variables: dict[str, Variable]
     outputs: list[Any]
     operations: int
+    #: The labels of variables that a call changes.
+    updates: tuple[str, ...]
 
 
 def composed(
@@ -85,13 +87,14 @@ def composed(
         if lengths is not None and each.name in lengths:
             inputs.length(each, lengths[each.name])
     outputs = composition.operator(operator, "main", (), values, inputs.stand_ins(known_sizes), "", None)
-    return GraphForm(variables, outputs, composition.operations)
+    return GraphForm(variables, outputs, composition.operations, tuple(composition.updates))
 
 
 class GraphBody:
     """``GraphBody(operator, find, attributes, lengths, variables, filename)`` for a decorated function.
 
-    ``run(None, *arrays)`` records the graph in the current session: the tensors of the outputs, one after the other.
+    ``run(None, *arrays)`` records the graph in the current session: the tensors of the outputs, one after the other,
+    and with ``updates`` what variables hold afterwards.
     """
 
     def __init__(
@@ -103,7 +106,9 @@ class GraphBody:
         variables: Sequence[Variable],
         filename: str,
         text: str,
+        updates: bool = False,
     ) -> None:
+        self.updates = updates
         self.operator = operator
         self.find = find
         self.attributes = dict(attributes)
@@ -164,6 +169,8 @@ class GraphBody:
         given = self._inputs(session, arithmetic, evaluator, arrays[:count])
         outputs = composition.operator(self.operator, "main", (), values, given, "", None)
         flat = [tensor for each in outputs for tensor in (each if isinstance(each, Pack) else (each,))]
+        if self.updates:
+            flat.extend(composition.updates.values())
         results = [composition.written(each).tensor for each in flat]
         return results[0] if len(results) == 1 else tuple(results)
 

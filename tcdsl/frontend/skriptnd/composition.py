@@ -52,6 +52,8 @@ class Composer(TensorRecording):
     find: Library
     variables: Variables
     operations: int = 0
+    #: What variables hold after a call, by label.
+    updates: dict[str, Any] = field(default_factory=dict)
     _running: list[tuple[str, str]] = field(default_factory=list)
 
     def evaluator(self) -> ExpressionEvaluator:
@@ -175,7 +177,7 @@ class Composer(TensorRecording):
         def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
             return TensorValue(label, kind, shape)
 
-        return Composer(self.arithmetic, None, self.find, variable, self.operations, list(self._running))
+        return Composer(self.arithmetic, None, self.find, variable, self.operations, _running=list(self._running))
 
     def _constant(self, declaration: Declaration, evaluator: ExpressionEvaluator) -> Any:
         assert declaration.default is not None
@@ -254,8 +256,26 @@ class ComposedBlock:
             self._assign(each, results)
 
     def update(self, operator: Operator) -> None:
-        """Compose the updates of variables."""
-        raise DslSyntaxError.at("`@update` does not run yet", operator.updates[0].span)
+        """Compose the updates of variables, which read what all variables held before."""
+        variables = {each.name: self.evaluator.scope.names[each.name] for each in operator.variables}
+        for each in operator.updates:
+            results = self.operation(each.operation, self._own_label(each))
+            if len(results) != len(each.targets):
+                fact = f"{len(results)} results are assigned to {len(each.targets)}"
+                raise DslSyntaxError.at(fact, each.span, "`~` stands for a result that is not wanted")
+            for target, result in zip(each.targets, results, strict=True):
+                if target.name in variables:
+                    self._changed(target, variables[target.name], result)
+                else:
+                    self._assign_one(target, result)
+
+    def _changed(self, target: Target, variable: Any, result: Any) -> None:
+        made = self.composition.recorded(result, target.name or "")
+        self.agreed([made], [variable], target.span)
+        label = f"{self.label}.{target.name}" if self.label else str(target.name)
+        if label in self.composition.updates:
+            raise DslSyntaxError.at(f"the variable `{label}` is updated twice", target.span)
+        self.composition.updates[label] = made
 
     def _own_label(self, assignment: Assignment) -> str:
         target = assignment.targets[0]

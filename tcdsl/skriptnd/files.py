@@ -1,0 +1,191 @@
+"""Folders of models: the texts of modules, and a binary file for each variable.
+
+The format of the files is that of Khronos' tools: 128 bytes of header, then the items in row-major order, all little
+endian. Sizes are compared before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, ShapeError, TcdslError
+
+__all__ = ["ModelFiles", "read_array", "text_in_folder", "write_array", "write_folder"]
+
+_MAGIC, _VERSION, _HEADER, _MOST_AXES = b"\x4e\xef", (1, 0), 128, 8
+_WORDS = struct.Struct("<31I")
+_REAL, _UNSIGNED, _QUANTIZED, _QUANTIZED_SIGNED, _SIGNED, _BOOL = range(6)
+_KINDS = {_REAL: "f", _UNSIGNED: "u", _QUANTIZED: "u", _QUANTIZED_SIGNED: "i", _SIGNED: "i"}
+_MOST_BYTES = 2**32 - 1
+
+
+def _fault(name: str, fact: str) -> TcdslError:
+    return ConfigurationError.at(f"{name}: {fact}")
+
+
+def read_array(data: bytes, name: str) -> np.ndarray:
+    """The array in the bytes of a file; ``name`` is what errors call it."""
+    if len(data) < _HEADER or data[:2] != _MAGIC:
+        raise _fault(name, "is no file of a variable")
+    if (data[2], data[3]) != _VERSION:
+        raise _fault(name, f"has version {data[2]}.{data[3]}, and 1.0 is known")
+    size, rank, *rest = _WORDS.unpack_from(data, 4)
+    extents, (bits, kind, *reserved) = rest[:_MOST_AXES], rest[_MOST_AXES:]
+    if rank > _MOST_AXES:
+        raise _fault(name, f"has rank {rank}, and {_MOST_AXES} is the most")
+    shape = tuple(extents[:rank])
+    count = 1
+    for extent in shape:
+        count *= extent
+    if len(data) != _HEADER + size or size != (count * bits + 7) // 8:
+        fact = (
+            f"holds {len(data) - _HEADER} bytes of data, and {count} items of {bits} bits are declared as {size} bytes"
+        )
+        raise _fault(name, fact)
+    body = data[_HEADER:]
+    if kind == _BOOL and bits == 1:
+        return np.unpackbits(np.frombuffer(body, np.uint8), count=count).astype(bool).reshape(shape)
+    letter = _KINDS.get(kind, "")
+    if kind == _UNSIGNED and reserved[0]:
+        letter = "i"
+    if not letter or bits not in ((16, 32, 64) if letter == "f" else (8, 16, 32, 64)):
+        raise _fault(name, f"has items of type {kind} with {bits} bits, which is not known")
+    return np.frombuffer(body, np.dtype(f"<{letter}{bits // 8}")).reshape(shape).astype(f"={letter}{bits // 8}")
+
+
+def write_array(array: np.ndarray, name: str) -> bytes:
+    """The bytes of a file with ``array``."""
+    if array.ndim > _MOST_AXES:
+        raise _fault(name, f"has rank {array.ndim}, and {_MOST_AXES} is the most")
+    kind = {"f": _REAL, "u": _UNSIGNED, "i": _SIGNED, "b": _BOOL}.get(array.dtype.kind)
+    if kind is None:
+        raise _fault(name, f"an array of {array.dtype} cannot be written")
+    bits = 1 if kind == _BOOL else array.dtype.itemsize * 8
+    body = (
+        np.packbits(array.reshape(-1)).tobytes()
+        if kind == _BOOL
+        else np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+    )
+    if len(body) > _MOST_BYTES or any(extent > _MOST_BYTES for extent in array.shape):
+        raise _fault(name, f"{len(body)} bytes are more than the format can say")
+    extents = [*array.shape, *(0,) * (_MOST_AXES - array.ndim)]
+    words = _WORDS.pack(len(body), array.ndim, *extents, bits, kind, *(0,) * 19)
+    return _MAGIC + bytes(_VERSION) + words + body
+
+
+class ModelFiles:
+    """The files of a model: of a folder, of a ``.tgz``, or beside a ``.sknd`` file.
+
+    ``main`` is the text of the main module and ``filename`` its name.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        place = Path(path)
+        self._read: Callable[[str], bytes | None]
+        if place.name.endswith((".tgz", ".tar.gz")):
+            self._read, self._root = _archive(place), str(place)
+            name = "main.sknd"
+        else:
+            folder = place if place.is_dir() else place.parent
+            self._read, self._root = _folder(folder), str(folder)
+            name = "main.sknd" if place.is_dir() else place.name
+        text = self._text(name)
+        if text is None:
+            raise ConfigurationError.at(f"{place} cannot be read: there is no text `{name}`")
+        self.main, self.filename = text, os.path.join(self._root, name)
+
+    def _text(self, name: str) -> str | None:
+        return _decoded(self._read(name), os.path.join(self._root, name))
+
+    def module(self, name: str) -> tuple[str, str] | None:
+        """The text of a module, and the name of its file."""
+        return _module(self._text, self._root, name)
+
+    def variable(self, graph: str, label: str, shape: tuple[int, ...]) -> np.ndarray | None:
+        """The array of a variable; None if there is no file of it."""
+        name = f"main.{graph}.{label}.dat"
+        data = self._read(name)
+        if data is None:
+            return None
+        found = read_array(data, os.path.join(self._root, name))
+        if found.shape != shape:
+            fact = f"{os.path.join(self._root, name)} has shape {found.shape}, and the variable `{label}` {shape}"
+            raise ShapeError.at(fact)
+        return found
+
+
+def text_in_folder(folder: Path, name: str) -> tuple[str, str] | None:
+    """The text of a module in a folder, and the name of its file."""
+    read = _folder(folder)
+    return _module(lambda place: _decoded(read(place), str(folder / place)), str(folder), name)
+
+
+def _module(read: Callable[[str], str | None], root: str, name: str) -> tuple[str, str] | None:
+    # `blocks.deep` is a file in a folder, or has the dot in its name.
+    for place in (f"{name.replace('.', '/')}.sknd", f"{name}.sknd"):
+        text = read(place)
+        if text is not None:
+            return text, os.path.join(root, place)
+    return None
+
+
+def _decoded(data: bytes | None, name: str) -> str | None:
+    try:
+        return None if data is None else data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _fault(name, f"is no text in UTF-8: {error}") from None
+
+
+def _folder(folder: Path) -> Callable[[str], bytes | None]:
+    def read(name: str) -> bytes | None:
+        try:
+            return (folder / name).read_bytes()
+        except (OSError, ValueError):
+            return None
+
+    return read
+
+
+def _archive(place: Path) -> Callable[[str], bytes | None]:
+    try:
+        with tarfile.open(place, "r:gz") as archive:
+            members = {os.path.normpath(each.name): each.size for each in archive.getmembers() if each.isfile()}
+    except (OSError, tarfile.TarError, EOFError) as error:
+        raise ConfigurationError.at(f"{place} cannot be read: {error}") from None
+    # Some tools put a folder around the files.
+    mains = sorted((name for name in members if os.path.basename(name) == "main.sknd"), key=len)
+    around = os.path.dirname(mains[0]) if mains else ""
+
+    def read(name: str) -> bytes | None:
+        inner = os.path.normpath(os.path.join(around, name))
+        if inner not in members:
+            return None
+        with tarfile.open(place, "r:gz") as archive:
+            for each in archive:
+                if os.path.normpath(each.name) == inner and each.isfile():
+                    stream = archive.extractfile(each)
+                    return None if stream is None else stream.read()
+        return None
+
+    return read
+
+
+def write_folder(
+    folder: str | os.PathLike[str], texts: Mapping[str, str], graph: str, variables: Mapping[str, Any]
+) -> None:
+    """Write a model: ``texts`` by module, and the variables of one graph."""
+    place = Path(folder)
+    for name, text in texts.items():
+        target = place.joinpath(*name.split(".")).with_suffix(".sknd")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    for label, array in variables.items():
+        name = f"main.{graph}.{label}.dat"
+        (place / name).write_bytes(write_array(np.asarray(array), name))

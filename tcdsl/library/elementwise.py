@@ -201,7 +201,7 @@ def elementwise_texts() -> Iterator[str]:
     )  # fmt: skip
     yield _aligned(
         "clamp", "T: num;", {"x": "T", "a": "T", "b": "T"}, {"x": "val", "a": "min", "b": "max"}, ("x", "a", "b"),
-        "y: T", f"({cells['x']} <? {cells['b']}) >? {cells['a']}",
+        "y: T", "{x} < {a} ? {a} : {x} > {b} ? {b} : {x}".format(**cells),
     )  # fmt: skip
     for name, operator in _REDUCTIONS.items():
         yield _REDUCTION.format(name=f"{name}_reduce", types=number, type="T", operator=operator)

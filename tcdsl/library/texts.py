@@ -13,7 +13,7 @@ from tcdsl.span import SKRIPTND
 
 __all__ = ["MODULES", "library_module", "library_text"]
 
-MODULES = ("math", "layout", "linalg", "nn")
+MODULES = ("math", "layout", "linalg", "nn", "layer", "image", "quant", "algo", "misc")
 
 
 def library_text(name: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import ShapeError
 from tcdsl.library.texts import MODULES, library_module
-from tests.skriptnd.graphs import operator_graph, reals, values
+from tests.skriptnd.graphs import graph_of, operator_graph, reals, values
 
 Reference = Callable[..., Any]
 
@@ -440,6 +440,123 @@ def test_recurrent_networks() -> None:
     close(cells, c)
 
 
+def sampled(x: np.ndarray, size: int, transform: str, weight: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """The last axis of ``x`` at ``size`` places, as sums of the cells around them."""
+    count = x.shape[-1]
+    scale = (count - 1) / max(size - 1, 1) if transform == "ALIGNED" else count / size
+    place = np.arange(size) * scale + (0.5 * scale - 0.5 if transform == "SYMMETRIC" else 0.0)
+    found = np.zeros((*x.shape[:-1], size))
+    for tap in range(-1, 3):
+        cell = np.floor(place) + tap
+        found += weight(np.abs(cell - place)) * x[..., np.clip(cell, 0, count - 1).astype(int)]
+    return found
+
+
+def cubic(a: float) -> Callable[[np.ndarray], np.ndarray]:
+    def weight(d: np.ndarray) -> np.ndarray:
+        near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+        return np.where(d <= 1, near, np.where(d < 2, a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a, 0))
+
+    return weight
+
+
+@pytest.mark.parametrize("transform", ["SYMMETRIC", "ASYMMETRIC", "ALIGNED"])
+def test_resizes(transform: str) -> None:
+    x = signed(2, 7)
+    options = f"axes=[1], coordinate_transform='{transform}'"
+    for size in (5, 16):
+        call = f"image.linear_resize{{{options}, size=[{size}]}}"
+        close(operator_graph(call, [x], ["real"])(x), sampled(x, size, transform, lambda d: np.maximum(1 - d, 0)))
+        call = f"image.resize{{{options}, size=[{size}], mode='CUBIC', cubic_coeff_a=-0.5}}"
+        close(operator_graph(call, [x], ["real"])(x), sampled(x, size, transform, cubic(-0.5)))
+    call = f"image.rescale{{{options}, factor=[2.0], rounding_method='FLOOR'}}"
+    scale = 6 / 13 if transform == "ALIGNED" else 0.5
+    cells = np.floor(np.arange(14) * scale + (0.5 * scale - 0.5 if transform == "SYMMETRIC" else 0))
+    close(operator_graph(call, [x], ["real"])(x), x[:, np.clip(cells, 0, 6).astype(int)])
+
+
+def test_samplings() -> None:
+    x = signed(2, 4, 6)
+    close(operator_graph("image.nearest_downsample{axes=[1, 2], factor=[2, 3]}", [x], ["real"])(x), x[:, ::2, ::3])
+    doubled = x.repeat(2, 1).repeat(3, 2)
+    close(operator_graph("image.nearest_upsample{axes=[1, 2], factor=[2, 3]}", [x], ["real"])(x), doubled)
+    blocks = x.reshape(2, 2, 2, 2, 3).mean((2, 4))
+    close(operator_graph("image.area_downsample{axes=[1, 2], factor=[2, 3]}", [x], ["real"])(x), blocks)
+    wanted = sampled(x, 12, "SYMMETRIC", lambda d: np.maximum(1 - d, 0))
+    close(operator_graph("image.linear_upsample{axes=[2], factor=[2]}", [x], ["real"])(x), wanted)
+
+
+@pytest.mark.parametrize("mode", ["NEAREST", "LINEAR", "CUBIC"])
+def test_grids(mode: str) -> None:
+    x = signed(1, 2, 4, 5)
+    rows, columns = np.meshgrid(np.linspace(-1, 1, 4), np.linspace(-1, 1, 5), indexing="ij")
+    # The last axis of a grid names the innermost axis first.
+    same = np.stack([columns, rows], -1)[None].astype(np.float32)
+    close(operator_graph(f"image.grid_sample{{mode='{mode}', aligned=true}}", [x, same], ["real"])(x, same), x)
+    outside = same + 5
+    assert not operator_graph(f"image.grid_sample{{mode='{mode}'}}", [x, outside], ["real"])(x, outside).any()
+    call = f"image.grid_sample{{mode='{mode}', padding='REPLICATE'}}"
+    corner = np.broadcast_to(x[:, :, -1:, -1:], x.shape)
+    close(operator_graph(call, [x, outside], ["real"])(x, outside), corner)
+
+
+def test_quantization() -> None:
+    x = signed(2, 3, 4) * 3
+    call = "quant.zero_point_linear_quantize{zero_point=3, scale=0.1, bits=4}"
+    wanted = (np.clip(_away(x / np.float32(0.1)) + 3, -8, 7) - 3) * 0.1
+    close(operator_graph(call, [x], ["real"])(x), wanted)
+    call = "quant.min_max_linear_quantize{min=[-1.0, -2.0, -0.5], max=[1.0, 1.0, 2.5], bits=3, signed=false}"
+    low, high = _c(np.float32([-1, -2, -0.5])), _c(np.float32([1, 1, 2.5]))
+    wanted = np.round((np.clip(x, low, high) - low) / (high - low) * 7) / 7 * (high - low) + low
+    close(operator_graph(call, [x], ["real"])(x), wanted)
+
+
+def test_layers() -> None:
+    x = signed(2, 3, 5, 5)
+    graph = operator_graph("layer.conv{channels=4, size=3, padding=1, use_bias=false}", [x], ["real"])
+    assert {label: each.shape for label, each in graph.variables.items()} == {
+        "y0.filter": (4, 3, 3, 3),
+        "y0.bias": (4,),
+    }
+    w = graph.variables["y0.filter"] = signed(4, 3, 3, 3, seed=5)
+    close(graph(x), convolved(x, w, 1, 1, 1, 1, 1))
+    graph = operator_graph("layer.linear{channels=4}", [X[0]], ["real"])
+    graph.variables["y0.bias"] = signed(4)
+    close(graph(X[0]), np.broadcast_to(signed(4), (3, 4)))
+    graph = operator_graph("layer.deconv{channels=2, size=3, padding=1, stride=2, groups=3}", [x], ["real"])
+    assert graph(x).shape == (2, 6, 9, 9)
+    graph = operator_graph("layer.batch_norm{momentum=0.25, use_scale=false}", [x], ["real"])
+    mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    close(graph(x), (x - mean[:, None, None]) / np.sqrt(variance[:, None, None] + 1e-5))
+    close(graph.variables["y0.running_mean"], mean / 4)
+    close(graph.variables["y0.running_variance"], variance / 4)
+    graph = operator_graph("layer.batch_norm", [x], ["real"])
+    graph.variables.update({f"y0.running_{name}": np.ones(3, np.float32) for name in ("mean", "variance")})
+    graph.variables["y0.scale"] = np.ones(3, np.float32)
+    close(graph(x), (x - 1) / np.sqrt(np.float32(1 + 1e-5)))
+
+
+def test_the_largest_cells() -> None:
+    x = whole(3, 6, 2, low=0, high=5).astype(np.float32)
+    graph = operator_graph("algo.top_k{k=4, axis=1}", [x], ["real", "int"])
+    found, places = graph(x)
+    order = np.argsort(-x, axis=1, kind="stable")[:, :4]
+    close(places, order)
+    close(found, np.take_along_axis(x, order, 1))
+    found, places = operator_graph("algo.top_k{k=9, axis=-2, largest=false}", [x], ["real", "int"])(x)
+    close(found, np.sort(x, 1))
+    gradient = tc.grad(lambda x: graph(x)[0].sum())(x)
+    assert gradient.sum(1).tolist() == np.full((3, 2), 4.0).tolist()
+
+
+def test_grids_of_axes() -> None:
+    x, y = signed(3), signed(4, seed=2)
+    text = "import misc; graph g { @input { x: real[3]; y: real[4]; } @output { u: real; v: real; } "
+    text += "@compose { [u, v] = misc.mesh_grid([x, y]); } }"
+    for found, wanted in zip(graph_of(text)(x, y), np.meshgrid(x, y, indexing="ij"), strict=True):
+        close(found, wanted)
+
+
 def test_wrong_calls_name_the_operator() -> None:
     x = signed(2, 3)
     with pytest.raises(ShapeError, match=r"math\.sum_reduce: there is no axis \[2\]"):
@@ -451,4 +568,15 @@ def test_wrong_calls_name_the_operator() -> None:
 
 
 def test_modules_are_complete() -> None:
-    assert {name: len(library_module(name)) for name in MODULES} == {"math": 71, "layout": 30, "linalg": 4, "nn": 27}
+    counts = {
+        "math": 71,
+        "layout": 28,
+        "linalg": 4,
+        "nn": 27,
+        "layer": 4,
+        "image": 10,
+        "quant": 2,
+        "algo": 1,
+        "misc": 1,
+    }
+    assert {name: sum(each[0] != "_" for each in library_module(name)) for name in MODULES} == counts

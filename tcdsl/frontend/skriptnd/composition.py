@@ -233,7 +233,7 @@ class Composer(TensorRecording):
 def _inner_label(operator: Operator) -> bool:
     # Whether the label of a composed operator is that of its only component.
     components = operator.composition or ()
-    return len(components) == 1 and not operator.variables and not operator.constants
+    return not operator.graph and len(components) == 1 and not operator.variables and not operator.constants
 
 
 @dataclass(slots=True)
@@ -270,6 +270,8 @@ class ComposedBlock:
                     self._assign_one(target, result)
 
     def _changed(self, target: Target, variable: Any, result: Any) -> None:
+        if result is variable:
+            return
         made = self.composition.recorded(result, target.name or "")
         self.agreed([made], [variable], target.span)
         label = f"{self.label}.{target.name}" if self.label else str(target.name)

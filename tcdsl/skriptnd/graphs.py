@@ -17,9 +17,11 @@ from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.locks import computed_once
 from tcdsl.runtime.calling.arguments import is_graph_tensor
+from tcdsl.runtime.cost import Cost
 from tcdsl.runtime.kept.content import Contents
 from tcdsl.skriptnd.files import ModelFiles, write_folder
 from tcdsl.skriptnd.sources import Sources
+from tcdsl.skriptnd.summary import Row, as_html, rows_of
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tracebacks import user_facing
 
@@ -265,6 +267,32 @@ class ModelGraph:
         """What becomes of the graph, stage by stage: ``net.explain("loops", x)``."""
         function, arguments = self._call(inputs, named, None)
         return function.explain(stage, *arguments)
+
+    @user_facing
+    def cost(self, *inputs: Any, **named: Any) -> Cost:
+        """What a call costs: operations, points and bytes, and those of its derivatives by the inputs.
+
+        Without arguments the cost of the largest inputs that there may be; `np.broadcast_to(0.0, shape)` stands for an
+        array of any size.
+        """
+        if not inputs and not named:
+            inputs = tuple(self._largest(each) for each in self.look().inputs)
+        function, arguments = self._call(inputs, named, None)
+        return function.cost(*arguments)
+
+    def _largest(self, value: Any) -> Any:
+        if isinstance(value, Pack):
+            return [self._largest(each) for each in value]
+        sizes = self.look().sizes
+        shape = [each if isinstance(each, int) else evaluate_size(each.expr, sizes) for each in value.shape]
+        return np.broadcast_to(np.zeros((), _ARRAYS[value.type]), shape)
+
+    def table(self) -> list[Row]:
+        """The inputs, outputs and variables: what each is, its name, type and shape."""
+        return rows_of(self._operator, self.look())
+
+    def _repr_html_(self) -> str:
+        return as_html(f"{self.__name__}: {self.look().operations} operations", self.table())
 
     def _call(
         self,

@@ -64,6 +64,9 @@ class SkriptModule:
     def __str__(self) -> str:
         return self._text.text
 
+    def _repr_html_(self) -> str:
+        return "".join(each._repr_html_() for each in self.graphs.values())
+
     def __repr__(self) -> str:
         return f"<sknd module: {', '.join(self.graphs)}>"
 

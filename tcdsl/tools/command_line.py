@@ -64,6 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     program.add_argument("-m", dest="module", metavar="module", help="a module, or a package's __main__")
     run.set_defaults(run=_run)
 
+    model = commands.add_parser("skriptnd", help="say what a model in SkriptND has")
+    model.add_argument("path", type=Path, help="a folder, a .tgz or a .sknd file")
+    model.set_defaults(run=_skriptnd)
+
     desugar = commands.add_parser("desugar", help="print the plain Python that literal files stand for")
     desugar.add_argument("files", nargs="+", metavar="file")
     what = desugar.add_mutually_exclusive_group()
@@ -75,6 +79,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     desugar.set_defaults(run=_desugar)
     return parser
+
+
+def _skriptnd(console: Console, options: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    from tcdsl.skriptnd import load
+
+    for name, graph in load(options.path).graphs.items():
+        table = Table(title=name, title_justify="left")
+        for title in ("", "name", "type", "shape"):
+            table.add_column(title)
+        for row in graph.table():
+            table.add_row(*row)
+        console.print(table)
+        count = graph.cost().primal.operations.plain
+        console.print(f"{graph.look().operations} operators, {count:,} operations on numbers at most")
+    return 0
 
 
 def _positive(text: str) -> int:

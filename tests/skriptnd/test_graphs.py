@@ -13,6 +13,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl.skriptnd.files import read_array, write_array
+from tcdsl.tools.command_line import main
 from tests.skriptnd.graphs import graph_of, reals
 
 NET = """
@@ -413,3 +414,24 @@ def test_damaged_files_of_variables() -> None:
             read_array(broken, "x")
     with pytest.raises(tc.ConfigurationError, match="x: has rank 9"):
         write_array(np.zeros((1,) * 9), "x")
+
+
+def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = graph_of(NET)
+    assert net.table() == [
+        ("input", "x", "real", "[n, 3]"),
+        ("output", "y", "real", "[n, 2]"),
+        ("output", "h", "real", "[n, 4]"),
+        ("variable", "w1", "real", "[4, 3]"),
+        ("variable", "b1", "real", "[4]"),
+        ("variable", "w2", "real", "[2, 4]"),
+    ]
+    assert "<td>w1</td><td>real</td><td>[4, 3]</td>" in tc.skriptnd.parse(NET)._repr_html_()
+    few, most = net.cost(reals(2, 3)).primal.operations, net.cost().primal.operations
+    assert most.multiplications == 32 * few.multiplications > 0
+    net.save(tmp_path)
+    assert main(["skriptnd", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "[n, 3]" in shown
+    assert "4 operators" in shown
+    assert main(["skriptnd", str(tmp_path / "nothing.sknd")]) == 1

@@ -50,13 +50,18 @@ class Variable:
 
 @dataclass(slots=True)
 class GraphForm:
-    """What is known of a graph without arrays: its variables, and the shapes of its outputs at most."""
+    """What is known of a graph without arrays: its variables, and the shapes of its inputs and outputs.
+
+    ``operations`` are the operators that are called, ``sizes`` the most that each size may be, by name.
+    """
 
     variables: dict[str, Variable]
+    inputs: list[Any]
     outputs: list[Any]
     operations: int
     #: The labels of variables that a call changes.
     updates: tuple[str, ...]
+    sizes: dict[str, int]
 
 
 def composed(
@@ -86,8 +91,9 @@ def composed(
     for each in operator.inputs:
         if lengths is not None and each.name in lengths:
             inputs.length(each, lengths[each.name])
-    outputs = composition.operator(operator, "main", (), values, inputs.stand_ins(known_sizes), "", None)
-    return GraphForm(variables, outputs, composition.operations, tuple(composition.updates))
+    given = inputs.stand_ins(known_sizes)
+    outputs = composition.operator(operator, "main", (), values, given, "", None)
+    return GraphForm(variables, given, outputs, composition.operations, tuple(composition.updates), known_sizes.sizes)
 
 
 class GraphBody:

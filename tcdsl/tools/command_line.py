@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _skriptnd(console: Console, options: argparse.Namespace) -> int:
     from rich.table import Table
+    from rich.text import Text
 
     from tcdsl.skriptnd import load
 
@@ -91,7 +92,7 @@ def _skriptnd(console: Console, options: argparse.Namespace) -> int:
         for title in ("", "name", "type", "shape"):
             table.add_column(title)
         for row in graph.table():
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         console.print(table)
         count = graph.cost().primal.operations.plain
         console.print(f"{graph.look().operations} operators, {count:,} operations on numbers at most")

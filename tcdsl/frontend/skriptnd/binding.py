@@ -152,6 +152,9 @@ class Binding:
                 self.names[each.name] = self._attribute(each, attributes[each.name])
             elif each.default is not None and not names_in(each.default):
                 self.names[each.name] = self._attribute(each, self.evaluator.value(each.default), each.span)
+            elif each.default is None and not each.type.optional:
+                hint = f"write `{self.name}{{{each.name}=...}}`"
+                raise self.fault(f"the attribute `{each.name}` is missing", ConfigurationError, hint)
         early = _early(operator, {*self.names})
         for using in early:
             self._using(using)
@@ -248,11 +251,8 @@ class Binding:
         if declaration.name in self.names:
             return
         if declaration.default is None:
-            if declaration.type.optional:
-                self.names[declaration.name] = None
-                return
-            hint = f"write `{self.name}{{{declaration.name}=...}}`"
-            raise self.fault(f"the attribute `{declaration.name}` is missing", ConfigurationError, hint)
+            self.names[declaration.name] = None
+            return
         value = self.evaluator.value(declaration.default)
         if value is None and not declaration.type.optional:
             hint = "its default is null here"

@@ -9,7 +9,7 @@ import ast
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,14 @@ from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.build import apply, cast, index, integer
+from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Boundary, Constant, ExplicitRange, Expr, Read, SizeValue
 from tcdsl.ir.program import Access as Cell
 from tcdsl.ir.program import Neutral
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
-__all__ = ["GraphBody", "GraphForm", "Variable", "composed"]
+__all__ = ["GraphBody", "GraphForm", "OperatorBody", "Variable", "composed"]
 
 _KINDS = {"real": ("float32", "float64"), "int": ("int32", "int64"), "bool": ("bool",)}
 
@@ -96,7 +97,124 @@ def composed(
     return GraphForm(variables, given, outputs, composition.operations, tuple(composition.updates), known_sizes.sizes)
 
 
-class GraphBody:
+class ArrayBody:
+    """What graphs and single operators have in common: arrays become tensors, one parameter each."""
+
+    size_names: Mapping[str, Sequence[str | None]] = MappingProxyType({})
+
+    def __init__(
+        self,
+        operator: Operator,
+        find: Library,
+        lengths: Mapping[str, int],
+        labels: Sequence[str],
+        filename: str,
+        text: str,
+    ) -> None:
+        self.operator = operator
+        self.find = find
+        self.lengths = dict(lengths)
+        self.parameters = _distinct(labels)
+        self.source = text
+        #: What stands for the decorated function, and for its source.
+        self.function = _function(operator.name, self.parameters)
+        self.definition = _source(operator, filename, self.parameters, text)
+        self.surroundings = Surroundings(self.function, self.definition.definition, frozenset())
+
+    def tensors(self, session: Session, arguments: Sequence[Any]) -> list[SymbolicTensor]:
+        """The arguments as tensors of the program."""
+        return [self._tensor(session, *pair) for pair in zip(self.parameters, arguments, strict=True)]
+
+    def _tensor(self, session: Session, label: str, given: Any) -> SymbolicTensor:
+        if isinstance(given, PendingArray):
+            given = given.materialize(label)
+        elif isinstance(given, GraphTensor):
+            given = session.capture(given, label)
+        elif isinstance(given, np.ndarray | np.generic | bool | int | float):
+            given = session.capture(np.asarray(given), label)
+        if isinstance(given, SymbolicNumber):
+            given = _of_number(session, given, label)
+        if not isinstance(given, SymbolicTensor):
+            raise DtypeError.at(f"`{label}` is a {type(given).__name__}, not an array", self.operator.name_span)
+        return given
+
+    def arithmetic(self, session: Session, arrays: Sequence[SymbolicTensor], kinds: Sequence[str]) -> Arithmetic:
+        """The types of reals and integers for arrays of these kinds."""
+        found = {(kind, each.element_type) for each, kind in zip(arrays, kinds, strict=True)}
+        real = "float64" if ("real", "float64") in found else "float32"
+        return Arithmetic(real, "int64" if ("int", "int64") in found else "int32", _SizesOfCall(session))
+
+    def require_equal(
+        self, session: Session, extent: Expr, wanted: Expr, what: str, axis: int, span: Span | None
+    ) -> None:
+        """State what the extent of an axis is."""
+        fact = f"axis {axis} of {what} has the extent {_number(extent)}, not {_number(wanted)}"
+        session.builder.require_equal(extent, wanted, fact, span)
+
+
+class OperatorBody(ArrayBody):
+    """An operator for arrays of any shapes; ``left_out`` are the inputs that are not given."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        module: str,
+        find: Library,
+        types: Mapping[str, str],
+        attributes: Mapping[str, Any],
+        lengths: Mapping[str, int],
+        left_out: Sequence[str],
+    ) -> None:
+        span = operator.span
+        filename = span.filename if span is not None else ""
+        labels: list[str] = []
+        for each in operator.inputs:
+            if each.name not in left_out:
+                count = lengths.get(each.name)
+                labels.extend([each.name] if count is None else [f"{each.name}{k + 1}" for k in range(count)])
+        super().__init__(operator, find, lengths, labels, filename, operator.name)
+        self.module = module
+        self.types = dict(types)
+        self.attributes = dict(attributes)
+        self.left_out = frozenset(left_out)
+
+    def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        """Record the operator."""
+        session = session_of("an operator")
+        arrays = self.tensors(session, arguments)
+        kinds = [_kind(each) for each in arrays]
+        arithmetic = self.arithmetic(session, arrays, kinds)
+        flat = iter(zip(arrays, kinds, strict=True))
+
+        def tensor(name: str) -> TensorValue:
+            array, kind = next(flat)
+            extents = (int(e.value) if isinstance(e, Constant) else ScalarValue(e, "int", True) for e in array.extents)
+            return _typed(session, arithmetic, array, name, kind, Pack.of(extents))
+
+        given: list[Any] = []
+        for each in self.operator.inputs:
+            count = self.lengths.get(each.name)
+            if each.name in self.left_out:
+                given.append(None)
+            else:
+                given.append(tensor(each.name) if count is None else Pack.of(tensor(each.name) for _ in range(count)))
+        composer = Composer(arithmetic, session, self.find, _no_variables)
+        types = [self.types[each.name] for each in self.operator.generics if each.name in self.types]
+        name = f"{self.module}.{self.operator.name}"
+        outputs = composer.operator(self.operator, self.module, types, self.attributes, given, "", None, name)
+        results = composer.symbols(outputs)
+        return results[0] if len(results) == 1 else results
+
+
+def _kind(tensor: SymbolicTensor) -> str:
+    return "bool" if tensor.element_type == "bool" else "real" if is_floating(tensor.element_type) else "int"
+
+
+def _no_variables(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
+    raise ConfigurationError.at(f"the variable `{label}` has no value", span, "call the operator in a graph")
+
+
+class GraphBody(ArrayBody):
     """``GraphBody(operator, find, attributes, lengths, variables, filename)`` for a decorated function.
 
     ``run(None, *arrays)`` records the graph in the current session: the tensors of the outputs, one after the other,
@@ -114,47 +232,21 @@ class GraphBody:
         text: str,
         updates: bool = False,
     ) -> None:
-        self.updates = updates
-        self.operator = operator
-        self.find = find
+        labels: list[str] = []
+        for each in operator.inputs:
+            count = lengths.get(each.name)
+            labels.extend([each.name] if count is None else [f"{each.name}{k + 1}" for k in range(count)])
+        labels.extend(each.label.replace(".", "_") for each in variables)
+        super().__init__(operator, find, lengths, labels, filename, text)
         self.attributes = dict(attributes)
-        self.lengths = dict(lengths)
         self.variables = tuple(variables)
-        self.parameters = tuple(self._labels())
-        self.size_names: dict[str, Sequence[str | None]] = {}
-        self.source = text
-        #: What stands for the decorated function, and for its source.
-        self.function = _function(operator.name, self.parameters)
-        self.definition = _source(operator, filename, self.parameters, text)
-        self.surroundings = Surroundings(self.function, self.definition.definition, frozenset())
-
-    def _labels(self) -> list[str]:
-        found: list[str] = []
-        for each in self.operator.inputs:
-            if each.name in self.lengths:
-                found.extend(f"{each.name}{k + 1}" for k in range(self.lengths[each.name]))
-            else:
-                found.append(each.name)
-        found.extend(each.label.replace(".", "_") for each in self.variables)
-        made: list[str] = []
-        for name in found:
-            while name in made or not name.isidentifier():
-                name = f"{name}_" if name.isidentifier() else f"_{name}"
-            made.append(name)
-        return made
+        self.updates = updates
 
     def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Record the graph."""
         session = session_of("a graph")
-        arrays = [self._tensor(session, label, given) for label, given in zip(self.parameters, arguments, strict=True)]
-        kinds = [*self._kinds()]
-        reals = {each.element_type for each, kind in zip(arrays, kinds, strict=True) if kind == "real"}
-        integers = {each.element_type for each, kind in zip(arrays, kinds, strict=True) if kind == "int"}
-        arithmetic = Arithmetic(
-            "float64" if "float64" in reals else "float32",
-            "int64" if "int64" in integers else "int32",
-            _SizesOfCall(session),
-        )
+        arrays = self.tensors(session, arguments)
+        arithmetic = self.arithmetic(session, arrays, self._kinds())
         count = len(arrays) - len(self.variables)
         tensors = dict(zip((each.label for each in self.variables), arrays[count:], strict=True))
 
@@ -166,7 +258,7 @@ class GraphBody:
                 fact = f"the variable `{label}` has shape {tuple(shape)}, and its array has rank {tensor.rank}"
                 raise ShapeError.at(fact, span)
             for axis, (extent, wanted) in enumerate(zip(tensor.extents, shape, strict=True)):
-                self._require_equal(session, extent, integer(wanted), f"the variable `{label}`", axis, span)
+                self.require_equal(session, extent, integer(wanted), f"the variable `{label}`", axis, span)
             return _typed(session, arithmetic, tensor, label, kind, shape)
 
         composition = Composer(arithmetic, session, self.find, variable)
@@ -174,30 +266,14 @@ class GraphBody:
         values = graph_attributes(self.operator, evaluator, self.attributes)
         given = self._inputs(session, arithmetic, evaluator, arrays[:count])
         outputs = composition.operator(self.operator, "main", (), values, given, "", None)
-        flat = [tensor for each in outputs for tensor in (each if isinstance(each, Pack) else (each,))]
-        if self.updates:
-            flat.extend(composition.updates.values())
-        results = [composition.written(each).tensor for each in flat]
-        return results[0] if len(results) == 1 else tuple(results)
+        results = composition.symbols([*outputs, *(composition.updates.values() if self.updates else ())])
+        return results[0] if len(results) == 1 else results
 
     def _kinds(self) -> list[str]:
         found: list[str] = []
         for each in self.operator.inputs:
             found.extend([each.type.name] * self.lengths.get(each.name, 1))
         return [*found, *(each.type for each in self.variables)]
-
-    def _tensor(self, session: Session, label: str, given: Any) -> SymbolicTensor:
-        if isinstance(given, PendingArray):
-            given = given.materialize(label)
-        elif isinstance(given, GraphTensor):
-            given = session.capture(given, label)
-        elif isinstance(given, np.ndarray | np.generic | bool | int | float):
-            given = session.capture(np.asarray(given), label)
-        if isinstance(given, SymbolicNumber):
-            given = _of_number(session, given, label)
-        if not isinstance(given, SymbolicTensor):
-            raise DtypeError.at(f"`{label}` is a {type(given).__name__}, not an array", self.operator.name_span)
-        return given
 
     def _inputs(
         self, session: Session, arithmetic: Arithmetic, evaluator: ExpressionEvaluator, arrays: Sequence[SymbolicTensor]
@@ -234,26 +310,20 @@ class GraphBody:
         for axis, extent in enumerate(tensor.extents):
             wanted = axes[axis] if axes is not None else None
             if wanted is not None and wanted.extent is not None:
-                self._require_equal(session, extent, integer(wanted.extent), what, axis, declaration.span)
+                self.require_equal(session, extent, integer(wanted.extent), what, axis, declaration.span)
                 shape.append(wanted.extent)
                 continue
             value: Any = int(extent.value) if isinstance(extent, Constant) else ScalarValue(extent, "int", True)
             if wanted is not None and wanted.name:
                 known = sizes.setdefault(wanted.name, value)
                 if known != value:
-                    self._require_equal(session, extent, arithmetic.size(known), what, axis, declaration.span)
+                    self.require_equal(session, extent, arithmetic.size(known), what, axis, declaration.span)
                     value = known
             if wanted is not None and wanted.bound is not None:
                 fact = f"axis {axis} of {what} has the extent {_number(extent)}, and {wanted.bound} is the most"
                 session.builder.require(apply("le", extent, integer(wanted.bound)), fact, declaration.span)
             shape.append(value)
         return _typed(session, arithmetic, tensor, declaration.name, declaration.type.name, Pack.of(shape))
-
-    def _require_equal(
-        self, session: Session, extent: Expr, wanted: Expr, what: str, axis: int, span: Span | None
-    ) -> None:
-        fact = f"axis {axis} of {what} has the extent {_number(extent)}, not {_number(wanted)}"
-        session.builder.require_equal(extent, wanted, fact, span)
 
 
 def _number(extent: Expr) -> str:
@@ -352,6 +422,16 @@ def _of_number(session: Session, given: SymbolicNumber, label: str) -> SymbolicT
         label=label,
     )
     return session.builder.record(sketch, label)
+
+
+def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
+    # Names of parameters of Python's.
+    made: list[str] = []
+    for name in labels:
+        while name in made or not name.isidentifier():
+            name = f"{name}_" if name.isidentifier() else f"_{name}"
+        made.append(name)
+    return tuple(made)
 
 
 def _function(name: str, parameters: Sequence[str]) -> FunctionType:

@@ -1,0 +1,65 @@
+"""The operators of the library as functions of arrays."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl.library import image, layout, linalg, math, nn
+from tests.skriptnd.graphs import reals
+
+
+def test_functions_of_arrays() -> None:
+    x, w = reals(2, 3, 6, 6), reals(4, 3, 3, 3, seed=1)
+    y = nn.conv(x, w, padding=1)
+    assert y.shape == (2, 4, 6, 6)
+    assert nn.conv(x, w, reals(4), stride=2).shape == (2, 4, 3, 3)
+    np.testing.assert_allclose(math.add(x, 1.0), x + 1, rtol=1e-6)
+    assert math.not_(np.array([True, False])).tolist() == [False, True]
+    assert layout.cast(np.float32([1.5, -1.5]), R="int").tolist() == [1, -1]
+    first, second, third = layout.split(x, axis=1, count=3)
+    np.testing.assert_array_equal(layout.concat([first, second, third], axis=1), x)
+    mean, variance = math.moments(x, axes=[0, 2, 3], squeeze=True)
+    np.testing.assert_allclose([mean, variance], [x.mean((0, 2, 3)), x.var((0, 2, 3))], rtol=1e-4)
+    np.testing.assert_allclose(nn.selu(x, lambda_=1.0), x, rtol=1e-6)
+    assert linalg.matmul(np.ones((2, 3)), np.ones((3, 4))).dtype == np.float64
+    assert image.nearest_upsample(x, axes=[2, 3], factor=2).shape == (2, 3, 12, 12)
+    assert nn.conv(filter=w, input=x, padding=1).shape == y.shape
+
+
+def test_functions_in_functions_and_under_derivatives() -> None:
+    x, w = reals(1, 2, 4, 4), reals(3, 2, 3, 3)
+
+    @tc.op
+    def loss(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        return (nn.relu(nn.conv(x, w, padding=1)) ** 2).sum()
+
+    tc.check_grads(loss, [x, w])
+    gradient = tc.grad(lambda x: layout.pad(x, padding=[1, 2], axes=[3]).sum())(x)
+    assert gradient.tolist() == np.ones_like(x).tolist()
+    t = tc.tensor(x)
+    assert nn.relu(t).value.shape == x.shape
+
+
+def test_wrong_calls_and_documentation() -> None:
+    x = reals(2, 3)
+    with pytest.raises(tc.ConfigurationError, match="`conv` has no input or attribute `strides`"):
+        nn.conv(x, x, strides=2)
+    with pytest.raises(tc.ConfigurationError, match="takes 1 inputs, and is given 2"):
+        nn.relu(x, x)
+    with pytest.raises(tc.ShapeError, match="there is no axis"):
+        math.sum_reduce(x, axes=[5])
+    with pytest.raises(tc.ConfigurationError, match="the attribute `axis` is missing"):
+        math.argmax(x)
+    with pytest.raises(AttributeError, match="the module nn of the library has no operator 'convolve'"):
+        nn.convolve(x)
+    assert list(inspect.signature(nn.linear).parameters) == ["input", "filter", "bias"]
+    assert nn.relu.__doc__ is not None
+    assert "attribute alpha: optional real" in nn.relu.__doc__
+    assert nn.relu.text.startswith("operator relu {")
+    assert pickle.loads(pickle.dumps(math.not_)) is math.not_
+    assert "conv" in dir(nn)

@@ -14,9 +14,9 @@ Enabled = frozenset[str]
 """Names of passes that run."""
 
 OPTIONAL: Enabled = frozenset((
-    "columns", "constants", "copies", "data_bounds", "dead_statements", "forwarding", "fusion", "hoisting", "joining",
-    "long_sums", "merging", "one_thread", "phase_rows", "phases", "plain_cells", "single_steps", "sparse_tensors",
-    "summing", "tiles", "transposing", "unit_axes",
+    "columns", "constants", "contractions", "copies", "data_bounds", "dead_statements", "forwarding", "fusion",
+    "hoisting", "joining", "long_sums", "merging", "one_thread", "phase_rows", "phases", "plain_cells", "single_steps",
+    "sparse_tensors", "summing", "tiles", "transposing", "unit_axes",
 ))  # fmt: skip
 
 

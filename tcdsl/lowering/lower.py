@@ -6,6 +6,7 @@ one kernel of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +24,7 @@ from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.pass_names import Enabled, chosen_passes
 from tcdsl.polyhedra.limits import TooMuchWork, limited, refused_beyond_limits
 from tcdsl.simplification.carried_negations import without_carried_negations
+from tcdsl.simplification.contractions import chosen, contracted
 from tcdsl.simplification.redundant_tensors import without_copies
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.simplification.smaller_loops import with_smaller_loops
@@ -36,17 +38,21 @@ def lower(
     optimize: bool | str = True,
     largest: int | None = None,
     watch: PassWatch | None = None,
+    orders: Sequence[int] = (),
 ) -> Kernel:
     """``lower(matmul)``: the memory and the loop nests that compute ``program``.
 
     Without ``optimize`` every statement has a nest of its own, for comparison; ``"-fusion"`` leaves out one pass. Where
     isl would take too long, the quick passes alone run. Sizes may be up to ``largest``, or else as large as the kernel
-    says. ``watch`` sees what each pass does.
+    says. ``watch`` sees what each pass does. ``orders`` are the choices among orders of contractions
+    (`tcdsl.simplification.contractions`), as a call makes them.
     """
     enabled = chosen_passes(optimize)
     if not program.repeats:
-        return _straight(program, enabled, largest, watch)
+        return _straight(program, enabled, largest, watch, orders=orders)
     program = replace(program, rules=())
+    if "contractions" in enabled:
+        program = contracted(program, chosen(orders))
     if {"copies", "dead_statements"} <= enabled:
         program = _with_smaller_loops(with_invariant_sums(_with_smaller_loops(program)))
         program = without_carried_negations(program)
@@ -77,12 +83,13 @@ def _straight(
     largest: int | None,
     watch: PassWatch | None,
     private: bool | None = None,
+    orders: Sequence[int] = (),
 ) -> Kernel:
     # A part of a larger kernel says whether its inputs are that kernel's own memory.
     if enabled - QUICK:
         try:
             with limited():
-                return _lowered(program, enabled, largest, watch, private)
+                return _lowered(program, enabled, largest, watch, private, orders)
         except TooMuchWork:
             pass
     with refused_beyond_limits(ShapeError, f"what {program.name} computes"):
@@ -90,9 +97,14 @@ def _straight(
 
 
 def _lowered(
-    program: Program, enabled: Enabled, largest: int | None, watch: PassWatch | None, private: bool | None
+    program: Program,
+    enabled: Enabled,
+    largest: int | None,
+    watch: PassWatch | None,
+    private: bool | None,
+    orders: Sequence[int] = (),
 ) -> Kernel:
-    work = Work(program, enabled, largest, watch, private=bool(private))
+    work = Work(program, enabled, largest, watch, private=bool(private), choose=chosen(orders))
     if watch is not None:
         watch.begin(work)
     for each in PASSES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import compute_dtype
@@ -22,10 +22,10 @@ __all__ = ["PassLog", "explain_passes"]
 _WIDTH = 18
 
 
-def explain_passes(program: Program, optimize: bool | str = True) -> str:
+def explain_passes(program: Program, optimize: bool | str = True, orders: Sequence[int] = ()) -> str:
     """Every pass in order: what it does, and the lines that it takes from the program and puts in their place."""
     log = PassLog()
-    lower(program, optimize=optimize, watch=log)
+    lower(program, optimize=optimize, watch=log, orders=orders)
     return log.text()
 
 

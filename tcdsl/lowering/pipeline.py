@@ -44,6 +44,7 @@ from tcdsl.polyhedra.scatter_to_gather import target_variables
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import without_sparse_tensors
+from tcdsl.simplification.contractions import Chooser, contracted, first_choice
 from tcdsl.simplification.redundant_tensors import without_copies
 from tcdsl.simplification.simplify import without_dead_statements
 
@@ -65,7 +66,8 @@ Nodes = Sequence[Node]
 class Work:
     """What passes work on: statements first, then their loop orders and memory, at last nests.
 
-    ``private``: nobody sees the inputs' memory when something fails.
+    ``private``: nobody sees the inputs' memory when something fails. ``choose`` says
+    which orders of contractions are best.
     """
 
     program: Program
@@ -73,6 +75,7 @@ class Work:
     largest: int | None
     watch: PassWatch | None = None
     private: bool = False
+    choose: Chooser = first_choice
     names: FreshNames = field(init=False)
     context: isl.Set = field(init=False)
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -181,6 +184,11 @@ def _kept_promises(program: Program) -> Program:
     return replace(program, statements=tuple(changed))
 
 
+def _contractions(work: Work) -> None:
+    work.program = contracted(work.program, work.choose)
+    work.names.take(tensor.name for tensor in work.program.tensors)
+
+
 def _constants(program: Program) -> Program:
     return replace(program, statements=tuple(map_statement(each, folded) for each in program.statements))
 
@@ -279,6 +287,7 @@ def _index_widths(work: Work) -> None:
 
 
 PASSES: tuple[Pass, ...] = (
+    Pass("contractions", "sums of products take a few factors at a time", _contractions),
     Pass("distinct_names", "index variables get names that no tensor and no size has", _named(_distinct_names)),
     Pass("kept_promises", "cells are not watched that are unique whatever the data are", _alone(_kept_promises)),
     Pass(

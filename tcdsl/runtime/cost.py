@@ -24,6 +24,7 @@ from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification import without_sparse_tensors
+from tcdsl.simplification.contractions import contracted, least_at
 
 __all__ = ["Cost", "ProgramCost", "cost_of"]
 
@@ -97,6 +98,7 @@ def cost_of(program: Program, arrays: Sequence[np.ndarray], wrt: Sequence[str] |
     floating numbers, or meet a primitive without a rule have no derivatives here.
     """
     sizes = bind_sizes(program, [array.shape for array in arrays])
+    program = contracted(program, least_at(sizes))
     shapes = [tuple(evaluate_size(extent, sizes) for extent in program.tensor(n).shape) for n in program.outputs]
     found: list[ProgramCost | None] = [_measured(program, arrays)]
     if wrt is None:
@@ -164,6 +166,7 @@ def _derivative(make: Callable[[], Program], arrays: Sequence[np.ndarray]) -> Pr
 
 
 def _measured(program: Program, arrays: Sequence[np.ndarray]) -> ProgramCost:
+    program = contracted(program, least_at(bind_sizes(program, [array.shape for array in arrays])))
     kernel = lower(without_sparse_tensors(program))
     sizes = bind_sizes(kernel.program, [array.shape for array in arrays])
     memory = peak_bytes(kernel, sizes)

@@ -50,7 +50,7 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
     if stage == "passes":
         from tcdsl.lowering.pass_log import explain_passes
 
-        return Explanation(explain_passes(executable.program, settings().optimize))
+        return Explanation(explain_passes(executable.program, settings().optimize, executable.orders))
     if stage == "python" and arrays is None and executable.compiled_last is not None:
         return Explanation(executable.compiled_last.source)
     if stage in _STAGES_OF_PROGRAMS:
@@ -60,7 +60,9 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
         return _explained(executable, stage, sizes, layout)
     if stage == "cost":
         return Explanation(_cost(function, entry, arrays))
-    return _gradient(executable.program, entry.differentiable)
+    from tcdsl.simplification.contractions import chosen, contracted
+
+    return _gradient(contracted(executable.program, chosen(executable.orders)), entry.differentiable)
 
 
 def explain_program(executable: Executable, stage: str) -> Explanation:

@@ -34,6 +34,7 @@ from tcdsl.simplification.expressions.folding import negated
 from tcdsl.simplification.expressions.tape import Tape, shared
 
 __all__ = [
+    "as_store",
     "with_brackets_in_domain",
     "with_condition_in_domain",
     "without_determined_variables",
@@ -169,7 +170,7 @@ def without_uniform_sums(statement: Statement) -> Statement:
             value=apply("mul", cast(count, dtype), statement.value),
             domain=Domain.from_set(arranged(statement.domain.set, kept)),
         )
-    return _as_store(statement)
+    return as_store(statement)
 
 
 def _counted(statement: Statement) -> tuple[str, Expr] | None:
@@ -208,8 +209,8 @@ def _number_of_points(statement: Statement, name: str) -> Expr | None:
     return substitute(count, given)
 
 
-def _as_store(statement: Statement) -> Statement:
-    # What is added to zeros, once for each cell, is stored.
+def as_store(statement: Statement) -> Statement:
+    """What is added to zeros, once for each cell, is stored."""
     if not (isinstance(statement.start, Neutral) and affine_target(statement) and writes_each_cell_once(statement)):
         return statement
     value = statement.value if statement.accumulate == "add" else apply("neg", statement.value)

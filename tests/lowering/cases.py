@@ -67,6 +67,19 @@ return C
     SPACE,
 )
 case(
+    "chain_of_matrices",
+    """
+input A: float32[N, K]
+input B: float32[K, K]
+input C: float32[K, M]
+tensor D: float32[N, M]
+D[i, j] += A[i, k] * B[k, l] * C[l, j]  for [i, j, k, l]: 0 <= i < N and 0 <= j < M and 0 <= k < K and 0 <= l < K
+return D
+""",
+    lambda n, k, m: [real(n, k), real(k, k), real(k, m)],
+    SPACE,
+)
+case(
     "vector_matrix",
     """
 input x: float32[N]

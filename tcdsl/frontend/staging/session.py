@@ -278,6 +278,20 @@ class Session:
         self.guards[BroadcastGuard(least, most, "most")] = None
         return found
 
+    def least(self, numbers: Sequence[Expr]) -> int:
+        """Which of these expressions of sizes is the least in this call; the first where no call says it.
+
+        That no other one is below it is kept as guards.
+        """
+        try:
+            values = [self.evaluate(each) for each in numbers]
+        except (KeyError, ZeroDivisionError):
+            return 0
+        found = values.index(min(values))
+        for other in (*numbers[:found], *numbers[found + 1 :]):
+            self.guards[BroadcastGuard(numbers[found], other, "most")] = None
+        return found
+
     def evaluate(self, expr: Expr) -> int:
         """An expression of sizes for this call. ``KeyError`` where there is no call."""
         return evaluate_size(expr, self.extents)

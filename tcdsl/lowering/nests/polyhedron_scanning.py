@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer, size
-from tcdsl.ir.expressions import Apply, Expr, IndexValue, substitute
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, index_variables, substitute
 from tcdsl.lowering.loopir.loops import Branch, Loop, LoopKind, Node
 from tcdsl.polyhedra.affine import expression_of_ast
 from tcdsl.polyhedra.linear import linear_expression, normalized
@@ -134,8 +134,13 @@ def _guarded(loops: tuple[Node, ...], points: isl.Set, context: isl.Set, variabl
     guard = points.get_basic_sets()[0].drop_constraints_involving_dims(isl.dim_type.set, 0, rank).params()
     if not loops or guard.plain_is_universe():
         return loops
-    condition = isl.AstBuild.from_context(context).expr_from_set(isl.Set.from_basic_set(guard))
-    return (Branch(normalized(expression_of_ast(condition, variables)), loops),)
+    tree = isl.AstBuild.from_context(context).expr_from_set(isl.Set.from_basic_set(guard))
+    condition = normalized(expression_of_ast(tree, variables))
+    match loops:
+        case (Loop(start=start, stop=stop) as loop,) if not index_variables(condition):
+            # What looks for products of matrices among loops sees one that has no step for some sizes.
+            return (replace(loop, stop=apply("where", condition, stop, start)),)
+    return (Branch(condition, loops),)
 
 
 def _loops_of_box(ends: Sequence[tuple[str, _Ends]], leaf: Leaf, parallel: frozenset[str]) -> tuple[Node, ...]:

@@ -98,10 +98,10 @@ class LinearPart:
     read: frozenset[str]
 
     @staticmethod
-    def of(program: Program) -> LinearPart:
-        """The part that ``program`` is."""
+    def of(program: Program, orders: tuple[int, ...]) -> LinearPart:
+        """The part that ``program`` is; ``orders`` are those of its contractions."""
         read = frozenset().union(*map(tensors_read, program.statements), *map(needed_by, program.repeats))
-        return LinearPart(Executable(program), read)
+        return LinearPart(Executable(program, orders=orders), read)
 
 
 @dataclass(slots=True)

@@ -45,11 +45,13 @@ _LESS_MEMORY = (
 class Executable:
     """A program with its compiled kernels: ``Executable(program).run(arrays)``.
 
-    One kernel serves every shape. A kernel is compiled per combination of contiguous and strided inputs.
+    One kernel serves every shape. A kernel is compiled per combination of contiguous and strided inputs. ``orders``
+    are those of its contractions (`tcdsl.lowering.lower.lower`).
     """
 
-    def __init__(self, program: Program, fixed: Mapping[str, int] | None = None) -> None:
+    def __init__(self, program: Program, fixed: Mapping[str, int] | None = None, orders: tuple[int, ...] = ()) -> None:
         self.program = program
+        self.orders = orders
         self._fixed = fixed  # sizes that are constants to the kernel
         #: How the sizes of a call are found.
         self.size_plan = SizePlan(program)
@@ -59,7 +61,7 @@ class Executable:
         self._specialized: dict[tuple[int, ...], Executable] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Executable, (self.program, self._fixed)  # addresses mean nothing elsewhere
+        return Executable, (self.program, self._fixed, self.orders)  # addresses mean nothing elsewhere
 
     @property
     def compiled_last(self) -> LoadedKernel | None:
@@ -76,7 +78,7 @@ class Executable:
 
                 program = self.program if self._fixed is None else specialized(self.program, self._fixed)
                 largest = LARGEST_SIZE if large else None
-                self._kernel[optimize, large] = lower(program, optimize=optimize, largest=largest)
+                self._kernel[optimize, large] = lower(program, optimize=optimize, largest=largest, orders=self.orders)
             return self._kernel[optimize, large]
 
     def compiled(
@@ -121,7 +123,7 @@ class Executable:
         cache_dir = Path(current.cache_dir) if current.cache_dir else None
         lasting = self._fixed is not None
         build = Build(contiguous, checked="bounds" in current.check, lasting=lasting, cache_dir=cache_dir)
-        choices = (current.optimize, large, None if self._fixed is None else tuple(self._fixed.items()))
+        choices = (current.optimize, large, self.orders, None if self._fixed is None else tuple(self._fixed.items()))
         watch = Stopwatch()
         lowered = partial(self.kernel, current.optimize, large)
         with shown(f"compiling {self.program.name}"):

@@ -25,7 +25,7 @@ from tcdsl.frontend.symbols.known_integers import known
 from tcdsl.frontend.symbols.symbols import SymbolicNumber
 from tcdsl.ir.build import cast
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Read
+from tcdsl.ir.expressions import Expr, Read
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.spoken_sizes import in_words, spoken_in
 from tcdsl.ir.text.expression_printer import format_expr
@@ -36,6 +36,7 @@ from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.repeated import Out, RepeatedCall, RepeatedCalls
 from tcdsl.runtime.calling.results import returned_if_passed
 from tcdsl.runtime.calling.tape_memory import IN_LOOPS_TOO, staged_within_memory
+from tcdsl.simplification.contractions import contracted
 
 __all__ = ["CacheInfo", "StagedFunction", "StagedOperation", "symbolic_argument"]
 
@@ -303,8 +304,10 @@ def _entry(session: Session, call: Call, traced: Traced, constants: Mapping[int 
     sources = [k for k, argument in enumerate(call.arguments) if argument.place not in constants]
     given = [(tensor, call.arguments[k]) for tensor, k in zip(program.inputs, sources, strict=False)]
     constants = {**constants, **session.integers.fixed}
+    orders = _orders(session, program)
+    linear = None if traced.linear is None else LinearPart.of(traced.linear, _orders(session, traced.linear))
     return Entry(
-        Executable(program),
+        Executable(program, orders=orders),
         traced.structure,
         (*sources, *_more_inputs(session)),
         tuple(session.guards),
@@ -312,13 +315,25 @@ def _entry(session: Session, call: Call, traced: Traced, constants: Mapping[int 
         constants,
         call.configuration,
         narrowed_integers(program, {tensor.name for tensor, argument in given if argument.weak == "int"}),
-        None if traced.linear is None else LinearPart.of(traced.linear),
+        linear,
         labels=tuple(argument.label for argument in call.arguments),
         tapes=session.tapes,
         differentiable=tuple(
             tensor.name for tensor, each in given if isinstance(each.place, int) and is_floating(tensor.dtype)
         ),
     )
+
+
+def _orders(session: Session, program: Program) -> tuple[int, ...]:
+    # Those in which its contractions are best in this call.
+    found: list[int] = []
+
+    def choose(points: Sequence[Expr]) -> int:
+        found.append(session.least(points))
+        return found[-1]
+
+    contracted(program, choose)
+    return tuple(found)
 
 
 def _more_inputs(session: Session) -> list[CapturedArray | CarriedInteger]:

@@ -36,6 +36,7 @@ from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.function import DecoratedFunction
 from tcdsl.runtime.same_code import entries_for, keep_entry
 from tcdsl.runtime.transforms.derivation import Derivation, kept, name_of, signature_of
+from tcdsl.simplification.contractions import contracted
 
 __all__ = [
     "DerivationValues",
@@ -181,7 +182,8 @@ class DerivativeStaging(StagedFunction):
         def derive(program: Program) -> Traced:
             return self.derivation.derive(replace(traced, program=program), wrt, self._name)
 
-        program = traced.program
+        # Derivatives of parts are sums in parts that share what they have in common.
+        program = contracted(traced.program, session.least)
         if not (self.derivation.tapes and program.repeats):
             return derive(program)
         from tcdsl.runtime.transforms.checkpointed_loops import derived_within_memory, with_checkpoints

@@ -295,8 +295,9 @@ def _gradient_of(program: Program, wrt: Sequence[str]) -> Program:
     if found is not None:
         return cast(Program, found)
     from tcdsl.autodiff import gradient
+    from tcdsl.simplification.contractions import contracted
 
-    made = gradient(program, wrt)
+    made = gradient(contracted(program), wrt)
     keep_value(place, name, made)
     # As later processes see it: the names of files for what it becomes part of depend on which objects it shares.
     found = kept_value(place, name)

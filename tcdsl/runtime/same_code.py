@@ -16,7 +16,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 import numpy as np
 
 from tcdsl.frontend.staging.program_inputs import CapturedArray
-from tcdsl.frontend.surroundings.readings import Content, Instance, Reading
+from tcdsl.frontend.surroundings.readings import Content, Instance, Reading, Together
 from tcdsl.runtime.calling.entries import Entry
 
 __all__ = ["entries_for", "keep_entry"]
@@ -170,7 +170,10 @@ def _moved(entry: Entry, root: Callable[[Any], Any], held: Callable[[Any], Any])
     def moved(reading: Reading) -> Reading:
         inner = reading.root
         place = Instance(held(inner.value)) if isinstance(inner, Instance) else root(inner)
-        return Reading(reading.names, place, held(reading.seen))
+        seen = reading.seen
+        return Reading(
+            reading.names, place, Together(moved(seen.reading)) if isinstance(seen, Together) else held(seen)
+        )
 
     inputs = tuple(
         replace(each, value=None, reading=moved(each.reading))

@@ -41,7 +41,7 @@ class Template:
         rewritten = rewrite(source, in_place)
         recorder = Recorder(function, rewritten, source.filename, in_place)
         self.surroundings = Surroundings(function, text, rewritten.own_names)
-        self._function = function
+        self._function, self._definition = function, text
         added = {RECORDER: recorder, **rewritten.statements}
         code = compiled_definition(function, rewritten.definition, added, source.filename)
         self._run = with_closure(function, code, added)
@@ -53,7 +53,8 @@ class Template:
         """
         session, code = session_of("a decorated function"), self._run.__code__
         session.uses.filenames.add(self.filename)
-        session.uses.codes[code] = None
+        session.uses.definitions[code] = self._definition
+        session.uses.runs[code] += 1
         if session.waiting[code] >= _MOST_CALLS:
             raise RecursionError(self._function.__name__)
         if instance is not None:

@@ -9,25 +9,53 @@ import numpy as np
 
 from tcdsl.frontend.surroundings.readings import Reading
 
-__all__ = ["LARGEST_CARRIED", "CapturedArray", "CarriedInteger"]
+__all__ = ["LARGEST_CARRIED", "CapturedArray", "CarriedInteger", "ViewOf"]
 
 LARGEST_CARRIED = 1 << 40  # Larger ones could leave 64 bits together with other sizes.
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOf:
+    """A view such as ``w[1:].T``, which is made again of what ``w`` is at each call."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    layout: tuple[np.dtype, tuple[int, ...], tuple[int, ...]]
+
+    @staticmethod
+    def between(view: np.ndarray, array: np.ndarray) -> ViewOf:
+        """What makes ``view`` of ``array``."""
+        offset = view.__array_interface__["data"][0] - array.__array_interface__["data"][0]
+        return ViewOf(view.dtype, view.shape, view.strides, offset, (array.dtype, array.shape, array.strides))
+
+    def of(self, array: Any) -> np.ndarray | None:
+        """The view of ``array``; None of an array of another layout."""
+        if type(array) is not np.ndarray or (array.dtype, array.shape, array.strides) != self.layout:
+            return None
+        return np.ndarray(self.shape, self.dtype, array, self.offset, self.strides)
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedArray:
     """An array that the program reads from the function's surroundings at every call.
 
-    ``reading`` says where it is read from anew; without one it is ``value`` itself, an array made during staging.
+    ``reading`` says where it is read from anew, and ``view`` which view of what stands there it is; without a reading
+    it is ``value`` itself, an array made during staging.
     """
 
     tensor: str
     value: Any
     reading: Reading | None = None
+    view: ViewOf | None = None
 
     def current(self) -> Any:
         """The array as it is now."""
-        return self.value if self.reading is None else self.reading.current()
+        if self.reading is None:
+            return self.value
+        array = self.reading.current()
+        return array if self.view is None else self.view.of(array)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.given_arrays import element_type, given_array, instead_of
 from tcdsl.frontend.staging.loop_choices import LoopChoices, asked_for
-from tcdsl.frontend.staging.program_inputs import CapturedArray
+from tcdsl.frontend.staging.program_inputs import CapturedArray, ViewOf
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
-from tcdsl.frontend.surroundings.array_uses import ArrayUses
+from tcdsl.frontend.surroundings.array_uses import ArrayUses, owner_of
 from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.frontend.symbols.graph_tensors import GraphRecording, GraphShapes, GraphTensor, KeptTensors
 from tcdsl.frontend.symbols.operators import Algebra
@@ -302,12 +302,19 @@ class Session:
         if isinstance(value, GraphTensor) and graph is not None:
             lifted: SymbolicTensor = graph.lift(value, label)
             return lifted
-        reading = next((reading for reading in self.readings if reading.seen is value), None)
+        found = [reading for reading in self.readings if reading.seen is value]
+        view = None
+        if not found:
+            owner = owner_of(value, [reading.seen for reading in self.readings])
+            if owner is not None:
+                view = ViewOf.between(value, owner)
+                found = [reading for reading in self.readings if reading.seen is owner]
+        reading = found[0] if found else None
         if reading is not None:
-            self.uses.note(value, sys._getframe(1))
-        label = reading.label if reading is not None else label
+            self.uses.note(reading.seen, value, found, sys._getframe(1))
+            label = reading.label
         for captured in self.captured:
-            if captured.value is value:
+            if captured.value is value or (view is not None and (captured.reading, captured.view) == (reading, view)):
                 known = self.builder.tensor(captured.tensor)
                 return SymbolicTensor(self.builder, known.name, known.dtype, known.shape, known.label)
         array = given_array(value, label, span=self.location())
@@ -321,7 +328,7 @@ class Session:
         tensor = self.builder.input(label, element_type(array), array.ndim)
         for declared, extent in zip(tensor.extents, array.shape, strict=True):
             self.extents[declared.name] = extent  # type: ignore[union-attr]
-        self.captured.append(CapturedArray(tensor.name, value, reading))
+        self.captured.append(CapturedArray(tensor.name, value, reading, view))
         return tensor
 
     @contextmanager

@@ -2,198 +2,229 @@
 
 What Python computed of its cells, such as ``np.mean(table)`` beside ``x * table``, stays in the program as it was: such
 a program serves only while the cells are the same. Python does not say when it reads an array, but the program knows
-what it took: wherever the user's code loads the array, the expression around it must be one in which it was captured.
+what it took: wherever the user's code loads the array, alone or in a container, what is done with it must end in
+expressions in which it was captured. The ways there are those of `Uses`: other names, items, rounds, views.
 """
 
 from __future__ import annotations
 
+import ast
 import dis
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from types import CodeType, FrameType
+import functools
+import inspect
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from tcdsl.frontend.surroundings.containers import Item
 from tcdsl.frontend.surroundings.named_values import is_installed
-from tcdsl.frontend.surroundings.readings import Reading
+from tcdsl.frontend.surroundings.readings import Instance, Reading
+from tcdsl.frontend.surroundings.value_uses import Key, Keys, Place, Spot, Tree, Uses
 
-__all__ = ["ArrayUses"]
+__all__ = ["ArrayUses", "owner_of"]
 
-_Place = tuple[int, int, int, int]
-"""Line, column, last line, last column."""
-
-# What gives rounds the items as they are: Python's, and the recorder's (`tcdsl.frontend.python.recorder`).
-_HANDING_ON = frozenset(("zip", "rounds", "iterated"))
-_OF_CALLS = ("LOAD_", "PUSH_NULL", "PRECALL", "CALL")
-_STORES = ("STORE_FAST", "STORE_DEREF")
-_ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
+_LISTED: Any = list | tuple | dict
+_MANY = 1000  # items: in longer containers no array is looked for
 
 
 class ArrayUses:
-    """``uses.note(array, frame)`` whenever an array is captured, and ``uses.all_captured(reading)`` at the end.
+    """``uses.note(array, held, readings, frame)`` whenever an array is captured, ``uses.captured(...)`` at the end.
 
-    ``codes`` are those of decorated functions, ``filenames`` where they come from, and ``outside`` the code that runs
-    what is staged: frames around it have nothing to do with it.
+    ``definitions`` are those of decorated functions, by their code, ``filenames`` where they come from, and
+    ``outside`` the code that runs what is staged: frames around it have nothing to do with it.
     """
 
     def __init__(self) -> None:
-        self.codes: dict[CodeType, None] = {}
+        self.definitions: dict[CodeType, ast.FunctionDef] = {}
+        #: How often each of them has run.
+        self.runs: Counter[CodeType] = Counter()
         self.filenames: set[str] = set()
         self.outside: CodeType | None = None
-        # By array: where it was captured, and the local names that held it.
-        self._captured: dict[int, dict[CodeType, set[_Place]]] = {}
-        self._local: dict[int, set[tuple[CodeType, str]]] = {}
+        # By array: where it was captured, and the local names that held it, behind which keys.
+        self._captured: defaultdict[int, set[Spot]] = defaultdict(set)
+        self._local: defaultdict[int, set[tuple[CodeType, str, Keys]]] = defaultdict(set)
         self._read: set[int] = set()
 
-    def note(self, array: Any, frame: FrameType | None) -> None:
-        """An array was captured by the expressions that are being executed, from ``frame`` on outwards."""
-        captured = self._captured.setdefault(id(array), {})
-        local = self._local.setdefault(id(array), set())
+    def note(self, array: Any, held: Any, readings: Iterable[Reading], frame: FrameType | None) -> None:
+        """An array was captured, as a whole or as its view ``held``, by what is being executed from ``frame`` on.
+
+        ``readings`` are those that lead to it.
+        """
+        captured, local = self._captured[id(array)], self._local[id(array)]
+        keys: dict[int, Keys] = {id(array): (), id(held): ()}
+        for reading in readings:
+            keys.update((id(holder), inner) for holder, inner in _holders(reading))
         while frame is not None and frame.f_code is not self.outside:
             code = frame.f_code
             if code.co_filename in self.filenames or not is_installed(code.co_filename):
-                places = captured.setdefault(code, set())
                 place = _place(list(code.co_positions())[frame.f_lasti // 2])
                 if place is not None:
-                    places.add(place)
-                local.update((code, name) for name, value in frame.f_locals.items() if value is array)
+                    captured.add((code.co_filename, place))
+                for name in self._given(code):
+                    value = frame.f_locals.get(name)
+                    found = self._keys(value, array, keys)
+                    if found is not None:
+                        local.add((code, name, found))
             frame = frame.f_back
+
+    def _given(self, code: CodeType) -> Collection[str]:
+        # The variables that may hold what a call has given. Others are followed from where they are bound.
+        return _parameters(code) if code in self.definitions or not _rebinds(code) else code.co_varnames
+
+    def _keys(self, value: Any, array: Any, known: Mapping[int, Keys]) -> Keys | None:
+        # Where in ``value`` the array is, if it is there.
+        if id(value) in known:
+            return known[id(value)]
+        if isinstance(value, np.ndarray):
+            return () if isinstance(array, np.ndarray) and _base(value) is _base(array) else None
+        if isinstance(value, _LISTED) and type(value).__module__ == "builtins":
+            if len(value) > _MANY:
+                self._read.add(id(array))
+                return None
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            return next(((_key(value, key), *known[id(item)]) for key, item in items if id(item) in known), None)
+        return None
 
     def note_read(self, value: Any) -> None:
         """Python has this value in an expression whose result the program depends on."""
         self._read.add(id(value))
 
-    def all_captured(self, reading: Reading, readings: Iterable[Reading]) -> bool:
-        """Whether the array of ``reading`` was captured wherever code has loaded it.
+    def captured(
+        self, reading: Reading, readings: Iterable[Reading], definition_of: Callable[[FunctionType], Any]
+    ) -> Reading:
+        """What the program depends on of the array of ``reading``, wherever code has loaded it.
 
-        ``readings`` tell which plain functions could run.
+        That is nothing where it was captured everywhere, its shape where that was asked for, or a view was captured,
+        and else its cells. ``readings`` tell which plain functions could run, whose text ``definition_of`` gives.
         """
+        holder = reading.holder
+        is_object = not isinstance(holder, type | ModuleType | dict)
+        kinds = [each.__qualname__ for each in type(holder).__mro__] if is_object else []
+        others: set[Spot] = set().union(*self._captured.values())
+        uses = Uses(self._captured.get(id(reading.seen), ()), others, kinds)
+        if not self._all_captured(uses, reading, readings, definition_of) or not uses.is_loaded:
+            return reading.with_cells()
+        return reading.with_layout() if uses.of_layout else reading
+
+    def _all_captured(
+        self, uses: Uses, reading: Reading, readings: Iterable[Reading], definition_of: Callable[[FunctionType], Any]
+    ) -> bool:
         key = id(reading.seen)
-        if key in self._read:
+        place = _name_of(reading)
+        if key in self._read or place is None:
             return False
-        plain = [each.seen for each in readings if isinstance(each.seen, CodeType)]
-        captured = self._captured.get(key, {})
-        name, is_attribute = next(
-            (step, number > 0) for number, step in [*enumerate(reading.names)][::-1] if isinstance(step, str)
-        )
-        around = [code for code in (*self.codes, *plain) if is_attribute or not _binds(code, name)]
-        in_container = not isinstance(reading.names[-1], str)
-        return all(_all_captured(code, name, is_attribute, captured, in_container) for code in around) and all(
-            _all_captured(code, local, False, captured) for code, local in self._local.get(key, ())
-        )
-
-
-def _all_captured(
-    code: CodeType,
-    name: str,
-    is_attribute: bool,
-    captured: Mapping[CodeType, Collection[_Place]],
-    is_container: bool = False,
-) -> bool:
-    # In the code and what is nested in it.
-    places = captured.get(code, ())
-    for place, around in _loads(code, name, is_attribute):
-        if is_container:
-            # `x * weights[0]`: the item is what is captured, and not what a helper does with all of them.
-            item = next((each for each in _items(code) if each != place and _is_in(place, (each,))), None)
-            wider = [] if item is None else [each for each in _places(code) if each != item and _is_in(item, (each,))]
-            captured_item = bool(wider) and min(wider, key=_extent) in places
-        # Rewriting puts loads of a statement where the statement is.
-        elif place in places or around in places:
-            continue
-        else:
-            captured_item = False
-        if not captured_item:
-            # `for weight in weights`: then it is the uses of `weight` that count.
-            targets = _targets_of_rounds(code, place) if is_container else ()
-            if not targets or not all(_all_captured(code, target, False, captured) for target in targets):
+        name, keys, owner = place
+        trees: dict[CodeType, Tree] = {code: _tree(code, self.definitions.get, code) for code in self.definitions}
+        for code, tree in trees.items():
+            tree.runs = self.runs[code]
+        for each in readings:
+            if isinstance(each.seen, CodeType) and isinstance(each.root, Instance):
+                tree = _tree(each.seen, definition_of, each.root.value)
+                if tree is not None:
+                    trees[each.seen] = tree
+                elif _mentions(each.seen, name):
+                    return False
+        for code, tree in trees.items():
+            if owner is not None:
+                if code is owner and not uses.of_local(tree, name, keys):
+                    return False
+            elif not uses.of_name(tree, name, keys):
                 return False
-    for inner in code.co_consts:
-        if not isinstance(inner, CodeType) or (_binds(inner, name) and not is_attribute):
-            continue
-        if not _all_captured(inner, name, is_attribute, captured):
-            # What a statement means in Python, and was not run if the statement is one of tensors.
-            statement = inner.co_name == "<lambda>" and inner not in captured
-            calls = _calls(inner)
-            if not statement or not all(
-                _is_in(place, places) and around not in calls for place, around in _loads(inner, name, is_attribute)
-            ):
+        for code, local, inside in self._local.get(key, ()):
+            around = next((tree for known, tree in trees.items() if _is_within(code, known)), None)
+            if around is None or not uses.of_local(around, local, inside):
                 return False
-    return True
+        return True
 
 
-def _targets_of_rounds(code: CodeType, place: _Place | None) -> tuple[str, ...]:
-    # The names that a loop over what is loaded at ``place``, alone or in `zip`, gives to what it finds there.
-    every = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "EXTENDED_ARG")]
-    for number, each in enumerate(every[:-2]):
-        if each.opname != "GET_ITER":
-            continue
-        begin = number
-        while begin and every[begin - 1].opname.startswith(_OF_CALLS):
-            begin -= 1
-        inside = every[begin:number]
-        if all(_place(one.positions) != place for one in inside):
-            continue
-        handed_on = sum(one.opname.startswith("LOAD_") and one.argval in _HANDING_ON for one in inside)
-        if sum(one.opname.startswith("CALL") for one in inside) > handed_on:
-            return ()
-        first = every[number + 2]
-        count = int(first.arg or 0) if first.opname == "UNPACK_SEQUENCE" else 1
-        begin = number + (3 if first.opname == "UNPACK_SEQUENCE" else 2)
-        stores = every[begin : begin + count]
-        return tuple(str(one.argval) for one in stores) if all(one.opname in _STORES for one in stores) else ()
-    return ()
+def owner_of(view: Any, arrays: Iterable[Any]) -> Any:
+    """The one of ``arrays`` of which an array is a view; None unless it is the only one."""
+    if type(view) is not np.ndarray or view.base is None:
+        return None
+    found = {id(each): each for each in arrays if type(each) is np.ndarray and _base(each) is _base(view)}
+    owners = [each for each in found.values() if each.flags.c_contiguous and np.may_share_memory(each, view)]
+    return owners[0] if len(owners) == 1 and _contains(owners[0], view) else None
 
 
-def _places(code: CodeType) -> list[_Place]:
-    found = [_place(each.positions) for each in dis.get_instructions(code)]
-    return [each for each in found if each is not None]
+def _contains(array: np.ndarray, view: np.ndarray) -> bool:
+    (low, high), (first, last) = np.lib.array_utils.byte_bounds(array), np.lib.array_utils.byte_bounds(view)
+    return bool(low <= first and last <= high)
 
 
-def _items(code: CodeType) -> list[_Place]:
-    # Where something is subscripted, the smallest first; rewritten code asks the recorder for items.
-    found = [
-        _place(each.positions)
-        for each in dis.get_instructions(code)
-        if each.opname == "BINARY_SUBSCR" or each.argrepr == "[]" or _asks(each) == "item"
-    ]
-    return sorted((place for place in found if place is not None), key=_extent)
+def _base(array: np.ndarray) -> Any:
+    return array if array.base is None else array.base
 
 
-def _calls(code: CodeType) -> set[_Place | None]:
-    # Where the user's code calls something: what a call is given, it may read. Operators are calls of the recorder.
-    every = list(dis.get_instructions(code))
-    own = {_place(each.positions) for each in every if _asks(each) not in (None, "call", "called")}
-    return {_place(each.positions) for each in every if each.opname.startswith("CALL")} - own
+def _key(holder: Any, key: Any) -> Key:
+    return Key(key, len(holder) if isinstance(holder, list | tuple) else 0)
 
 
-def _asks(instruction: dis.Instruction) -> str | None:
-    return str(instruction.argval) if instruction.opname in _ATTRIBUTES else None
+def _holders(reading: Reading) -> list[tuple[Any, Keys]]:
+    # The containers at the end of a path, the innermost first, with the keys behind which they hold what it leads to.
+    found: list[tuple[Any, Keys]] = []
+    keys: Keys = ()
+    for number in range(len(reading.names) - 1, 0, -1):
+        step = reading.names[number]
+        if not isinstance(step, Item):
+            break
+        holder = Reading(reading.names[:number], reading.root).current()
+        keys = (_key(holder, step.key), *keys)
+        found.append((holder, keys))
+    return found
 
 
-def _binds(code: CodeType, name: str) -> bool:
-    return name in code.co_varnames or name in code.co_cellvars
+def _name_of(reading: Reading) -> tuple[str, Keys, CodeType | None] | None:
+    # The name at the end of a path, the keys behind it, and the code whose parameter it is, if it is one.
+    holders = _holders(reading)
+    keys = holders[-1][1] if holders else ()
+    number = len(reading.names) - 1 - len(holders)
+    step = reading.names[number]
+    function = reading.root.value if isinstance(reading.root, Instance) else None
+    if isinstance(function, FunctionType) and step in ("__defaults__", "__kwdefaults__") and keys and keys[0]:
+        code, key = function.__code__, keys[0].value
+        if step == "__defaults__":
+            key = code.co_varnames[code.co_argcount - len(function.__defaults__ or ()) + key]
+        return str(key), keys[1:], code
+    # What stands at the root of an object is called so by nobody.
+    return None if isinstance(reading.root, Instance) and number == 0 else (str(step), keys, None)
 
 
-def _loads(code: CodeType, name: str, is_attribute: bool) -> Iterator[tuple[_Place | None, _Place | None]]:
-    # Where the name is loaded, and the smallest expression around that.
-    every = [(instruction, _place(instruction.positions)) for instruction in dis.get_instructions(code)]
-    for instruction, place in every:
-        kind = instruction.opname
-        loaded = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
-        if kind.startswith("LOAD_") and name in loaded and is_attribute == (kind in _ATTRIBUTES):
-            around = [each for _, each in every if each is not None and each != place and _is_in(place, (each,))]
-            yield place, min(around, key=_extent, default=None)
+_TREES: WeakKeyDictionary[CodeType, Tree | None] = WeakKeyDictionary()
 
 
-def _is_in(inner: _Place | None, places: Collection[_Place]) -> bool:
-    return inner is not None and any(outer[:2] <= inner[:2] and inner[2:] <= outer[2:] for outer in places)
+def _tree(code: CodeType, definition_of: Callable[[Any], Any], function: Any) -> Any:
+    if code not in _TREES:
+        definition = definition_of(function)
+        _TREES[code] = None if definition is None else Tree(definition, code)
+    return _TREES[code]
 
 
-def _extent(place: _Place) -> tuple[int, int, int, int]:
-    # Of places around the same one, the smallest ends first and begins last.
-    return place[2], place[3], -place[0], -place[1]
+def _mentions(code: CodeType, name: str) -> bool:
+    named = name in code.co_names or name in code.co_freevars or name in code.co_consts
+    return named or any(_mentions(each, name) for each in code.co_consts if isinstance(each, CodeType))
 
 
-def _place(positions: Any) -> _Place | None:
+def _parameters(code: CodeType) -> tuple[str, ...]:
+    more = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + more]
+
+
+@functools.lru_cache(maxsize=1024)
+def _rebinds(code: CodeType) -> bool:
+    # Whether a parameter becomes another value.
+    stores = (each.argval for each in dis.get_instructions(code) if each.opname.startswith(("STORE_", "DELETE_")))
+    return any(name in _parameters(code) for each in stores for name in (each if isinstance(each, tuple) else (each,)))
+
+
+def _is_within(inner: CodeType, outer: CodeType) -> bool:
+    return inner is outer or any(_is_within(inner, each) for each in outer.co_consts if isinstance(each, CodeType))
+
+
+def _place(positions: Any) -> Place | None:
     # None where Python keeps no columns.
     line, last_line, column, last_column = positions or (None,) * 4
     if line is None or last_line is None or column is None or last_column is None:

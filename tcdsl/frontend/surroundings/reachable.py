@@ -130,9 +130,6 @@ class _Reached:
         for step in steps[1:]:
             following = _following(value, step)
             if following is _STOP:
-                if is_array(value) and isinstance(step, str):
-                    # `table.sum()`: Python asks an array for what it holds.
-                    self._keep(Reading(steps[:taken], root).with_cells())
                 break
             value = following
             taken += 1

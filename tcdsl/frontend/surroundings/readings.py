@@ -8,6 +8,7 @@ the same one, and what staging read of it has readings of its own.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
 from types import CellType, FunctionType, MemberDescriptorType, ModuleType
@@ -23,8 +24,10 @@ __all__ = [
     "AbsentNames",
     "Content",
     "Instance",
+    "Layout",
     "ReadCells",
     "Reading",
+    "Together",
     "same",
     "same_configuration",
     "snapshot",
@@ -96,6 +99,11 @@ class Reading:
         """The same name, of an array that Python reads while staging."""
         return replace(self, seen=snapshot(self.current(), cells=True))
 
+    def with_layout(self) -> Reading:
+        """The same name, of an array of which a view is an input."""
+        current = self.current()
+        return replace(self, seen=Layout(current)) if isinstance(current, np.ndarray) else self.with_cells()
+
     def renewed(self) -> Reading:
         """The same name with the value that it holds now."""
         return replace(self, seen=snapshot(self.current()))
@@ -108,29 +116,63 @@ class Instance:
     value: Any
 
 
-class ReadCells:
+class Seen(ABC):
+    """What was seen of a value, where that is not the value itself."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def same(self, now: Any) -> bool:
+        """Whether the same is seen of ``now``."""
+
+
+class ReadCells(Seen):
     """What an array held when Python read it while staging, which no input of the program brings up to date."""
 
-    __slots__ = ("_copy",)
+    __slots__ = ("_bytes", "_type")
 
     def __init__(self, array: Any) -> None:
-        self._copy = np.array(_cells(array), order="C")
+        cells = _cells(array)
+        self._type = cells.dtype, cells.shape
+        self._bytes = bytearray(_in_bytes(cells))
 
-    def __eq__(self, other: object) -> bool:
+    def same(self, now: Any) -> bool:
+        """Bit by bit: not-a-number equals itself."""
         try:
-            now = _cells(other)
+            cells = _cells(now)
         except Exception:  # such as a tensor of PyTorch that requires gradients by now
             return False
-        held = self._copy
-        if (held.dtype, held.shape) != (now.dtype, now.shape):
-            return False
-        # Bit by bit: not-a-number equals itself.
-        return held.tobytes() == now.tobytes()
-
-    __hash__ = None  # type: ignore[assignment]
+        # A bytearray compares memory without a copy.
+        return self._type == (cells.dtype, cells.shape) and self._bytes == _in_bytes(cells).data
 
 
-class Content:
+class Layout(Seen):
+    """How the cells of an array lay in memory, of which a view is an input of the program."""
+
+    __slots__ = ("_layout",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._layout = array.dtype, array.shape, array.strides
+
+    def same(self, now: Any) -> bool:
+        """Whether the view can be made of ``now``."""
+        return type(now) is np.ndarray and (now.dtype, now.shape, now.strides) == self._layout
+
+
+class Together(Seen):
+    """The same array as that of another reading, which one input of the program stands for."""
+
+    __slots__ = ("reading",)
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+
+    def same(self, now: Any) -> bool:
+        """Whether it still is."""
+        return now is self.reading.current()
+
+
+class Content(Seen):
     """What a container held: its type, what its parts are called, and their values."""
 
     __slots__ = ("kind", "seen", "structure")
@@ -142,10 +184,7 @@ class Content:
         # Keys are compared as values are.
         self.structure = tuple(snapshot(each, around=around) for each in parts.structure)
         # Arrays inside that can be asked for by a path have readings of their own.
-        self.seen = [
-            item if is_array(item) and parts.steps and not cells else snapshot(item, True, around)
-            for item in parts.items
-        ]
+        self.seen = [snapshot(item, cells or not parts.steps, around) for item in parts.items]
 
     @property
     def is_plain(self) -> bool:
@@ -168,13 +207,17 @@ class Content:
         )
 
 
-class AbsentNames:
+class AbsentNames(Seen):
     """Attributes that an object did not have."""
 
     __slots__ = ("names",)
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
+
+    def same(self, now: Any) -> bool:
+        """Whether ``now`` has none of them."""
+        return self.names.isdisjoint(getattr(now, "__dict__", ()))
 
 
 def attribute(value: Any, name: str) -> Any:
@@ -202,14 +245,10 @@ def snapshot(value: Any, cells: bool = False, around: tuple[int, ...] = ()) -> A
 
 def same(seen: Any, now: Any) -> bool:
     """Whether ``now`` is what a snapshot of it has seen."""
-    if isinstance(seen, Content):
+    if isinstance(seen, Seen):
         return seen.same(now)
     if seen is AGAIN:
         return is_container(now)
-    if isinstance(seen, AbsentNames):
-        return seen.names.isdisjoint(getattr(now, "__dict__", ()))
-    if isinstance(seen, ReadCells):
-        return bool(seen == now)
     # Arrays are inputs; their type and rank are checked with the other arguments.
     return seen is now or (is_array(seen) and is_array(now)) or same_plain(seen, now)
 
@@ -229,7 +268,7 @@ def same_configuration(known: Any, other: Any, around: tuple[tuple[int, int], ..
         pairs = ((one.structure, two.structure), (one.items, two.items))
         return all(len(a) == len(b) and all(map(same_inside, a, b)) for a, b in pairs)
     if is_array(known):
-        return bool(ReadCells(known) == other)
+        return ReadCells(known).same(other)
     if same_plain(known, other):
         return True
     held = getattr(known, "__dict__", None)
@@ -247,6 +286,10 @@ def _held(slot: MemberDescriptorType, value: Any) -> Any:
         return slot.__get__(value)
     except AttributeError:
         return MISSING
+
+
+def _in_bytes(cells: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(cells).reshape(-1).view(np.uint8)
 
 
 def _cells(value: Any) -> np.ndarray:

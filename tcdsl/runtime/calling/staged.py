@@ -6,20 +6,23 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
 
+from tcdsl.frontend.source.function_source import readable_source
 from tcdsl.frontend.staging.loop_choices import LoopChoices, RunInProgram
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.surroundings.containers import is_array
-from tcdsl.frontend.surroundings.readings import Reading
+from tcdsl.frontend.surroundings.readings import Reading, Together
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.known_integers import known
 from tcdsl.frontend.symbols.symbols import SymbolicNumber
@@ -370,21 +373,22 @@ def _settled(readings: Sequence[Reading], session: Session) -> tuple[Reading, ..
         reading if reading.unchanged() else reading.renewed()
         for reading in {each.key: each for each in readings}.values()
     ]
-    places: dict[int, set[Any]] = {}
+    inputs = {id(each.value if each.reading is None else each.reading.seen) for each in session.captured}
+    settled: list[Reading] = []
+    first: dict[int, Reading] = {}
     for reading in now:
-        if is_array(reading.seen):
-            places.setdefault(id(reading.seen), set()).add(reading.place)
-    inputs = {id(each.value) for each in session.captured}
-    return tuple(
-        reading
-        if not is_array(reading.seen)
-        # Of what no input of the program reads, but Python did, the program depends on what it held; and so it does
-        # where one input stands for arrays of two names, which another time may be two.
-        or (
-            id(reading.seen) in inputs
-            and len(places[id(reading.seen)]) == 1
-            and session.uses.all_captured(reading, now)
-        )
-        else reading.with_cells()
-        for reading in now
-    )
+        if not is_array(reading.seen):
+            settled.append(reading)
+        else:
+            settled.append(session.uses.captured(reading, now, _definition))
+        if id(reading.seen) in inputs:
+            same = first.setdefault(id(reading.seen), reading)
+            if same.place != reading.place:
+                # One input stands for arrays of two names, which another time may be two.
+                settled.append(replace(reading, seen=Together(same)))
+    return tuple(settled)
+
+
+def _definition(function: FunctionType) -> ast.AST | None:
+    source = readable_source(function)
+    return None if source is None else source.definition

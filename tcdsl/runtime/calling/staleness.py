@@ -18,7 +18,17 @@ from typing import Any
 
 from tcdsl.frontend.surroundings.containers import Item, is_array, is_container, parts_of
 from tcdsl.frontend.surroundings.plain_values import PLAIN
-from tcdsl.frontend.surroundings.readings import MISSING, AbsentNames, Content, Instance, ReadCells, Reading, attribute
+from tcdsl.frontend.surroundings.readings import (
+    MISSING,
+    AbsentNames,
+    Content,
+    Instance,
+    Layout,
+    ReadCells,
+    Reading,
+    Together,
+    attribute,
+)
 
 __all__ = ["Staleness"]
 
@@ -58,7 +68,7 @@ class Staleness:
             self._codes.append((value, reading.seen))
             return
         # Arrays are inputs, of which any may stand at the end of the path.
-        is_input = is_array(reading.seen)
+        is_input = is_array(reading.seen) or isinstance(reading.seen, ReadCells | Layout | Together)
         steps = reading.names
         if isinstance(root, CellType):
             value = Reading(steps[:1], root).current()
@@ -71,7 +81,7 @@ class Staleness:
             value = root.get(steps[0], MISSING)
             if not (is_input and len(steps) == 1) and self._is_new(root, steps[0]):
                 self._names.append((root.get, str(steps[0]), value))
-        by_identity = not isinstance(reading.seen, ReadCells)
+        by_identity = is_array(reading.seen) or not is_input
         for number, step in enumerate(steps[1:], 2):
             if isinstance(step, Item):
                 by_identity &= self._hold(value)

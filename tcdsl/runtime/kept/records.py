@@ -15,7 +15,7 @@ import numpy as np
 
 from tcdsl.config import Settings
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
-from tcdsl.frontend.surroundings.readings import ReadCells, Reading
+from tcdsl.frontend.surroundings.readings import Layout, ReadCells, Reading, Together
 from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
@@ -96,7 +96,7 @@ def record_of(
     structure = _values(entry.structure)
     plain = all(type(value) in _PLAIN for value in entry.constants.values())
     # Another process has other cells behind the same names.
-    plain = plain and not any(isinstance(each.seen, ReadCells) for each in entry.readings)
+    plain = plain and not any(isinstance(each.seen, ReadCells | Layout | Together) for each in entry.readings)
     if kernel_values is None or None in inputs or structure is None or entry.narrowed or entry.linear or not plain:
         return None
     plan = entry.executable.size_plan

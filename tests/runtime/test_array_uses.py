@@ -1,0 +1,305 @@
+"""Arrays around a function: which ones are read at every call, and for which ones Python's reads stage anew."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+
+W = np.ones(3)
+TABLE = np.ones((3, 3))
+R = [np.ones(3), np.ones(3)]
+NAMED = {"a": np.ones(3), "b": np.ones(3)}
+DEEP = {"layers": [(np.ones(3), np.ones(3))]}
+
+
+class Layer:
+    """An object with arrays, one of them under two names."""
+
+    def __init__(self) -> None:
+        self.w, self.b = np.ones((3, 3)), np.ones(3)
+        self.also = self.b
+
+    def __call__(self, x: Any) -> Any:
+        if self.b is not None:
+            x = x + self.b
+        return np.maximum(self.w @ x, 0)
+
+
+class Other:
+    """Another class whose attribute has the same name."""
+
+    def __init__(self) -> None:
+        self.w = np.ones(3)
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.w
+
+
+class Box:
+    """What holds an array for a while."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def mean(self) -> Any:
+        return self.held.mean()
+
+
+LAYERS = [Layer(), Layer(), Other()]
+LAYER = LAYERS[0]
+NUMBER = 1
+
+
+def scaled(x: Any, w: Any, b: Any) -> Any:
+    return x * w + b
+
+
+def through(x: Any) -> Any:
+    for layer in LAYERS:
+        x = layer(x)
+    return x
+
+
+def deeper(x: Any, parameters: Any) -> Any:
+    for w, b in parameters["layers"]:
+        x = x * w + b
+    return x
+
+
+def unpacked(x: Any) -> Any:
+    a, b = R
+    return x * a + b
+
+
+def in_rounds_by_number(x: Any) -> Any:
+    for k in range(len(R)):
+        x = x * R[k]
+    return x
+
+
+def by_another_name(x: Any) -> Any:
+    first, w, b = R[0], W, LAYER.b
+    return x * first + w * x + b * x
+
+
+def with_the_rest(x: Any) -> Any:
+    first, *rest = R
+    return x * first + rest[0]
+
+
+def in_rounds(x: Any) -> Any:
+    for k, (w, b) in enumerate(zip(R, R[::-1], strict=True)):
+        x = x * w + k * (x * b)
+    for named in NAMED.values():
+        x = x * named
+    return x
+
+
+def by_choice(x: Any) -> Any:
+    w = R[0] if NUMBER else R[1]
+    return x * w * R[NUMBER]
+
+
+WHOLE: dict[str, Callable[[Any], Any]] = {
+    "unpacked": unpacked,
+    "in rounds by number": in_rounds_by_number,
+    "by another name": by_another_name,
+    "with the rest": with_the_rest,
+    "in rounds": in_rounds,
+    "by choice": by_choice,
+    "two names": lambda x: x * LAYER.b + LAYER.also,
+    "keys": lambda x: x * NAMED["a"] + NAMED["b"] + x * R[-1],
+    "layers": through,
+    "arguments": lambda x: scaled(x, R[0], b=R[1]) + scaled(x, *R) + scaled(x, w=W, b=W),
+    "parameters": lambda x: deeper(x, DEEP),
+    "function": lambda x: np.dot(R[0], x) * x,
+    "views": lambda x: x @ TABLE.T + x * TABLE[1] + W[::-1] * x,
+    "sums": lambda x: sum(x * w for w in R),
+}
+
+
+def _fill(number: float) -> None:
+    every = [W, TABLE, *R, *NAMED.values(), *DEEP["layers"][0], *(a for each in LAYERS for a in vars(each).values())]
+    for k, array in enumerate(every):
+        if isinstance(array, np.ndarray):
+            array[...] = number + k + np.arange(array.size).reshape(array.shape) / 8
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_cells_that_only_the_program_reads_stage_nothing(name: str) -> None:
+    plain = WHOLE[name]
+
+    @op
+    def helped(x: Any) -> Any:
+        return plain(x)
+
+    direct = None if plain.__name__ == "<lambda>" else op(plain)
+    x = np.arange(1.0, 4.0)
+    for number in (1.0, 2.0, -1.0):
+        _fill(number)
+        for f in (helped, direct):
+            if f is not None:
+                np.testing.assert_allclose(f.interpret(x), plain(x))
+    # A plain helper may run more than once: what it takes by a number or a choice, it may have read.
+    assert helped.cache_info().misses == (1 if name != "by choice" else 3)
+    assert direct is None or direct.cache_info().misses == 1
+
+
+def test_views_follow_an_array_that_replaces_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    @op
+    def f(x: Any) -> Any:
+        return TABLE[::2, ::-1] @ x
+
+    x = np.arange(1.0, 4.0)
+    for table in (np.ones((3, 3)), np.arange(9.0).reshape(3, 3), np.arange(12.0).reshape(4, 3)):
+        monkeypatch.setitem(globals(), "TABLE", table)
+        for _ in range(2):
+            np.testing.assert_array_equal(f(x), table[::2, ::-1] @ x)
+            np.testing.assert_array_equal(tc.grad(lambda x: f(x).sum())(x), table[::2, ::-1].sum(axis=0))
+            table += 1
+    assert f.cache_info().misses == 2
+
+
+def mean_of_first(*arrays: Any) -> Any:
+    return arrays[0].mean()
+
+
+def by_arguments(x: Any, *arrays: Any) -> Any:
+    return x * arrays[0] + arrays[0].mean()
+
+
+def by_keywords(x: Any, **arrays: Any) -> Any:
+    return x * arrays["a"] + arrays["a"].mean()
+
+
+def sums_of(arrays: Any) -> Iterator[Any]:
+    for each in arrays:
+        yield each, each.sum()
+
+
+def generated(x: Any) -> Any:
+    for w, s in sums_of(R):
+        x = x * w * s
+    return x
+
+
+def in_a_closure(x: Any, w: Any) -> Any:
+    def inner() -> Any:
+        return w.mean()
+
+    return x * w * inner()
+
+
+def by_default(x: Any, w: Any = W) -> Any:
+    return x * w + w.mean()
+
+
+def hidden(w: Any) -> float:
+    return float(w[0])
+
+
+def one_beside_another(x: Any, w: Any) -> Any:
+    return x * w + hidden(w)
+
+
+def renamed(x: Any, w: Any) -> Any:
+    other, w = w, 0
+    return x * other + other.max()
+
+
+def appended(x: Any) -> Any:
+    ws = []
+    ws.append(R[0])
+    return x * ws[0] + ws[0].max()
+
+
+def boxed(x: Any) -> Any:
+    box = Box(W)
+    return x * box.held + box.mean()
+
+
+def paired(x: Any) -> Any:
+    for w, b in zip(R, R, strict=True):
+        x = x * w + b.max()
+    return x
+
+
+def viewed(x: Any) -> Any:
+    w = W[:]
+    return x * w + w.max()
+
+
+def unpacked_cells(x: Any) -> Any:
+    a, _, _ = W
+    return x * W + a
+
+
+def last(x: Any, ws: Any) -> Any:
+    return x * ws[-1] + ws[-1].sum()
+
+
+def deep(x: Any, parameters: Any) -> Any:
+    for w, b in parameters["layers"]:
+        x = x * w + b * w.max()
+    return x
+
+
+PARTIAL = functools.partial(mean_of_first, W)
+READ: dict[str, Callable[[Any], Any]] = {
+    "arguments": lambda x: by_arguments(x, *R),
+    "arguments of another": lambda x: x * R[0] + mean_of_first(*R),
+    "keywords": lambda x: by_keywords(x, **NAMED),
+    "partial": lambda x: x * W + functools.partial(mean_of_first, W)(),
+    "partial around": lambda x: x * W + PARTIAL(),
+    "getattr": lambda x: x * LAYER.b + getattr(LAYER, "b").mean(),  # noqa: B009
+    "built text": lambda x: x * LAYER.b + getattr(LAYER, "".join("b")).mean(),
+    "vars": lambda x: x * LAYER.b + vars(LAYER)["b"].mean(),
+    "globals": lambda x: x * W + globals()["W"].mean(),
+    "module": lambda x: x * W + sys.modules[__name__].W.mean(),
+    "imported module": lambda x: x * W + importlib.import_module(__name__).W.mean(),
+    "attrgetter": lambda x: x * LAYER.b + operator.attrgetter("b")(LAYER).mean(),
+    "itemgetter": lambda x: x * R[0] + operator.itemgetter(0)(R).mean(),
+    "methodcaller": lambda x: x * R[0] + operator.methodcaller("mean")(R[0]),
+    "reduce": lambda x: functools.reduce(lambda h, w: h * w + w.mean(), R, x),
+    "generator": generated,
+    "closure": lambda x: in_a_closure(x, W),
+    "default": by_default,
+    "helper": lambda x: one_beside_another(x, W),
+    "renamed": lambda x: renamed(x, W),
+    "appended": appended,
+    "boxed": boxed,
+    "paired": paired,
+    "viewed": viewed,
+    "cells unpacked": unpacked_cells,
+    "last": lambda x: last(x, R),
+    "deep": lambda x: deep(x, DEEP),
+    "text": lambda x: x * W * len(f"{W[0]}"),
+    "membership": lambda x: x * W * (2 if 1.0 in W else 3),
+    "mapped": lambda x: x * R[0] + sum(map(np.max, R)),
+    "starred": lambda x: x * R[0] + max(*R[0]),
+    "named in passing": lambda x: x * (w := W) + w.max(),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_cells_that_python_reads_stage_anew(name: str) -> None:
+    plain = READ[name]
+
+    @op
+    def helped(x: Any) -> Any:
+        return plain(x)
+
+    x = np.arange(1.0, 4.0)
+    for number in (1.0, 2.0, -1.0):
+        _fill(number)
+        np.testing.assert_allclose(helped.interpret(x), plain(x))

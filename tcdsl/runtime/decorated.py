@@ -101,6 +101,11 @@ class DecoratedStaging(StagedFunction):
         """The name for programs and messages."""
         return self._owner.function.__name__
 
+    @property
+    def span(self) -> Span:
+        """The line of the definition."""
+        return self._owner.span
+
     def size_names(self, label: str) -> Sequence[str | None]:
         """What the function calls the extents of the parameter ``label``."""
         return self._owner.template.size_names.get(label, ())

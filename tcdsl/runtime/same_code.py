@@ -181,7 +181,7 @@ def _moved(entry: Entry, root: Callable[[Any], Any], held: Callable[[Any], Any])
         else each
         for each in entry.inputs
     )
-    return replace(entry, readings=tuple(map(moved, entry.readings)), inputs=inputs)
+    return replace(entry, readings=tuple(map(moved, entry.readings)), inputs=inputs, _changed=None)
 
 
 def _noted(value: Any, numbers: dict[int, int]) -> Any:

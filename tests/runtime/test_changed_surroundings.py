@@ -475,3 +475,34 @@ def test_configuration_of_slots() -> None:
         return x * c.rate
 
     assert [float(f(np.ones(1), c=Slot(rate))[0]) for rate in (2.0, 3.0, 2.0)] == [2.0, 3.0, 2.0]
+
+
+def test_few_programs_are_kept_that_differ_in_surroundings_alone() -> None:
+    settings = {"factor": 0.0}
+
+    @op
+    def f(x: Any, *, mode: str) -> Any:
+        return x * settings["factor"] if mode == "times" else x + settings["factor"]
+
+    gradient = tc.grad(lambda x: (x * settings["factor"]).sum())
+    x = np.ones(2)
+    f.interpret(x, mode="plus")
+
+    def change() -> None:
+        for number in range(20):
+            settings["factor"] = float(number)
+            np.testing.assert_array_equal(f.interpret(x, mode="times"), x * number)
+            settings["factor"] = 0.0
+            np.testing.assert_array_equal(f.interpret(x, mode="times"), 0 * x)
+
+    with pytest.warns(RuntimeWarning) as warned:
+        change()
+    assert len(warned) == 1
+    fact = "`f` is staged again whenever `settings['factor']` has changed, 16 times by now"
+    assert fact in str(warned[0].message)
+    assert "pass what changes as an argument" in str(warned[0].message)
+    # What is used stays: that of 0.0, and the one of other configuration.
+    assert f.cache_info().programs == 17
+    assert f.cache_info().misses == 21
+    settings["factor"] = 19.0
+    np.testing.assert_array_equal(gradient(x), np.full(2, 19.0))

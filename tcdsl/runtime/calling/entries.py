@@ -18,7 +18,7 @@ from tcdsl.errors import DtypeError
 from tcdsl.frontend.staging.given_arrays import require_aligned
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.session import BroadcastGuard
-from tcdsl.frontend.surroundings.plain_values import same_plain
+from tcdsl.frontend.surroundings.plain_values import exact, same_plain
 from tcdsl.frontend.surroundings.readings import same_configuration
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.dtypes import INTEGER, is_integer
@@ -129,6 +129,7 @@ class Entry:
     tape_memory: int | None = None
     checkpoints: int = 0
     _guarded: Callable[..., Any] | None = None
+    _changed: Any = None
 
     def arrays(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> list[np.ndarray] | None:
         """The program's inputs for ``call``, or ``None`` if this entry does not serve it.
@@ -141,7 +142,7 @@ class Entry:
                 return None
         if not all(same_configuration(value, call.configuration[name]) for name, value in self.configuration.items()):
             return None
-        if not all(reading.unchanged() for reading in self.readings):
+        if not self._is_of_now():
             return None
         arrays: list[np.ndarray] = []
         given = [(argument.label, argument.given) for argument in call.arguments]
@@ -171,6 +172,21 @@ class Entry:
         if self.narrowed:
             check_narrowed(self.narrowed, self.executable.program, arrays, self.executable.sizes(arrays))
         return arrays
+
+    def _is_of_now(self) -> bool:
+        # What was otherwise the last time is asked first: it is most often so again.
+        if self._changed is not None and not self._changed.unchanged():
+            return False
+        self._changed = next((reading for reading in self.readings if not reading.unchanged()), None)
+        return self._changed is None
+
+    def differs_in_surroundings(self, other: Entry) -> bool:
+        """Whether another one for calls like those of this one differs in what was read around the function alone."""
+        mine, others = (
+            (each.guards, each.tape_memory, each.checkpoints, exact(tuple(each.constants.items())))
+            for each in (self, other)
+        )
+        return mine == others
 
     def run(self, arrays: list[np.ndarray], call: Call | None = None, out: Sequence[Any] | None = None) -> Any:
         """Run on the program's inputs and put the results, which ``out`` receives, into their structure."""

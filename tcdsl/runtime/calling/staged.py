@@ -11,7 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +22,8 @@ from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.surroundings.containers import is_array
+from tcdsl.frontend.surroundings.impure_calls import warn_once
+from tcdsl.frontend.surroundings.named_values import spelled
 from tcdsl.frontend.surroundings.readings import Reading, Together
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.known_integers import known
@@ -40,6 +42,7 @@ from tcdsl.runtime.calling.repeated import Out, RepeatedCall, RepeatedCalls
 from tcdsl.runtime.calling.results import returned_if_passed
 from tcdsl.runtime.calling.tape_memory import IN_LOOPS_TOO, staged_within_memory
 from tcdsl.simplification.contractions import contracted
+from tcdsl.span import Span
 
 __all__ = ["CacheInfo", "StagedFunction", "StagedOperation", "symbolic_argument"]
 
@@ -66,6 +69,10 @@ class CacheInfo:
             f"hits={self.hits} misses={self.misses}"
         )
         return "\n".join((head, *(f"  {key}" for key in self.keys)))
+
+
+#: So many programs are kept that differ in what was read around the function alone.
+_SURROUNDINGS = 16
 
 
 def symbolic_argument(session: Session, argument: Argument, size_names: Sequence[str | None] = ()) -> Any:
@@ -137,7 +144,7 @@ class StagedFunction(ABC):
                 return served
             self._misses += 1
             made = self._stage(call, seeds)
-            self._entries.setdefault(call.key, []).insert(0, made)
+            self._put(call.key, made)
             self.keep_elsewhere(call, made)
             self.latest = made
         arrays = made.arrays(call, seeds)
@@ -147,18 +154,45 @@ class StagedFunction(ABC):
 
     def _served(self, call: Call, seeds: Sequence[np.ndarray]) -> tuple[Entry, list[np.ndarray]] | None:
         # What keeps few states is for calls for which a tape, or more states, would be too large.
-        entries = self._entries.get(call.key, ())
+        entries = self._entries.get(call.key, [])
         for found in sorted(entries, key=_by_states):
             arrays = found.arrays(call, seeds)
             if arrays is not None:
                 found.hits += 1
+                if entries[0] is not found:
+                    self._entries[call.key] = [found, *(each for each in entries if each is not found)]
                 return found, arrays
         for found in self.staged_elsewhere(call):
             arrays = found.arrays(call, seeds)
             if arrays is not None:
                 found.hits += 1
-                self._entries.setdefault(call.key, []).insert(0, found)
+                self._put(call.key, found)
                 return found, arrays
+        return None
+
+    def _put(self, key: tuple[Any, ...], entry: Entry) -> None:
+        # What was used last comes first. Of those that differ in their surroundings alone, some are kept.
+        others = self._entries.get(key, [])
+        alike = [each for each in others if each.differs_in_surroundings(entry)]
+        dropped = alike[_SURROUNDINGS - 1 :]
+        self._entries[key] = [entry, *(each for each in others if all(each is not one for one in dropped))]
+        if dropped:
+            self._warn_of_changes(alike[0])
+
+    def _warn_of_changes(self, entry: Entry) -> None:
+        # A function that is staged again and again is slow, and nothing else would say so.
+        changed = next((each for each in entry.readings if not each.unchanged()), None)
+        codes = [each.seen for each in entry.readings if isinstance(each.seen, CodeType)]
+        span = self.span or (_line_of(codes[0]) if codes else None)
+        if changed is None or span is None:
+            return
+        name = spelled(changed.names)
+        fact = f"`{self.title}` is staged again whenever `{name}` has changed, {_SURROUNDINGS} times by now"
+        warn_once(name, fact, span, "pass what changes as an argument")
+
+    @property
+    def span(self) -> Span | None:
+        """The line of the definition."""
         return None
 
     def staged_elsewhere(self, call: Call) -> Iterable[Entry]:
@@ -293,6 +327,10 @@ class StagedOperation(StagedFunction):
         outputs, structure = returned_if_passed(session, self._record(session, positional), self.title)
         traced = Traced(session.builder.program(outputs), structure)
         return traced.checking(session.checked).without_needless_checks()
+
+
+def _line_of(code: CodeType) -> Span:
+    return Span(code.co_filename, code.co_firstlineno, 0, code.co_firstlineno, 10_000)
 
 
 def _by_states(entry: Entry) -> tuple[bool, bool, int]:

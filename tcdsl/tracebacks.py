@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.installation import FOLDER
 from tcdsl.large_stack import on_large_stack
 
@@ -55,12 +56,33 @@ def user_facing(function: Callable[Parameters, Result]) -> Callable[Parameters, 
         except RecursionError as error:
             return with_large_stack(functools.partial(function, *arguments, **keywords), error)
         except Exception as error:
+            if isinstance(error, TypeError) and _calls_wrongly(error):
+                raise _wrong_call(function, keywords, str(error), sys._getframe(1)) from None
             if _was_interrupted(error):
                 raise KeyboardInterrupt from None
             hide_library_frames(error)
             raise
 
     return boundary
+
+
+def _calls_wrongly(error: TypeError) -> bool:
+    # Python itself raised it, before the function began.
+    return error.__traceback__ is not None and error.__traceback__.tb_next is None
+
+
+def _wrong_call(function: Callable[..., Any], given: Mapping[str, Any], fact: str, caller: FrameType) -> TcdslError:
+    from tcdsl.span import Span
+
+    takes = inspect.signature(function).parameters
+    # `input_dims=2` where the name is `i` or `input`.
+    meant = {each: name for each in given if each not in takes for name in takes if each.startswith(name)}
+    hint = ", ".join(f"write `{name}` for `{each}`" for each, name in meant.items())
+    names = ", ".join(str(each).partition(":")[0] for each in takes.values() if each.name != "self")
+    while _is_library(caller) and caller.f_back is not None:
+        caller = caller.f_back
+    place = Span.executed(caller, caller.f_lasti)
+    return ConfigurationError.at(fact, place, hint or f"`{function.__name__}` takes {names or 'nothing'}")
 
 
 def _was_interrupted(error: Exception) -> bool:

@@ -205,14 +205,21 @@ class TestTextThatMeetsNumbers:
         def right(x):
             return "w" * factor + x
 
-        @op
-        def with_axes(x):
-            return factor * "w"[3] @ x
-
-        for function in (left, right, with_axes):
+        for function in (left, right):
             with pytest.raises(tc.DslSyntaxError, match="is text here: it meets a number, not a tensor"):
                 function(tc.tensor(X, batch=1))
             assert function.parameters == {}
+
+    @pytest.mark.parametrize("factor", [2, 0.5])
+    def test_with_axes_is_a_parameter(self, factor: float) -> None:
+        @op
+        def with_axes(x):
+            return factor * "weight"[3] @ x + "b"[3] * factor
+
+        made = with_axes(tc.tensor(X, batch=1))
+        weight, b = with_axes.parameters.values()
+        assert weight.shape == (3, 3)
+        assert np.allclose(value(made), X @ (factor * weight.value).T + factor * b.value)
 
     def test_stays_text_elsewhere(self) -> None:
         @op
@@ -336,3 +343,27 @@ def test_a_batch_beside_an_array_of_its_shape(recwarn):
     for pairs in (lambda: net(x) - labels, lambda: labels - net(x), lambda: net(x) * tc.tensor(labels)):
         with pytest.warns(RuntimeWarning, match=message):
             assert pairs().value.shape == (5, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tc.param("w", input_dims=2), "'input_dims'(.|\n)*write `i` for `input_dims`"),
+        (lambda: tc.tensor(X, batch_dims=1), "'batch_dims'(.|\n)*write `batch` for `batch_dims`"),
+        (lambda: tc.tensor(X, output_dims=1), "`tensor` takes value, batch, input, label, dtype, grad"),
+        (lambda: tc.einsum("i=>", X[0], primitive="max"), r"`einsum` takes spec, \*operands, accumulate, combine"),
+        (lambda: tc.static_index("n"), "'size'(.|\n)*`static_index` takes name, size"),
+    ],
+)
+def test_options_that_a_function_does_not_have(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(tc.ConfigurationError, match=f"test_user_faults.py(.|\n)*{message}"):
+        call()
+
+
+def test_options_that_a_function_of_the_language_does_not_have() -> None:
+    @op
+    def summed(x):
+        return einsum("ij=>i", x, primitive="max")
+
+    with pytest.raises(tc.ConfigurationError, match="(?s)return einsum.*takes spec"):
+        summed(X)

@@ -19,7 +19,7 @@ from tcdsl.errors import DtypeError
 from tcdsl.frontend.arrays.array_literals import Batch, is_literal, literal_of
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows, rows_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
-from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
+from tcdsl.frontend.staging.declared_parameters import declared_parameter
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.given_arrays import instead_of
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, session_of
@@ -61,7 +61,7 @@ __all__ = [
 
 def staged_operand(operand: object, session: Session) -> object:
     """``operand`` as part of the program: its input for a tensor of a graph or a declared parameter, else as it is."""
-    if isinstance(operand, str | InlineDeclaration):
+    if isinstance(operand, str):
         operand = declared_parameter(operand, session.location())
     if is_literal(operand):
         operand = literal_of(session, operand)
@@ -83,7 +83,7 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             return element_of(session.capture(operand), session)
         case _ if not isinstance(operand, type | GraphTensor) and hasattr(type(operand), "__array__"):
             return element_of(session.capture(operand), session)  # of another library
-        case GraphTensor() | str() | InlineDeclaration():
+        case GraphTensor() | str():
             return element_of(staged_operand(operand, session), session)
         case list() | tuple() | Batch() if is_literal(operand):
             return element_of(staged_operand(operand, session), session)

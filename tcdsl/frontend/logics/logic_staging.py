@@ -36,6 +36,7 @@ from tcdsl.rows.logic import aligned
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.rows.spec import SpecError, SpecShapeError
 from tcdsl.span import Span
+from tcdsl.tracebacks import user_facing
 
 __all__ = [
     "PRODUCT",
@@ -183,6 +184,7 @@ _ACCUMULATORS: Mapping[str, str] = MappingProxyType(
 _LARGEST_COUNT = 3
 
 
+@user_facing
 def einsum(spec: str, /, *operands: Any, accumulate: str = "add", combine: Any = None) -> Any:
     """The tensor that ``spec`` makes of the operands; see `tcdsl.runtime.einsum.einsum`."""
     accumulator, primitive = checked_accumulator(accumulate), checked_primitive(combine, len(operands))

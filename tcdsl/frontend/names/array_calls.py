@@ -11,7 +11,7 @@ from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
 from tcdsl.frontend.arrays.filled_arrays import filled_array, fills_array
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points
-from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
+from tcdsl.frontend.staging.declared_parameters import declared_parameter
 from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor, algebra_of
 from tcdsl.frontend.symbols.operators import Algebra
@@ -45,7 +45,7 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
     name = recognize(function)
     if name is not None and not keywords and any(isinstance(a, PointValue) for a in arguments):
         return combine_points(name, arguments)
-    if name in PRIMITIVES and any(isinstance(a, str | InlineDeclaration) for a in arguments):
+    if any(isinstance(each, str) for each in arguments) and _declares(function, name, arguments):
         arguments = _declared(arguments)
     if name is not None and _takes_literals(function, name, arguments):
         session = session_of(name)
@@ -126,15 +126,19 @@ def _takes_literals(function: Any, name: str, arguments: Sequence[Any]) -> bool:
     return hasattr(function, "__tcdsl_name__") or any(isinstance(each, Batch) or holds_tensors(each) for each in given)
 
 
+def _declares(function: Any, name: str | None, arguments: Sequence[Any]) -> bool:
+    # Whether strings among the arguments are parameters: what Python's own functions make of text is text.
+    if len(arguments) == 1 and isinstance(arguments[0], str) and isinstance(function, BuiltinFunctionType | type):
+        return name == "sum" or (name in PRIMITIVES and name not in _OF_SCALARS)
+    return name in PRIMITIVES or name in REDUCTIONS or name in CASTS or function is len
+
+
 def _declared(arguments: Sequence[Any]) -> list[Any]:
     # `relu("w"[3])`: as an argument of a primitive a string declares a parameter, where the function runs on tensors.
     session = current_session()
     if session is None:
         return list(arguments)
-    return [
-        declared_parameter(each, session.location()) if isinstance(each, str | InlineDeclaration) else each
-        for each in arguments
-    ]
+    return [declared_parameter(each, session.location()) if isinstance(each, str) else each for each in arguments]
 
 
 def _primitive(algebra: Algebra, name: str, arguments: Sequence[Any]) -> Any:

@@ -19,7 +19,12 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
 from tcdsl.frontend.source.python_stores import OPERATORS, augmented
-from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter, scaled_text
+from tcdsl.frontend.staging.declared_parameters import (
+    InlineDeclaration,
+    current_parameters,
+    declared_parameter,
+    scaled_text,
+)
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.statements.statement_operators import BINARY, COMPARISONS
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -75,7 +80,7 @@ def _is_array(session: Session, primitive: str, given: Any, other: Any, written:
     if isinstance(other, str):
         return written and primitive != "mod" and other.isidentifier()
     if not isinstance(other, _NUMBERS):
-        return isinstance(other, SymbolicArray | GraphTensor | InlineDeclaration) or holds_tensors(given)
+        return isinstance(other, SymbolicArray | GraphTensor) or holds_tensors(given)
     if primitive in ("eq", "ne") and not holds_tensors(given):
         return False
     repeats = primitive == "mul" and not isinstance(given, Batch) and _counts(other)
@@ -94,10 +99,14 @@ def _counts(number: object) -> bool:
 def _plain(session: Session, primitive: str, python: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     # `"w" @ np.ones(3)` and `"w" ** 2`: what is no operation of text declares, as beside a tensor.
     for text, other in ((left, right), (right, left)):
-        if not isinstance(text, InlineDeclaration) and not (isinstance(text, str) and text.isidentifier()):
+        if not isinstance(text, str) or not text.isidentifier():
             continue
-        if primitive == "mul" and not isinstance(text, InlineDeclaration) and not isinstance(other, np.ndarray):
-            return scaled_text(left, right)
+        if primitive == "mul" and not isinstance(other, np.ndarray):
+            if not isinstance(text, InlineDeclaration) or current_parameters() is None:
+                return scaled_text(left, right)
+            return python(
+                *(declared_parameter(each, session.location()) if each is text else each for each in (left, right))
+            )
         numeric = isinstance(other, np.ndarray) and other.dtype.kind in "bifu"
         if numeric or (isinstance(other, _NUMBERS) and primitive not in ("mul", "mod", "eq", "ne")):
             algebra = session.builder.algebra
@@ -109,7 +118,7 @@ def unary(session: Session, kind: str, operand: Any) -> Any:
     """``-[x, y]``, and ``-"w"``, which is no text."""
     if is_literal(operand):
         operand = literal_of(session, operand)
-    elif isinstance(operand, str | InlineDeclaration):
+    elif isinstance(operand, str):
         operand = declared_parameter(operand, session.location())
     return _SIGNS[kind](operand)
 

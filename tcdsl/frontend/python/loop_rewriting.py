@@ -92,9 +92,6 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
     def _told(self, method: str, part: ast.expr, node: ast.AST) -> ast.Call:
         return recorder_call(method, ast.Constant(ast.unparse(part)), ast.Constant(root_of(part)), at=node)
 
-    def _declaration(self, node: ast.expr) -> ast.expr:
-        raise NotImplementedError
-
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         """``for``, as a loop over the rounds that the recorder gives."""
         if not all(
@@ -110,7 +107,8 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
     def _iterable(self, node: ast.expr) -> ast.expr:
         # Functions are looked at before they are called: `range` of a size is no call of Python's.
         if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
-            return self._declaration(self.visit(node))
+            visited: ast.expr = self.visit(node)
+            return visited
         function, given = self.visit(node.func), [self._iterable(each) for each in node.args]
         made = recorder_call("iterated", function, *given, at=node)
         made.keywords = [ast.keyword(each.arg, self.visit(each.value)) for each in node.keywords]
@@ -184,7 +182,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             value.elts = [self._returned(each, node) for each in value.elts]
             return value
         original = copied(value)
-        made = self._declaration(self.visit(value))
+        made: ast.expr = self.visit(value)
         if isinstance(value, ast.IfExp | ast.BoolOp) or not may_hold_letters(original, self.own):
             return made
         return self._local("part", original, made, "result", node)

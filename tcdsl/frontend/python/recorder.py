@@ -360,9 +360,13 @@ class Recorder(LoopRecorder, OperatorRecorder):
             made = augmented(kind, current, value)
         return self._bound(name, made, lambda _: current)
 
-    def declaration(self, text: str, extents: Any) -> InlineDeclaration:
-        """``"b"[hid]``: a parameter where it meets a tensor."""
-        return InlineDeclaration(text, extents)
+    def declaration(self, text: str, extents: Any) -> Any:
+        """``"b"[hid]``: a parameter where it is an operand, or where Python has nothing for it."""
+        return InlineDeclaration.of(text, extents)
+
+    def parameter(self, given: Any) -> Any:
+        """``"w".T``, ``"b"[3][0]``: of the parameter, as text has no such thing."""
+        return declared_parameter(given, session_of("a parameter").location()) if isinstance(given, str) else given
 
     def declared(self, name: str, ordinary: Callable[[], object]) -> object:
         """A name that a string declares somewhere in the function: that parameter, or what Python has."""

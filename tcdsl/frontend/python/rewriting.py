@@ -25,13 +25,14 @@ function's own names hold, the recorder reads in the frame that calls it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.names.annotated_targets import Dimensions
 from tcdsl.frontend.names.language_functions import is_language_name
 from tcdsl.frontend.python.binding_rewriting import RECORDER, FunctionNames, recorder_call
 from tcdsl.frontend.python.cell_targets import with_cells_apart
+from tcdsl.frontend.python.declared_texts import ORDER, asks_numbers, declared_names, is_declaration, may_declare
 from tcdsl.frontend.python.loop_rewriting import LoopRewriter, as_branch
 from tcdsl.frontend.python.recorded_statements import Augmentation, FunctionEntry, Rewritten, TensorStatement
 from tcdsl.frontend.python.single_returns import with_single_return
@@ -116,7 +117,7 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         named = any(keyword.arg in ("logic", PROJECTIONS) for keyword in options)
         if value is None or not (named or isinstance(target, ast.Name) or may_be_logic(target)):
             return None
-        return term_thunk(value, lambda part: self._declaration(self.visit(part)))
+        return term_thunk(value, self.visit)
 
     def _in_slot(self, target: ast.Name) -> bool:
         return self.names.projected and target.id in SLOTS
@@ -232,14 +233,12 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id in _FRAME_CALLS:
             return node
         node.func = recorder_call("called", node.func, at=node)
-        node.args = [self._declaration(each) for each in node.args]
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         written = [is_display(node.left), is_display(node.right)]
-        text = any(is_name_text(each) or is_declaration(each) for each in (node.left, node.right))
+        text = may_declare(node.left) or may_declare(node.right)
         self.generic_visit(node)
-        node.left, node.right = self._declaration(node.left), self._declaration(node.right)
         if any(written) or text or may_be_lists(node):
             return self._operation(node, node.op, node.left, node.right, written)
         return node
@@ -257,19 +256,27 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) > 1:
             return super().visit_Compare(node)
-        written = [is_display(node.left), is_display(node.comparators[0])]
+        sides = node.left, node.comparators[0]
+        written = list(map(is_display, sides))
+        declares = any(map(is_declaration, sides)) or (asks_numbers(node.ops[0]) and any(map(may_declare, sides)))
         self.generic_visit(node)
-        if isinstance(node.ops[0], ORDER) and any(written):
+        if isinstance(node.ops[0], ORDER) and (any(written) or declares):
             return self._operation(node, node.ops[0], node.left, node.comparators[0], written)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        declares = may_declare(node.value) and not hasattr(str, node.attr)
+        self.generic_visit(node)
+        if declares:
+            node.value = recorder_call("parameter", node.value, at=node.value)
         return node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         operand = node.operand
-        written = is_display(operand) or is_name_text(operand) or is_declaration(operand)
+        written = is_display(operand) or may_declare(operand)
         if isinstance(node.op, ast.Not) and not written:
             return recorder_call("negation", self.visit(operand), at=node)
         self.generic_visit(node)
-        node.operand = self._declaration(node.operand)
         if written and not isinstance(node.op, ast.Not):
             return recorder_call("sign", ast.Constant(type(node.op).__name__), node.operand, at=node)
         return node
@@ -278,18 +285,18 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         base = node.value
         array = isinstance(base, ast.Name)
         number = isinstance(node.slice, ast.Constant)
+        declares = is_declaration(base)
+        is_text = is_declaration(node) and isinstance(node.ctx, ast.Load)
         self.generic_visit(node)
+        if is_text:
+            return recorder_call("declaration", node.value, node.slice, at=node)
+        if declares:
+            # `"b"[3][0]`: a part of the parameter.
+            node.value = recorder_call("parameter", node.value, at=base)
         if not array or number or not isinstance(node.ctx, ast.Load):
             return node
         # `table[t]`: NumPy does not ask a number of the program what it is.
         return recorder_call("item", node.value, slices_as_calls(node.slice), at=node)
-
-    def _declaration(self, node: ast.expr) -> ast.expr:
-        # `"b"[hid]` as an operand is a parameter if it meets a tensor.
-        if not is_declaration(node):
-            return node
-        assert isinstance(node, ast.Subscript)
-        return recorder_call("declaration", node.value, node.slice, at=node)
 
     def visit_SpacedSign(self, node: SpacedSign) -> ast.AST:
         sign = "+" if isinstance(node.op, ast.UAdd) else "-"
@@ -388,19 +395,6 @@ def _without_annotations(arguments: ast.arguments) -> ast.arguments:
     )
 
 
-ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
-
-
-def is_name_text(node: ast.AST) -> bool:
-    """Whether this is a string that could be the name of a parameter."""
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
-
-
-def is_declaration(node: ast.AST) -> bool:
-    """Whether this is such a string with the parameter's output axes."""
-    return isinstance(node, ast.Subscript) and is_name_text(node.value)
-
-
 def is_display(node: ast.AST) -> bool:
     """Whether this is a list, a tuple or a batch that is written where it is used."""
     if isinstance(node, ast.Call):
@@ -414,25 +408,3 @@ def may_be_lists(node: ast.BinOp) -> bool:
     if isinstance(node.op, ast.Mult):
         return not any(isinstance(value, float) for value in constants)
     return isinstance(node.op, ast.Add) and not constants
-
-
-def declared_names(definition: ast.FunctionDef) -> frozenset[str]:
-    """The strings that stand where an operand or an argument does, bare or with output axes."""
-    found: set[str] = set()
-    for node in ast.walk(definition):
-        for place in _operands(node):
-            inner = place.value if isinstance(place, ast.Subscript) else place
-            if isinstance(inner, ast.Constant) and is_name_text(inner):
-                found.add(str(inner.value))
-    return frozenset(found)
-
-
-def _operands(node: ast.AST) -> Sequence[ast.expr]:
-    match node:
-        case ast.BinOp(left=left, right=right):
-            return [left, right]
-        case ast.UnaryOp(operand=operand):
-            return [operand]
-        case ast.Call(args=arguments):
-            return arguments
-    return []

@@ -57,7 +57,9 @@ def decided(session: Session, condition: Any) -> Any:
         if session.shapes is not None:
             return session.shapes.truth()
         if session.context.graph is not None:
-            raise UnknownShapes
+            if not condition.rows.is_known:
+                raise UnknownShapes
+            condition = session.capture(condition)
     if isinstance(condition, PointValue):
         session.needs_one_point()
     known = isinstance(condition, SymbolicSize) or (isinstance(condition, SymbolicNumber) and not condition.parameters)

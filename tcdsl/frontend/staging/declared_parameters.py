@@ -6,9 +6,8 @@ string. Who makes the parameters, and keeps them from call to call, is a `Parame
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -16,7 +15,6 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.operators import both_sides
 from tcdsl.span import Span
 
 __all__ = [
@@ -99,68 +97,43 @@ def _text_fault(text: object, span: Span | None = None) -> Exception:
     )
 
 
-class InlineDeclaration:
-    """``"b"[hid]`` in an `@op`: a parameter with these output axes where it meets a tensor, else Python's subscript."""
+class InlineDeclaration(str):
+    """``"bias"[2]`` in an `@op`: as an operand a parameter with these output axes, elsewhere Python's letter."""
 
-    __slots__ = ("extents", "key", "text")
-    # Arrays of NumPy leave arithmetic with it to this class.
-    __array_ufunc__ = None
+    __slots__ = ("extents", "name")
 
-    def __init__(self, text: str, key: Any) -> None:
-        self.text = text
-        self.key = key
-        self.extents = key if isinstance(key, tuple) else (key,)
+    name: str
+    extents: tuple[Any, ...]
 
-    def __repr__(self) -> str:
-        return f"{self.text!r}[{', '.join(map(str, self.extents))}]"
-
-    def plain(self) -> Any:
-        """What Python means by it."""
-        return self.text[self.key]
-
-    def _combined(self, primitive: str, left: Any, right: Any) -> Any:
-        function = _OPERATORS[primitive]
-        if isinstance(left, InlineDeclaration) and isinstance(right, InlineDeclaration):
-            left = declared_parameter(left, None)
-        elif not hasattr(left, "builder") and not hasattr(right, "builder"):
-            # No tensor in sight: `"abc"[0] + "d"` is text.
-            try:
-                sides = (each.plain() if isinstance(each, InlineDeclaration) else each for each in (left, right))
-                return function(*sides)
-            except (IndexError, TypeError):
-                if _current.get() is None:
-                    raise
-                raise _text_fault(self) from None
-        algebra = (left if hasattr(left, "builder") else right).builder.algebra
-        return algebra.combine(primitive, left, right) if primitive else algebra.matrix_product(left, right)
-
-    __add__, __radd__ = both_sides("add")
-    __sub__, __rsub__ = both_sides("sub")
-    __mul__, __rmul__ = both_sides("mul")
-    __truediv__, __rtruediv__ = both_sides("div")
-    __pow__, __rpow__ = both_sides("pow")
-    __matmul__, __rmatmul__ = both_sides("")
+    @staticmethod
+    def of(name: str, key: Any) -> InlineDeclaration | GraphTensor:
+        """``name[key]``: the parameter at once where Python has no such letter, as in ``"b"[3]`` and ``"b"[2, 3]``."""
+        session = current_session()
+        if isinstance(key, int | slice):
+            with suppress(IndexError):
+                made = InlineDeclaration(name[key])
+                made.name, made.extents = name, (key,)
+                return made
+        extents = key if isinstance(key, tuple) else (key,)
+        return _declared(name, extents, None if session is None else session.location())
 
 
-_OPERATORS = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "pow": operator.pow,
-    "": operator.matmul,
-}
-
-
-def declared_parameter(given: str | InlineDeclaration, span: Span | None) -> GraphTensor:
+def declared_parameter(given: str, span: Span | None) -> GraphTensor:
     """The parameter that a string, or a string with output axes, declares where an operand is expected.
 
     `DslSyntaxError` outside of an op that runs on tensors, and for strings that are no names.
     """
-    scope = _current.get()
-    text = given.text if isinstance(given, InlineDeclaration) else given
     if isinstance(given, _ScaledText):
         raise _text_fault(given, span)
+    return (
+        _declared(given.name, given.extents, span)
+        if isinstance(given, InlineDeclaration)
+        else _declared(given, None, span)
+    )
+
+
+def _declared(text: str, extents: tuple[Any, ...] | None, span: Span | None) -> GraphTensor:
+    scope = _current.get()
     if scope is None:
         fault = DslSyntaxError.at(
             f"the string {text!r} is an operand of tensor arithmetic",
@@ -177,4 +150,4 @@ def declared_parameter(given: str | InlineDeclaration, span: Span | None) -> Gra
             span,
             "a parameter's name is an identifier, such as `w`",
         )
-    return scope.declare(text, given.extents if isinstance(given, InlineDeclaration) else None, span)
+    return scope.declare(text, extents, span)

@@ -68,7 +68,9 @@ def subscript(evaluation: Evaluator, node: ast.Subscript, position: Position) ->
             DslSyntaxError,
             f"an index variable cannot index a Python {type(base).__name__}",
             node,
-            "make it an array (np.asarray), or loop over its elements in Python",
+            f'declare the parameter before: `{base} = param("{base}")`'
+            if isinstance(base, str) and base.isidentifier()
+            else "make it an array (np.asarray), or loop over its elements in Python",
         )
     return evaluation.native(lambda: base[key], node)  # type: ignore[index]
 

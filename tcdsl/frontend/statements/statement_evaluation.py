@@ -26,6 +26,7 @@ from tcdsl.frontend.names.name_resolution import (
 )
 from tcdsl.frontend.points.point_scalars import PointValue, as_points
 from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound
+from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.statements import accesses, statement_operators
@@ -113,6 +114,9 @@ class Evaluation(Evaluator):
         states = self.environment.session.context.states
         if states is not None and self.environment.is_unwritten(name):
             return states.read(name)
+        parameters = current_parameters()
+        if parameters is not None and (declared := parameters.find(name)) is not None:
+            return declared
         held = self.environment.holds(name)
         if isinstance(held, DeclaredTarget):
             self.environment.session.loops.left_as_declared(held)

@@ -22,6 +22,9 @@ class GraphTensor(ArrayMethods):
 
     __slots__ = ()
 
+    #: The shape as three rows, which inference may still be finding out.
+    rows: Any
+
     def bound(self, name: str) -> None:
         """An assignment in a decorated function has bound the tensor to ``name``."""
 

@@ -184,7 +184,8 @@ class PrimitiveOperators:
         return self // other, self % other
 
     def __rdivmod__(self, other: object) -> Any:
-        return other // self, other % self
+        # Text on the left has a `%` of its own.
+        return self._combined("floor_div", other, self), self._combined("mod", other, self)
 
 
 class ArithmeticOperators(PrimitiveOperators):

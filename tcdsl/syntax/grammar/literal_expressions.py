@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from tcdsl.syntax.grammar.literal_operators import ASSIGNMENTS, COMPOSITIONS, INFIX, LABELS
 from tcdsl.syntax.grammar.marks import CARRIER_NAME, Composition, Juxtaposition, Marks, operator_at
@@ -15,6 +16,8 @@ _NOT_PYTHON = frozenset("?!$`")
 _BRACKETS = frozenset("()[]{},;")
 # Beside one of these, `{ w }` is no set; a `.` is the end of `*.`.
 _NOT_OF_SETS = frozenset(("*", "@", "+", "/", "**", "."))
+# What the origin of the spelling calls the options `o` and `i` of a parameter.
+_OF_ORIGIN = re.compile(r"\b(output|input)_dims\b")
 _BEGINNING = frozenset(("(", "[", "{", "+", "-", "~", "!"))
 
 
@@ -274,7 +277,8 @@ class _Expressions:
         opening = tokens[string + 1]
         for k in range(string + 2, last) if opening.text == "(" else ():
             if tokens[k].text == "=" and matching(tokens, string + 1) == last:
-                hint = f"write `param({self.text[begin:end]}, {self.text[opening.end : tokens[last].begin]})`"
+                options = self.text[opening.end : tokens[last].begin]
+                hint = f"write `param({self.text[begin:end]}, {_OF_ORIGIN.sub(lambda found: found[1][0], options)})`"
                 marks.fault(opening.begin, tokens[last].end, "options of an inline declaration", hint)
                 return False
         return True

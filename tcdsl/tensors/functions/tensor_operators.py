@@ -15,7 +15,6 @@ import numpy as np
 
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
-from tcdsl.frontend.staging.declared_parameters import InlineDeclaration
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, UnknownShapes
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
@@ -151,4 +150,4 @@ def _shape_of(session: Session, value: Any) -> Shape:
 
 
 def _declared(operand: object) -> object:
-    return as_operand(operand) if isinstance(operand, str | InlineDeclaration) or is_literal(operand) else operand
+    return as_operand(operand) if isinstance(operand, str) or is_literal(operand) else operand

@@ -16,7 +16,7 @@ from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of, literal_of
 from tcdsl.frontend.logics.logic_staging import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
-from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, declared_parameter
+from tcdsl.frontend.staging.declared_parameters import declared_parameter
 from tcdsl.frontend.staging.given_arrays import given_array, instead_of
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import Session, current_session, session_of
@@ -53,7 +53,7 @@ def as_operand(value: Any) -> Any:
         given_array(value, "x", span=user_location())
     if isinstance(value, Tensor | _NUMBERS):
         return value
-    if isinstance(value, str | InlineDeclaration):
+    if isinstance(value, str):
         return declared_parameter(value, user_location())
     session = current_session()
     if is_literal(value) and session is not None:

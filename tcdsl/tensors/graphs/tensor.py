@@ -81,6 +81,9 @@ class Tensor(GraphTensor):
         "states",
     )
 
+    #: The shape as three rows, which inference may still be finding out.
+    rows: Shape
+
     def __init__(
         self,
         labels: Sequence[str],
@@ -99,7 +102,6 @@ class Tensor(GraphTensor):
         self.labels = tuple(labels)
         #: Whether an op has given it its label.
         self.labelled = operation is None
-        #: The shape as three rows, which inference may still be finding out.
         self.rows = rows
         self._element_type = element_type
         self._floating = FloatingType.of(element_type) if floating is None else floating

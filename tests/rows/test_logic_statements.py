@@ -391,6 +391,35 @@ class TestRows:
         # Each of the terms of the sum adds it.
         np.testing.assert_allclose(found.array, A @ B + 4 * c)
 
+    def test_a_store_of_fma_adds_once(self) -> None:
+        A, B, c = rng.uniform(size=(3, 4)), rng.uniform(size=(4, 2)), rng.uniform(size=2)
+
+        @op
+        def f(a, b, c):
+            y["@"] = fma(a, b, c)
+            return y
+
+        (found,) = run(f, A, B, c)
+        np.testing.assert_allclose(found.array, A @ B + c)
+        (found,) = run(f, rowed(self.W, input=1), rowed(self.V, batch=1), rng.uniform(size=4) * 0 + 1)
+        np.testing.assert_allclose(found.array, self.V @ self.W.T + 1)
+        assert found.rows == RowRanks(batch=1, output=1)
+
+    @pytest.mark.parametrize(("combine", "written"), [("div", "/"), ("pow", r"\*\*")])
+    def test_quotients_and_powers_do_not_compose(self, combine: str, written: str) -> None:
+        @op
+        def f(a, b):
+            if combine == "div":
+                y["@"] = sum(a / b)
+            else:
+                y["@"] += a**b
+            return y
+
+        message = f'`{written}` with the logic "@", which adds up products'
+        for call in (lambda: f(self.W, self.V.T), lambda: tc.einsum("@", self.W, self.V.T, combine=combine)):
+            with pytest.raises(tc.DslSyntaxError, match=message):
+                call()
+
     def test_what_is_added_has_no_more_axes_than_the_product(self) -> None:
         @op
         def f(a, b, c):

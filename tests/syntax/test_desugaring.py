@@ -32,6 +32,7 @@ ASSIGNED = {
     "c =** a": "c **= a",
     "c =@^ a": "c >>= a",
     "c =^^ a": "c <<= a",
+    "c =@- a": "c <<= a",
     "c =|| a": "c |= a",
     "c =&& a": "c &= a",
     "c =?/ a": 'assign(c, "=?/", a)',
@@ -41,6 +42,7 @@ ASSIGNED = {
     "c =:* a": 'assign(c, "=:*", a)',
     "c =:@^ a": 'assign(c, "=:@^", a)',
     "c =:^^ a": 'assign(c, "=:^^", a)',
+    "c =:@- a": 'assign(c, "=:^^", a)',
     "c =:|| a": 'assign(c, "=:||", a)',
     "c =:&& a": 'assign(c, "=:&&", a)',
     "c =:- a": 'assign(c, "=:-", a)',
@@ -81,7 +83,26 @@ LOGIC = {
     "v =: v1 ** v2 ~projections": 'assign(v, "=:", v1 ** v2, projections=projections)',
     'c =:+ a ~projections:p ~logic:"."': 'assign(c, "=:+", a, projections=p, logic=".")',
     'c =+ a ~logic:"." ~projections': 'assign(c, "=+", a, logic=".", projections=projections)',
+    # fma composes
+    "c =: fma(a, b, x)": 'c["@"] = fma(a, b, x)',
+    "c =:+ fma(a, b, x)": 'c["@"] = sum(fma(a, b, x))',
+    "c =+ fma(a, b, x)": 'c["@"] += fma(a, b, x)',
+    "c =:- fma(a, b, x)": 'assign(c, "=:-", fma(a, b, x), logic="@")',
+    'c =: fma(a, b, x) ~logic:"."': 'c["."] = fma(a, b, x)',
+    "c =+ fma(a, b, x) ~projections:p": 'assign(c, "=+", fma(a, b, x), projections=p)',
+    "c[i] =+ fma(a[i], b[i], 1.0)": "c[i] += fma(a[i], b[i], 1.0)",
+    # declared targets
+    "{ r; o = [3] } =: a": 'r: real[3]; r["."] = a',
+    "{ r; o = [3; lr] } =:+ a * b": 'r: real[3, lr]; r["."] = sum(a * b)',
+    '{ r; o = (3, 4) } =:+ a * b ~logic:"@"': 'r: real[3, 4]; r["@"] = sum(a * b)',
+    "{r;o=lr+1} =:- a": 'r: real[lr+1]; assign(r, "=:-", a)',
+    "if lr: { r; o = [3] } =: fma(a, b, x)": 'if lr: r: real[3]; r["@"] = fma(a, b, x)',
 }
+
+
+def test_fma_follows_the_projections_of_its_function() -> None:
+    found = literal.desugar("@cd\ndef f(v, v1, v2, v3, *, projections):\n    v =+ fma(v1, v2, v3)\n")
+    assert "v += fma(v1, v2, v3)" in found
 
 
 @pytest.mark.parametrize("literal_text", LOGIC)

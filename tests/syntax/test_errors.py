@@ -51,7 +51,14 @@ FAULTS = [
     ("c = d ⟨=-⟩ a", "`=-` behind another assignment of the same statement", "one statement for each target"),
     ('⟨"1c"⟩ =: a', '"1c" cannot name a tensor', "write a name: letters, digits and underscores"),
     ('⟨f"c"⟩ =: a', 'f"c" cannot name a tensor', "write a name"),
-    ("⟨{ c; o=[3] }⟩ =: a", "{ c; o=[3] } cannot name a tensor", "write `{ c }`: the target's name alone"),
+    ("⟨{ c = 3 }⟩ =: a", "{ c = 3 } cannot name a tensor", "write `{ c }`, or `{ c; o = [3] }` with its extents"),
+    ("{ c; ⟨i = [3]⟩ } =: a", "`i = [3]` of a target", "write `o = [3]`"),
+    ("{ c; ⟨o = [3]⟩ } =+ a", "the extents of a target that `=+` accumulates onto", "write `{ c }`: state has"),
+    # functions beside what they are applied to
+    ("c =: ⟨relu a⟩", "no operator in `relu a`", "a function is called with parentheses, `relu(a)`"),
+    ("c =: a + ⟨exp a⟩ * 2", "no operator in `exp a`", "`exp(a)`"),
+    ("c =+ ⟨fma a 2.0 c⟩ if x else a", "no operator in `fma a 2.0 c`", "`fma(a, 2.0, c)`"),
+    ("c =: ⟨where (a) c a⟩", "no operator in `where (a) c a`", "`where((a), c, a)`"),
     # labels
     ("c =+ a ~logic:⟨b⟩", "`~logic:` takes a string", 'write one of "." "@" "T" or a spec such as "ij; jk => ik"'),
     ("c =+ a ⟨~logic⟩:", "`~logic` without a value", "write `~logic:` and what it is"),

@@ -293,6 +293,27 @@ def test_literals_of_three_kinds(load: Load) -> None:
     assert_allclose(stacked.value, [[2, 3], [4, 5]])
 
 
+def test_an_open_extent_of_a_kernel(load: Load) -> None:
+    module = load("@op\ndef f(x):\n    return { kernel; o = [2]; i = (3, ?) } @ x\n")
+    x = np.arange(12.0).reshape(3, 4)
+    made = module.f(tc.tensor(x))
+    kernel = module.f.parameters["kernel"].value
+    assert kernel.shape == (2, 3, 4)
+    assert_allclose(made.value, np.einsum("oij,ij->o", kernel, x))
+
+
+def test_targets_that_declare_their_extents(load: Load) -> None:
+    module = load(
+        "@cd\ndef f(c, a, b, d):\n"
+        '    { r; o = [2; 4] } =:+ a * b ~logic:"@"\n'
+        "    { s; o = [2; 4] } =: d\n"
+        "    c =: fma(a, b, d)\n    c =@- r + 2 * s\n"
+    )
+    c, d = np.zeros((2, 4)), np.array([1.0, -1.0, 2.0, 0.5])
+    module.f(c, A, B, d)
+    assert_allclose(c, np.minimum(A @ B + d, A @ B + 2 * d))
+
+
 def test_wildcard_bindings(load: Load) -> None:
     module = load('@op\ndef f(x):\n    y = "w" @ x\n    _ = y + tc.tensor(np.ones(7))\n    return y\n')
     y = module.f(tc.tensor(np.ones(3)))

@@ -200,3 +200,19 @@ def test_places_that_contradict_each_other():
         cells(tc.tensor(np.ones(2)))
     assert twice(x).value.tolist() == [2.0] * 3
     assert not starts.parameters
+
+
+def test_some_sizes_of_a_row_are_found():
+    x = tc.tensor(np.arange(24.0).reshape(2, 3, 4), batch=1)
+
+    @op
+    def dense(x):
+        return param("k", o=(2, None), i=(3, None)) @ x + param("k", o=(2, 5)).sum()
+
+    assert dense(x).shape == (2, 2, 5)
+    assert str(dense.parameters["k"].rows) == "3, 4 -> 2, 5"
+    assert tc.param("k", o=(2, None), init=np.arange(8.0)).shape == (2, 4)
+    with pytest.raises(tc.ShapeError, match=r"nothing determines the size of output axis 1 from the right of `k`"):
+        (tc.param("k", o=(2, None)) @ x).value
+    with pytest.raises(tc.ShapeError, match=r"has 8 cells, but its axes have the sizes \[3, None\]"):
+        tc.param("k", o=(3, None), init=np.arange(8.0))

@@ -365,5 +365,5 @@ def test_options_that_a_function_of_the_language_does_not_have() -> None:
     def summed(x):
         return einsum("ij=>i", x, primitive="max")
 
-    with pytest.raises(tc.ConfigurationError, match="(?s)return einsum.*takes spec"):
+    with pytest.raises(tc.ConfigurationError, match=r"(?s)return einsum.*takes spec"):
         summed(X)

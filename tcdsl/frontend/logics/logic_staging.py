@@ -32,7 +32,7 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Read, index_variables, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Access
-from tcdsl.rows.logic import aligned
+from tcdsl.rows.logic import COMPOSE, aligned
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.rows.spec import SpecError, SpecShapeError
 from tcdsl.span import Span
@@ -48,6 +48,10 @@ __all__ = [
     "record_einsum",
     "stage_logic",
 ]
+
+_UNCOMPOSED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"div": ("/", "`a * (1 / b)`, or a spec, "), "pow": ("**", "a spec, ")}
+)
 
 PRODUCT = "product"
 """In the place of a primitive: the operands' product, or the one operand itself."""
@@ -77,6 +81,12 @@ def stage_logic(
     `DslSyntaxError` for a malformed spec, `ShapeError` where ranks and extents do not fit, `DtypeError` for types.
     """
     span = span or session.location()
+    if logic == COMPOSE and primitive in _UNCOMPOSED:
+        operator, instead = _UNCOMPOSED[primitive]
+        fact = f'`{operator}` with the logic "@", which adds up products over the axes that meet'
+        raise DslSyntaxError.at(
+            fact, span, f'write {instead}`c["ij;jk=>ik"] += a {operator} b`, if terms are what it is to add up'
+        )
     state = Fresh(label) if target is None else target
     parts = [_Operand.of(operand, session) for operand in operands]
     lists = logic if isinstance(logic, Projections) else _projected(session, logic, parts, state, span)

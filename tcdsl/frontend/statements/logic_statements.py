@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.frontend.arrays.arithmetic import staged_operand
 from tcdsl.frontend.logics.logic_staging import stage_logic
 from tcdsl.frontend.logics.projections import Projections
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS, mixed_indices, slots_of
@@ -24,7 +25,7 @@ from tcdsl.frontend.symbols.recognition import COMBINING
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, index_variables
-from tcdsl.rows.logic import POINTWISE
+from tcdsl.rows.logic import COMPOSE, POINTWISE
 from tcdsl.span import Span
 
 __all__ = ["LogicForm", "indexes_tensors", "logic_form", "record_logic"]
@@ -136,6 +137,10 @@ def record_logic(session: Session, form: LogicForm, state: TargetState, term: Lo
     if isinstance(logic, Projections):
         logic = _in_slots(session, form, logic, state, applied)
     primitive, operands = applied.primitive, applied.operands
+    if (logic, primitive) == (COMPOSE, "fma") and form.given.plain and not reset:
+        # `c["@"] = fma(a, b, d)` adds d once, each term of a sum of such adds it.
+        left, right, added = (staged_operand(each, session) for each in operands)
+        primitive, operands, logic = "id", (session.builder.algebra.matrix_product(left, right) + added,), POINTWISE
     return stage_logic(session, logic, primitive, operands, accumulate, reset=reset, target=state, span=form.span)
 
 

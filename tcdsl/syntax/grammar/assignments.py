@@ -10,6 +10,7 @@ from bisect import bisect_left
 from itertools import pairwise
 
 from tcdsl.syntax.grammar.edits import Edited, Parts, Range, TextPiece, added
+from tcdsl.syntax.grammar.literal_operators import AssignmentOperator
 from tcdsl.syntax.grammar.marks import AssignmentMark, Label, Marks
 
 __all__ = ["Operands", "assigned", "constrained"]
@@ -27,14 +28,15 @@ def constrained(node: ast.Assign, operands: Operands) -> Parts:
     return (*opening, Range(value, end))
 
 
-def assigned(node: ast.Assign, mark: AssignmentMark, operands: Operands) -> Parts | None:
-    """The plain statement for a literal assignment."""
-    return _Assignment(node, mark, operands).parts()
+def assigned(node: ast.Assign, mark: AssignmentMark, operands: Operands, slots: bool) -> Parts | None:
+    """The plain statement for a literal assignment; ``slots`` says that it stands in code that has projections."""
+    return _Assignment(node, mark, operands, slots).parts()
 
 
 class _Assignment:
-    def __init__(self, node: ast.Assign, mark: AssignmentMark, operands: Operands) -> None:
+    def __init__(self, node: ast.Assign, mark: AssignmentMark, operands: Operands, slots: bool) -> None:
         self.node = node
+        self.slots = slots
         self.mark = mark
         self.operands = operands
         self.target = node.targets[0]
@@ -50,13 +52,35 @@ class _Assignment:
     def parts(self) -> Parts | None:
         if not self._is_sound():
             return None
-        row = self.mark.row
+        mark, row = self.mark, self.mark.row
+        declared = mark.declared
+        if declared is None or not mark.extents:
+            return self._statement(row)
+        # `{ c; o = [3] } =: e`
+        annotation = added(f"{declared.text}: real[{mark.extents}]; ", declared.begin, declared.end)
+        return (annotation, *self._statement(row))
+
+    def _statement(self, row: AssignmentOperator) -> Parts:
         if self.projections is not None or row.form == "assign":
             return self._call()
         if row.form != "reduction":
             return self._plain(row.plain, Range(self.mark.end, self.value_end))
         # `c["@"] = sum(a * b)`. Without a logic the call starts all cells anew, whatever says which cells meet.
-        return self._call() if self.logic is None else self._reduction(row.plain)
+        return self._reduction(row.plain) if self.logic is not None or self._default() else self._call()
+
+    def _default(self) -> str:
+        # The logic of an assignment that names none, if it is not the plain form's.
+        value = self._values()[0]
+        if self.projections is not None or self.logic is not None or isinstance(self.target, ast.Subscript):
+            return ""
+        if (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Name)
+            and value.func.id == "fma"
+            and not self.slots
+        ):
+            return '"@"'
+        return '"."' if self.mark.extents else ""
 
     def _is_sound(self) -> bool:
         marks, mark = self.operands.marks, self.mark
@@ -90,7 +114,8 @@ class _Assignment:
     def _subscript(self) -> Parts:
         # The logic string as the target's subscript.
         if self.logic is None:
-            return ()
+            default = self._default()
+            return (added(f"[{default}]", self.target_end),) if default else ()
         text = self.operands.copied(self.logic.value, self.logic.end)
         return (added("[", self.target_end), text, added("]", self.target_end))
 
@@ -152,7 +177,7 @@ class _Assignment:
     def _call(self) -> Parts:
         # `assign(c, "=:-", e, logic="@")`
         mark, operands = self.mark, self.operands
-        literal = added(f'"{mark.row.literal}"', mark.begin, mark.end)
+        literal = added(f'"{mark.row.same_as or mark.row.literal}"', mark.begin, mark.end)
         between = operands.layout(self.target_end, mark.begin)
         parts: Parts = (
             TextPiece("assign", mark.begin, mark.end),
@@ -166,7 +191,9 @@ class _Assignment:
         for label in mark.labels:
             option = added("\n" * self._breaks(label) + f", {label.name}=", label.begin)
             parts = (*parts, option, Range(label.value, label.end))
-        return (*parts, added(")", mark.statement_end))
+        default = self._default()
+        logic = f", logic={default}" if default == '"@"' else ""
+        return (*parts, added(f"{logic})", mark.statement_end))
 
 
 _PRIMARIES = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple)

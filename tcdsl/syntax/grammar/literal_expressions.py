@@ -57,7 +57,7 @@ class _Expressions:
             self.marks.closing[token.begin] = self.tokens[matching(self.tokens, k)].end
             if token.text == "[" and self.text.startswith("[|", token.begin):
                 self._batch(k)
-            elif token.text == "{":
+            elif token.text == "{" and k not in self.used:
                 self._braces(k)
         elif token.text in ")]}" and self.brackets:
             self.brackets.pop()
@@ -132,12 +132,19 @@ class _Expressions:
                 self.used.update(range(k, after))
                 self._composition(literal, token.begin, after)
                 return
-        if token.text in _NOT_PYTHON:
+        if token.text == "?" and self._is_open_size(k):
+            self.marks.replace(token.begin, token.end, "None")
+        elif token.text in _NOT_PYTHON:
             self._unknown(k)
         elif token.text == "~" and binary and self._is_label(k):
             end = self.tokens[k + 1].end
             fact = "a label inside parentheses"
             self.marks.fault(token.begin, end, fact, "write it at the end of the assignment, behind the parentheses")
+
+    def _is_open_size(self, k: int) -> bool:
+        # `i = (3, 3, ?)`: a size that is found by inference.
+        around = [self.tokens[each].text for each in (k - 1, k + 1) if self.begin <= each < self.end]
+        return len(around) == 2 and around[0] in ("(", "[", ",", ";", "=") and around[1] in (")", "]", "}", ",", ";")
 
     def _is_label(self, k: int) -> bool:
         return k + 2 < self.end and self.tokens[k + 1].text in LABELS and self.tokens[k + 2].text == ":"

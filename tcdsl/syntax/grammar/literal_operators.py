@@ -63,13 +63,14 @@ class AssignmentOperator:
     """``c <literal> e``: the augmented operator ``plain``, the reduction ``plain`` over a fresh start, or ``assign``.
 
     ``is_python`` says that Python reads the same characters as an assignment of ``+e``, ``-e`` or ``*e``, so that only
-    a space before them makes them this operator.
+    a space before them makes them this operator. ``same_as`` is what `assign` calls it.
     """
 
     literal: str
     form: Literal["store", "augmented", "reduction", "assign"]
     plain: str = ""
     is_python: bool = False
+    same_as: str = ""
 
 
 ASSIGNMENTS: Mapping[str, AssignmentOperator] = MappingProxyType(
@@ -84,6 +85,7 @@ ASSIGNMENTS: Mapping[str, AssignmentOperator] = MappingProxyType(
             AssignmentOperator("=**", "augmented", "**="),
             AssignmentOperator("=@^", "augmented", ">>="),
             AssignmentOperator("=^^", "augmented", "<<="),
+            AssignmentOperator("=@-", "augmented", "<<=", same_as="=^^"),
             AssignmentOperator("=||", "augmented", "|="),
             AssignmentOperator("=&&", "augmented", "&="),
             AssignmentOperator("=?/", "assign"),
@@ -92,6 +94,7 @@ ASSIGNMENTS: Mapping[str, AssignmentOperator] = MappingProxyType(
             AssignmentOperator("=:*", "reduction", "prod"),
             AssignmentOperator("=:@^", "reduction", "max"),
             AssignmentOperator("=:^^", "reduction", "min"),
+            AssignmentOperator("=:@-", "reduction", "min", same_as="=:^^"),
             AssignmentOperator("=:||", "reduction", "any"),
             AssignmentOperator("=:&&", "reduction", "all"),
             AssignmentOperator("=:-", "assign"),

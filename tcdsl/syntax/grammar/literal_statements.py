@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from tcdsl.syntax.grammar.literal_operators import ASSIGNMENTS, LABELS
+from tcdsl.syntax.grammar.literal_operators import ASSIGNMENTS, LABELS, AssignmentOperator
 from tcdsl.syntax.grammar.marks import CARRIER_NAME, AssignmentMark, Label, Marks, operator_at
 from tcdsl.syntax.grammar.tokens import Token, matching
 
@@ -163,7 +163,9 @@ class _Statement:
         self.used.update(range(k, after))
         begin, end = tokens[k].begin, tokens[after - 1].end
         labels = self._labels(after)
-        declared = self._declared(k)
+        declared, extents = self._declared(k), ""
+        if declared is not None and tokens[self.first].text == "{" and tokens[self.first + 2].text == ";":
+            extents = self._extents(k, ASSIGNMENTS[literal])
         marks.carry(begin, end, "=" + " " * (end - begin - 1))
         marks.assignments[begin] = AssignmentMark(
             ASSIGNMENTS[literal],
@@ -173,6 +175,7 @@ class _Statement:
             tokens[self.last - 1].end,
             labels,
             declared,
+            extents,
         )
 
     def _declared(self, k: int) -> Token | None:
@@ -181,7 +184,7 @@ class _Statement:
         begin, end = target.begin, self.tokens[k - 1].end
         text = self.text[begin:end]
         if target.text == "{" and matching(self.tokens, self.first) == k - 1:
-            name, hint = text[1:-1].strip(), 'write `{ c }`: the target\'s name alone, as in `"c"`'
+            name, hint = text[1:-1].partition(";")[0].strip(), "write `{ c }`, or `{ c; o = [3] }` with its extents"
         elif target.kind == "string" and k == self.first + 1:
             name = str(ast.literal_eval(text)) if target.is_plain_string else ""
             hint = "write a name: letters, digits and underscores"
@@ -193,6 +196,28 @@ class _Statement:
             return None
         self.marks.carry(begin, end, name)
         return Token("name", name, begin, end)
+
+    def _extents(self, k: int, row: AssignmentOperator) -> str:
+        # `{ c; o = [3] }`: its output axes.
+        tokens, first = self.tokens, self.first + 3
+        begin, end = tokens[first].begin, tokens[k - 2].end
+        if not row.literal.startswith("=:"):
+            hint = "write `{ c }`: state has the shape of the first array that is stored into it"
+            self.marks.fault(begin, end, f"the extents of a target that `{row.literal}` accumulates onto", hint)
+        elif (
+            k - 1 - first < 3
+            or tokens[first].text != "o"
+            or tokens[first + 1].text != "="
+            or any(token.text == ";" for _, token in _depths(tokens, first, k - 1))
+        ):
+            fact = f"`{self.text[begin:end]}` of a target"
+            self.marks.fault(begin, end, fact, "write `o = [3]`: a target that is declared has output axes")
+        else:
+            given = tokens[first + 2]
+            inner = first + 2 < k - 2 and given.text in ("[", "(") and matching(tokens, first + 2) == k - 2
+            text = self.text[given.end : tokens[k - 2].begin] if inner else self.text[given.begin : tokens[k - 2].end]
+            return text.replace(";", ",").strip()
+        return ""
 
     # -- labels
 

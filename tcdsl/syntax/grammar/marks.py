@@ -36,7 +36,9 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentMark:
-    """An assignment: its operator from ``begin`` to ``end``, its statement, its labels, the name that it declares."""
+    """An assignment: its operator from ``begin`` to ``end``, its statement, its labels, the name that it declares, and
+    the ``extents`` of that.
+    """
 
     row: AssignmentOperator
     begin: int
@@ -45,6 +47,7 @@ class AssignmentMark:
     statement_end: int
     labels: tuple[Label, ...]
     declared: Token | None
+    extents: str = ""
 
 
 @dataclass(frozen=True, slots=True)

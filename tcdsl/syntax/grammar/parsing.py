@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 import tokenize
 import warnings
 from collections.abc import Sequence
+from itertools import takewhile
+from keyword import iskeyword
 from token import EXACT_TOKEN_TYPES
 
 from tcdsl.errors import DslSyntaxError, raise_diagnostics
@@ -173,10 +176,31 @@ def _fault(error: SyntaxError, text: Edited, marks: Marks) -> SyntaxError:
             "write one of them, or spaces between operators",
         )
         notes = (f"beside Python's, the operators are {' '.join((*INFIX, *COMPOSITIONS, *ASSIGNMENTS))}",)
+    elif called := _applied(marks.lines.text, begin):
+        begin, end, call = called
+        fact, hint = (
+            f"no operator in `{marks.lines.text[begin:end]}`",
+            f"a function is called with parentheses, `{call}`",
+        )
     span = Span(marks.filename, *marks.lines.place(begin), *marks.lines.place(end))
     made = DslSyntaxError.at(fact, span, hint, notes=notes)
     assert isinstance(made, SyntaxError)
     return made
+
+
+_ATOM = re.compile(r"[A-Za-z_][\w.]*|\d[\w.]*|\"[^\"\n]*\"|\([^()\n]*\)")
+_SIDE_BY_SIDE = re.compile(rf"(?<![\w.])[A-Za-z_][\w.]*(?: +(?:{_ATOM.pattern}))+")
+
+
+def _applied(text: str, place: int) -> tuple[int, int, str] | None:
+    # `fma a b c` around a place, as functions are applied in the spelling's origin, and the call to write.
+    first, last = text.rfind("\n", 0, place) + 1, text.find("\n", place)
+    for found in _SIDE_BY_SIDE.finditer(text, first, len(text) if last < 0 else last):
+        atoms = list(takewhile(lambda atom: not iskeyword(atom[0]), _ATOM.finditer(text, *found.span())))
+        if len(atoms) > 1 and found.start() <= place <= found.end():
+            function, *arguments = (atom[0] for atom in atoms)
+            return found.start(), atoms[-1].end(), f"{function}({', '.join(arguments)})"
+    return None
 
 
 def _signs(text: str, place: int) -> tuple[int, int]:

@@ -30,11 +30,16 @@ class _Plain:
         self.infix = sorted(self.marks.infix)
         self.compositions = sorted(self.marks.compositions)
         self.assignments = sorted(self.marks.assignments)
+        # Whether the function around has projections, which say how the operands of its assignments meet.
+        self.slots = False
 
     def visit(self, node: ast.AST, depth: int) -> None:
         """Add the constructs of ``node`` and of what is in it."""
         parts: Parts | None = None
+        outside = self.slots
         match node:
+            case ast.FunctionDef(args=arguments):
+                self.slots = any(each.arg == "projections" for each in (*arguments.args, *arguments.kwonlyargs))
             case ast.BinOp(left=left, right=right):
                 parts = self._binary(node, left, right)
             case ast.BoolOp(values=values):
@@ -52,6 +57,7 @@ class _Plain:
             self.constructs.append(Construct(begin, end, parts, depth))
         for child in ast.iter_child_nodes(node):
             self.visit(child, depth + 1)
+        self.slots = outside
 
     def _between(self, places: list[int], left: ast.AST, right: ast.AST) -> int | None:
         # The operator between two operands: nothing but it, parentheses and layout is there.
@@ -220,7 +226,7 @@ class _Plain:
         place = self._between(self.assignments, node.targets[-1], node.value)
         if place is None:
             return None
-        return assigned(node, self.marks.assignments[place], self.operands)
+        return assigned(node, self.marks.assignments[place], self.operands, self.slots)
 
 
 def _is_fraction(value: ast.expr) -> bool:

@@ -16,6 +16,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,8 @@ _RUNNING: Mapping[type, str] = {
 def param(name: str, *, o: Any = None, i: Any = None, init: Any = None, dtype: Any = None) -> Tensor:
     """``w = tc.param("w", o=16, i=2)``: a differentiable leaf, which optimizers update.
 
-    ``o`` and ``i`` are the sizes of its output and input axes; those that are not given are found by inference. There
-    are no batch axes. ``init`` is a number for all cells, an array or literal
+    ``o`` and ``i`` are the sizes of its output and input axes; those that are not given, or None, are found by
+    inference. There are no batch axes. ``init`` is a number for all cells, an array or literal
     (lists are output axes, tuples input axes), or a function ``init(generator, sizes)``; without it cells are uniform,
     scaled by fan-in. Without ``dtype`` it takes the floating type of the data that it meets. Inside an `@op` the same
     name is the same parameter, and what each place says about it holds everywhere. Raises `ShapeError`, `DtypeError`
@@ -99,8 +100,8 @@ class DeclaredLater(BaseException):
 class Declaration:
     """What one or more places say about a parameter. ``span`` is the place that has said the most recent of it."""
 
-    output: tuple[int, ...] | None = None
-    input: tuple[int, ...] | None = None
+    output: tuple[int | None, ...] | None = None
+    input: tuple[int | None, ...] | None = None
     init: Any = None
     dtype: str | None = None
     span: Span | None = None
@@ -113,6 +114,10 @@ class Declaration:
             found[field.name] = others if mine is None else mine
             if mine is None or others is None:
                 continue
+            if field.name in ("output", "input") and len(mine) == len(others):
+                # Of a size that one of them leaves open the other may say something.
+                mine, others = _filled(mine, others), _filled(others, mine)
+                found[field.name] = getattr(self, field.name) if mine == getattr(self, field.name) else mine
             # Random numbers differ where the same place is run again.
             same = self.span == other.span or _same_initial(mine, others) if field.name == "init" else mine == others
             if not same:
@@ -127,12 +132,19 @@ class Declaration:
         return Declaration(**found, span=other.span if says_more else self.span)
 
     def says_more_than(self, other: Declaration) -> bool:
-        """Whether it says something of which ``other`` says nothing."""
+        """Whether it says something, and all that ``other`` says, of which that says nothing."""
+        if (self.output, self.input) != (other.output, other.input):
+            return True
         return any(
             getattr(self, each.name) is not None and getattr(other, each.name) is None for each in fields(self)[:-1]
         )
 
 
+def _filled(sizes: tuple[int | None, ...], others: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    return tuple(other if size is None else size for size, other in zip(sizes, others, strict=True))
+
+
+_Sizes = tuple[int | None, ...] | None
 _CONTRADICTIONS: Mapping[str, type[TcdslError]] = {"init": ConfigurationError, "dtype": DtypeError}
 
 
@@ -156,6 +168,10 @@ def _same_initial(one: Any, other: Any) -> bool:
         case Given(), Given():
             return np.array_equal(first.value, second.value, equal_nan=True)
     return False
+
+
+def _are(known: tuple[int, ...], said: tuple[int | None, ...]) -> bool:
+    return len(known) == len(said) and all(each in (None, size) for size, each in zip(known, said, strict=True))
 
 
 def _made(labels: Sequence[str], said: Declaration) -> Tensor:
@@ -201,22 +217,22 @@ def _initial(name: str, init: Any) -> tuple[InitialValue | None, tuple[tuple[int
     return Given(array), (sizes[batch:output], sizes[output:], sizes[:batch])
 
 
-def _agreed(
-    name: str, literal: tuple[tuple[int, ...], ...], stated: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _agreed(name: str, literal: tuple[tuple[int, ...], ...], stated: tuple[_Sizes, _Sizes]) -> tuple[_Sizes, _Sizes]:
     # An array says the sizes; where rows are stated too, its cells are laid out in them.
     output, inputs = stated
     if output is None and inputs is None:
         return literal[0], literal[1]
     sizes = (*(output or ()), *(inputs or ()))
-    cells = int(np.prod([size for row in literal for size in row], dtype=np.int64))
-    if int(np.prod(sizes, dtype=np.int64)) != cells:
+    cells = prod(size for row in literal for size in row)
+    known = prod(size for size in sizes if size is not None)
+    rest, left = divmod(cells, known or 1)
+    if left or sizes.count(None) > 1 or (rest != 1 and None not in sizes):
         raise fault(
             ShapeError,
             f"the initial value of `{name}` has {cells} cells, but its axes have the sizes {list(sizes)}",
             "leave out the sizes, or give an array of them",
         )
-    return output or (), inputs or ()
+    return tuple(tuple(rest if size is None else size for size in row or ()) for row in (output, inputs))  # type: ignore[return-value]
 
 
 def by_label(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
@@ -324,7 +340,7 @@ class Parameters:
             self._made[name] = _made((name, *self._labels), said)
         found = self._made[name]
         for what, sizes, row in (("output", said.output, found.rows.output), ("input", said.input, found.rows.input)):
-            if sizes is not None and row.is_known and row.sizes != sizes:
+            if sizes is not None and row.is_known and not _are(row.sizes, sizes):
                 raise ShapeError.at(
                     f'the parameter "{name}" is declared with {what} axes {list(sizes)}; it is {found.rows}',
                     span,

@@ -169,11 +169,14 @@ def number(value: Any, *, label: str = "") -> Any:
     return Tensor((f"{value:g}",), rows, None, initial=Given(np.array([value])))
 
 
-def sizes_of(given: Any) -> tuple[int, ...]:
-    """``o=3`` and ``o=(3, 4)`` alike as sizes. `ShapeError` for what is no size."""
+def sizes_of(given: Any) -> tuple[int | None, ...]:
+    """``o=3`` and ``o=(3, 4)`` alike as sizes; None is one that inference finds. `ShapeError` for what is no size."""
     values: Sequence[Any] = given if isinstance(given, tuple | list) else (given,)
-    sizes = []
+    sizes: list[int | None] = []
     for value in values:
+        if value is None:
+            sizes.append(None)
+            continue
         if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
             raise fault(ShapeError, f"{value!r} as the size of an axis", "sizes are integers, 0 or more")
         sizes.append(int(value.__index__()))

@@ -8,7 +8,7 @@ from operator import index
 from typing import Any
 
 from tcdsl.errors import Diagnostic, ShapeError
-from tcdsl.rows.inference.variables.dimension import known_dimension
+from tcdsl.rows.inference.variables.dimension import Dimension, known_dimension
 from tcdsl.rows.inference.variables.origin import Origin, Reason
 from tcdsl.rows.inference.variables.row import MOST_AXES, Row, RowOwner, RowVariable
 
@@ -111,12 +111,12 @@ def scalar(name: str = "") -> Shape:
 
 def parameter(
     name: str,
-    output: Sequence[Axis] | None = None,
-    input: Sequence[Axis] | None = None,
+    output: Sequence[Axis | None] | None = None,
+    input: Sequence[Axis | None] | None = None,
     *,
     origin: Origin | None = None,
 ) -> Shape:
-    """The shape of a parameter, of which inference finds the rows that are not given.
+    """The shape of a parameter, of which inference finds the rows, and the sizes in them, that are not given.
 
     Parameters have no batch axes. If the output axes are given, no input axes are needed: they are found where the
     parameter is composed with something, and else there are none.
@@ -129,11 +129,15 @@ def parameter(
             whole.owners = (RowOwner(name, row, Row((), whole), optional and row == "input", origin),)
             rows.append(Row((), whole))
         else:
-            rows.append(_row(row, sizes, name, origin))
+            made = _row(row, sizes, name, origin)
+            for axis in made.trailing:
+                if not axis.fixed:
+                    axis.owners = (RowOwner(name, row, made, False, origin),)
+            rows.append(made)
     return Shape(Row(), rows[0], rows[1], name)
 
 
-def _row(row: str, sizes: Sequence[Axis], name: str, origin: Origin | None) -> Row:
+def _row(row: str, sizes: Sequence[Axis | None], name: str, origin: Origin | None) -> Row:
     span = origin.span if origin is not None else None
     of = f" of `{name}`" if name else ""
     if len(sizes) > MOST_AXES:
@@ -141,6 +145,9 @@ def _row(row: str, sizes: Sequence[Axis], name: str, origin: Origin | None) -> R
         raise Diagnostic(ShapeError, fact, span).error()
     axes = []
     for place, given in enumerate(sizes):
+        if given is None:
+            axes.append(Dimension())
+            continue
         reason = Reason(row, len(sizes) - 1 - place, name)
         label, size = given if isinstance(given, tuple) else (None, given)
         if index(size) < 0:

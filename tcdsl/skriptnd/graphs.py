@@ -14,6 +14,8 @@ from tcdsl.frontend.skriptnd.text.syntax import Operator, TextModule
 from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
+from tcdsl.frontend.surroundings.containers import Item
+from tcdsl.frontend.surroundings.readings import Reading, snapshot
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.locks import computed_once
 from tcdsl.runtime.calling.arguments import is_graph_tensor
@@ -161,6 +163,7 @@ class ModelGraph:
         self._forms: dict[tuple[tuple[str, int], ...], GraphForm] = {}
         self._functions: dict[tuple[bool, tuple[tuple[str, int], ...]], GraphFunction] = {}
         self._arrays: dict[str, Any] = {}
+        self._root = {operator.name: self._arrays}
         self.__name__ = self.__qualname__ = operator.name
 
     def look(self, lengths: Mapping[str, int] | None = None) -> GraphForm:
@@ -355,7 +358,15 @@ class ModelGraph:
     def _values(self, form: GraphForm, variables: Mapping[str, Any] | None) -> list[Any]:
         own = GraphVariables(form.variables, self._arrays)
         if variables is None:
-            return [own[label] for label in form.variables]
+            found = [own[label] for label in form.variables]
+            session = ACTIVE_SESSION.get()
+            if session is not None:
+                # Whoever stages a call of this graph reads its variables, which may be others at the next call.
+                root = self._root
+                names = [(self.__name__, Item(label)) for label in form.variables]
+                pairs = zip(names, found, strict=True)
+                session.readings.extend(Reading(path, root, snapshot(array)) for path, array in pairs)
+            return found
         for label in variables:
             if label not in form.variables and label not in self.look().variables and not self._is_unused(label):
                 raise ConfigurationError.at(unknown_label(label, form.variables))

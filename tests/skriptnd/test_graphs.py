@@ -435,3 +435,22 @@ def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "[n, 3]" in shown
     assert "4 operators" in shown
     assert main(["skriptnd", str(tmp_path / "nothing.sknd")]) == 1
+
+
+def test_changed_variables_are_seen_in_functions_and_derivatives() -> None:
+    net = graph_of(LABELS)
+    x = np.ones((2, 3), np.float32)
+
+    @tc.op
+    def twice(x: np.ndarray) -> np.ndarray:
+        return net(x) * 2
+
+    slope = tc.grad(lambda x: net(x).sum())
+    for value in (1.0, 2.0, 3.0):
+        for label, array in net.variables.items():
+            net.variables[label] = np.full_like(array, value)
+        np.testing.assert_allclose(twice(x), 2 * net(x))
+        np.testing.assert_allclose(slope(x), np.full((2, 3), 27 * value**3))
+    net.variables["first.filter"][...] = 0
+    np.testing.assert_allclose(twice(x), 2 * net(x))
+    assert not slope(x).any()

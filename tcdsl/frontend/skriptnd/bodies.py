@@ -19,6 +19,7 @@ from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.composition import Composer, Library
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.inputs import GraphInputs, graph_attributes
+from tcdsl.frontend.skriptnd.tensor_recording import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
 from tcdsl.frontend.source.function_source import FunctionSource
@@ -28,10 +29,7 @@ from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Boundary, Constant, ExplicitRange, Expr, Read, SizeValue
-from tcdsl.ir.program import Access as Cell
-from tcdsl.ir.program import Neutral
-from tcdsl.ranges.sketches.sketch import Sketch
+from tcdsl.ir.expressions import Constant, Expr, SizeValue
 from tcdsl.span import Span
 
 __all__ = ["GraphBody", "GraphForm", "OperatorBody", "Variable", "composed"]
@@ -389,39 +387,13 @@ def _typed(
 
 
 def _copied(session: Session, tensor: SymbolicTensor, name: str, dtype: str) -> SymbolicTensor:
-    builder = session.builder
-    variables = [f"i{axis}" for axis in range(tensor.rank)]
-    cells = tuple(map(index, variables))
-    value = Read(tensor.name, cells, (Boundary.SKIP,) * tensor.rank, tensor.element_type)
-    sketch = Sketch(
-        target=Cell(builder.fresh_name(name), cells),
-        dtype=dtype,
-        extents=tensor.extents,
-        mode="declared",
-        accumulate="assign",
-        start=Neutral(),
-        value=cast(value, dtype),
-        variables=tuple(variables),
-        ranges=tuple(ExplicitRange(each, integer(0), end) for each, end in zip(variables, tensor.extents, strict=True)),
-        label=name,
-    )
-    return builder.record(sketch, name)
+    cell = cell_of(tensor, [*map(index, cell_variables(tensor.rank))], tensor.element_type)
+    return recorded_store(session, name, dtype, tensor.extents, cast(cell, dtype))
 
 
 def _of_number(session: Session, given: SymbolicNumber, label: str) -> SymbolicTensor:
     dtype = {"bool": "bool", "int": "int32", "float": "float32"}[given.weak_kind]
-    sketch = Sketch(
-        target=Cell(session.builder.fresh_name(label), ()),
-        dtype=dtype,
-        extents=(),
-        mode="declared",
-        accumulate="assign",
-        start=Neutral(),
-        value=cast(given.expr, dtype),
-        variables=(),
-        label=label,
-    )
-    return session.builder.record(sketch, label)
+    return recorded_store(session, label, dtype, (), cast(given.expr, dtype))
 
 
 def _distinct(labels: Sequence[str]) -> tuple[str, ...]:

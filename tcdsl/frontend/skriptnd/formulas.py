@@ -17,6 +17,7 @@ from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
 from tcdsl.frontend.skriptnd.index_ranges import is_in_range, known_number, least_and_largest, shown_size
 from tcdsl.frontend.skriptnd.rounds import counted_rounds
+from tcdsl.frontend.skriptnd.tensor_recording import recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import (
     Access,
     Bound,
@@ -46,9 +47,6 @@ from tcdsl.ir.expressions import (
     size_names,
 )
 from tcdsl.ir.expressions import walk as walk_expr
-from tcdsl.ir.program import Access as Cell
-from tcdsl.ir.program import Keep, Neutral
-from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
 __all__ = ["FormulaRecording"]
@@ -511,32 +509,24 @@ class FormulaRecording:
             data = arithmetic.shared(data, lambda cell: apply("where", apply("ne", cell, cell), neutral, cell))
         if self.session is None:
             return TensorValue(tensor.name, tensor.type, tensor.shape)
-        builder = self.session.builder
-        known = tensor.tensor
-        dtype = arithmetic.dtype(tensor.type)
         used = [
             each
             for each in ranges
             if each.variable in on_left or operator != "=" or self._is_used([each.variable], data, conditions)
         ]
-        sketch = Sketch(
-            target=Cell(builder.fresh_name(self.label or tensor.name), indices, formula.target.span),
-            dtype=dtype,
-            extents=tuple(arithmetic.size(each) for each in tensor.shape),
-            mode="declared",
-            accumulate=_ACCUMULATE[operator],
-            start=Neutral() if known is None else Keep(known.name),
-            value=data,
-            variables=tuple(each.variable for each in used),
-            ranges=tuple(used),
-            conditions=tuple(conditions),
-            unique=operator == ":=",
-            label=tensor.name,
-            previous="" if known is None else known.name,
-            span=span,
+        made = recorded_store(
+            self.session,
+            self.label or tensor.name,
+            arithmetic.dtype(tensor.type),
+            [*map(arithmetic.size, tensor.shape)],
+            data,
+            indices,
+            used,
+            tensor.tensor,
+            _ACCUMULATE[operator],
+            conditions,
+            span,
         )
-        made = builder.record(sketch, tensor.name)
-        builder.all_written(made.name)
         return TensorValue(tensor.name, tensor.type, tensor.shape, made)
 
     def _check_ranges(self, cells: _Cells, ranges: Sequence[ExplicitRange]) -> None:

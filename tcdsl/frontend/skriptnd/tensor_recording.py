@@ -10,15 +10,69 @@ from tcdsl.errors import ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.symbols import SymbolicSize
+from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.ir.build import index, integer
-from tcdsl.ir.expressions import Boundary, ExplicitRange, Read
+from tcdsl.ir.expressions import Boundary, ExplicitRange, Expr, Read
 from tcdsl.ir.program import Access as Cell
 from tcdsl.ir.program import Keep, Neutral
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
-__all__ = ["TensorRecording"]
+__all__ = ["TensorRecording", "cell_of", "cell_variables", "recorded_store"]
+
+
+def recorded_store(
+    session: Session,
+    name: str,
+    dtype: str,
+    extents: Sequence[Expr],
+    value: Expr,
+    target: Sequence[Expr] | None = None,
+    ranges: Sequence[ExplicitRange] | None = None,
+    into: SymbolicTensor | None = None,
+    accumulate: str = "assign",
+    conditions: Sequence[Expr] = (),
+    span: Span | None = None,
+) -> SymbolicTensor:
+    """Record one statement whose ranges are known, on a new tensor, or on the cells of the tensor ``into``.
+
+    Without ``target`` it writes all cells, at the indices ``i0, i1, ...``.
+    """
+    builder = session.builder
+    variables = cell_variables(len(extents))
+    if ranges is None:
+        ranges = [ExplicitRange(each, integer(0), end) for each, end in zip(variables, extents, strict=True)]
+    indices = tuple(map(index, variables)) if target is None else tuple(target)
+    sketch = Sketch(
+        target=Cell(builder.fresh_name(name), indices, span),
+        dtype=dtype,
+        extents=tuple(extents),
+        mode="declared",
+        accumulate=accumulate,
+        start=Neutral() if into is None else Keep(into.name),
+        value=value,
+        variables=tuple(each.variable for each in ranges),
+        ranges=tuple(ranges),
+        conditions=tuple(conditions),
+        # Where data says which cells are written, no two are the same: equal ones are written in rounds of their own.
+        unique=accumulate == "assign" and into is not None,
+        label=name,
+        previous="" if into is None else into.name,
+        span=span,
+    )
+    made = builder.record(sketch, name)
+    builder.all_written(made.name)
+    return made
+
+
+def cell_variables(rank: int) -> list[str]:
+    """The index variables of a statement on all cells."""
+    return [f"i{axis}" for axis in range(rank)]
+
+
+def cell_of(tensor: SymbolicTensor, indices: Sequence[Expr], dtype: str) -> Read:
+    """A cell that is in range."""
+    return Read(tensor.name, tuple(indices), (Boundary.SKIP,) * len(indices), dtype)
 
 
 @dataclass(slots=True)
@@ -76,22 +130,9 @@ class TensorRecording:
         if self.session is None or not value.shape:
             made: TensorValue = self.written(value)
             return made
-        builder = self.session.builder
-        tensor = self.written(value).tensor
         dtype = self.arithmetic.dtype(value.type)
-        cells = (integer(0),) * len(value.shape)
-        sketch = Sketch(
-            target=Cell(builder.fresh_name(value.name), ()),
-            dtype=dtype,
-            extents=(),
-            mode="declared",
-            accumulate="assign",
-            start=Neutral(),
-            value=Read(tensor.name, cells, (Boundary.SKIP,) * len(cells), dtype),
-            variables=(),
-            label=value.name,
-        )
-        return TensorValue(value.name, value.type, Pack(), builder.record(sketch, value.name))
+        cell = cell_of(self.written(value).tensor, (integer(0),) * len(value.shape), dtype)
+        return TensorValue(value.name, value.type, Pack(), recorded_store(self.session, value.name, dtype, (), cell))
 
     def count(self, value: Any) -> Any:
         """A number of rounds, as the loops of the program take it."""
@@ -113,72 +154,35 @@ class TensorRecording:
         for each in pack:
             if not self.same_shape(each.shape, first.shape, span):
                 raise ShapeError.at("a loop on data scans tensors of several shapes", span)
-        shape = Pack.of((len(pack), *first.shape))
-        made = TensorValue(first.name, first.type, shape)
+        dtype, inner = self.arithmetic.dtype(first.type), [*map(self.arithmetic.size, first.shape)]
+        variables = cell_variables(len(inner))
+        cells = [*map(index, variables)]
+        ranges = [ExplicitRange(each, integer(0), end) for each, end in zip(variables, inner, strict=True)]
+        made: SymbolicTensor | None = None
         for k, each in enumerate(pack):
-            variables = [f"i{axis}" for axis in range(len(first.shape))]
-            cells = tuple(map(index, variables))
-            source = self.written(each).tensor
-            dtype = self.arithmetic.dtype(first.type)
-            read = Read(source.name, cells, (Boundary.SKIP,) * len(cells), dtype)
-            made = self._stored(made, (integer(k), *cells), variables, first.shape, read)
-        return made
+            value = cell_of(self.written(each).tensor, cells, dtype)
+            extents = (integer(len(pack)), *inner)
+            made = recorded_store(self.session, first.name, dtype, extents, value, (integer(k), *cells), ranges, made)
+        return TensorValue(first.name, first.type, Pack.of((len(pack), *first.shape)), made)
 
     def row(self, stack: TensorValue, position: ScalarValue) -> TensorValue:
         """One of the tensors of `stacked`."""
-        shape = Pack.of(stack.shape[1:])
-        variables = [f"i{axis}" for axis in range(len(shape))]
-        cells = (position.expr, *map(index, variables))
-        assert stack.tensor is not None
-        dtype = self.arithmetic.dtype(stack.type)
-        read = Read(stack.tensor.name, cells, (Boundary.SKIP,) * len(cells), dtype)
-        made = TensorValue(stack.name, stack.type, shape)
-        return self._stored(made, tuple(map(index, variables)), variables, shape, read)
-
-    def _stored(
-        self, into: TensorValue, target: tuple[Any, ...], variables: Sequence[str], extents: Sequence[Any], value: Any
-    ) -> TensorValue:
         assert self.session is not None
-        builder, known = self.session.builder, into.tensor
-        ends = tuple(map(self.arithmetic.size, extents))
-        sketch = Sketch(
-            target=Cell(builder.fresh_name(into.name), target),
-            dtype=self.arithmetic.dtype(into.type),
-            extents=tuple(map(self.arithmetic.size, into.shape)),
-            mode="declared",
-            accumulate="assign",
-            start=Neutral() if known is None else Keep(known.name),
-            value=value,
-            variables=tuple(variables),
-            ranges=tuple(ExplicitRange(each, integer(0), end) for each, end in zip(variables, ends, strict=True)),
-            label=into.name,
-            previous="" if known is None else known.name,
-        )
-        made = builder.record(sketch, into.name)
-        builder.all_written(made.name)
-        return TensorValue(into.name, into.type, into.shape, made)
+        assert stack.tensor is not None
+        shape, dtype = Pack.of(stack.shape[1:]), self.arithmetic.dtype(stack.type)
+        cell = cell_of(stack.tensor, (position.expr, *map(index, cell_variables(len(shape)))), dtype)
+        made = recorded_store(self.session, stack.name, dtype, [*map(self.arithmetic.size, shape)], cell)
+        return TensorValue(stack.name, stack.type, shape, made)
 
     def filled(self, name: str, kind: str, shape: Pack, value: Any) -> TensorValue:
         """A tensor of one value."""
+        constant = value if not shape else None
         if self.session is None:
-            return TensorValue(name, kind, shape, None, value if not shape else None)
-        builder = self.session.builder
-        dtype = self.arithmetic.dtype(kind)
-        variables = [f"i{axis}" for axis in range(len(shape))]
-        extents = tuple(map(self.arithmetic.size, shape))
-        sketch = Sketch(
-            target=Cell(builder.fresh_name(name), tuple(map(index, variables)), None),
-            dtype=dtype,
-            extents=extents,
-            mode="declared",
-            accumulate="assign",
-            start=Neutral(),
-            value=self.arithmetic.data(value),
-            variables=tuple(variables),
-            ranges=tuple(ExplicitRange(each, integer(0), end) for each, end in zip(variables, extents, strict=True)),
-            label=name,
-        )
-        return TensorValue(name, kind, shape, builder.record(sketch, name), value if not shape else None)
+            return TensorValue(name, kind, shape, None, constant)
+        extents = [*map(self.arithmetic.size, shape)]
+        data = self.arithmetic.data(value)
+        made = recorded_store(self.session, name, self.arithmetic.dtype(kind), extents, data)
+        return TensorValue(name, kind, shape, made, constant)
 
     def table(self, name: str, kind: str, shape: Pack, values: Pack, span: Span | None) -> TensorValue:
         """A constant tensor of values in row-major order."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.bodies import GraphBody, GraphForm, Variable, composed
-from tcdsl.frontend.skriptnd.text.syntax import Operator, TextModule
+from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModule
 from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
@@ -353,7 +353,7 @@ class ModelGraph:
         missing = [name for name in self.inputs if name not in values]
         if missing:
             raise ConfigurationError.at(f"`{self.__name__}` lacks {', '.join(missing)}")
-        return [values[name] for name in self.inputs]
+        return [_as_array(each, values[each.name]) for each in declared]
 
     def _values(self, form: GraphForm, variables: Mapping[str, Any] | None) -> list[Any]:
         own = GraphVariables(form.variables, self._arrays)
@@ -414,6 +414,15 @@ def _restored(
     made = ModelGraph(operator, Sources(text, texts.get), text, given)
     made._arrays.update(arrays)
     return made
+
+
+def _as_array(declaration: Declaration, value: Any) -> Any:
+    # Numbers of Python's have the type that is declared, in single precision.
+    if isinstance(value, list | tuple) and declaration.type.pack is not None:
+        return [_as_array(declaration, each) for each in value]
+    kind = {bool: "bool", int: "int", float: "real"}.get(type(value))
+    wanted = declaration.type.name
+    return _ARRAYS[wanted](value) if kind == wanted or (kind, wanted) == ("int", "real") else value
 
 
 def _what(value: Any) -> str:

@@ -195,6 +195,7 @@ def test_loops_and_branches_on_data() -> None:
     assert [float(graphs["counted"](np.float32(v))) for v in (3.0, 8.5, 20.0)] == [6.0, 10.5, 20.0]
     for c, d, factor in ((True, True, 2), (False, True, -1), (False, False, 1)):
         np.testing.assert_allclose(graphs["branch"](x, np.bool_(c), np.bool_(d)), factor * x)
+    assert graphs["doubled"](3).dtype == np.float32
     gradient = tc.grad(lambda x: graphs["power"](x, np.int32(3)).sum())(x)
     np.testing.assert_allclose(gradient, 3 * x**2, rtol=1e-4)
     gradient = tc.grad(lambda x: graphs["branch"](x, np.bool_(False), np.bool_(True)).sum())(x)

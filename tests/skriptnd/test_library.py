@@ -344,6 +344,9 @@ def test_constants() -> None:
         operator_graph("layout.tensor{shape=[2, 3], value=[1, 2, 3, 4, 5, 6]}()", [], ["int"])(), [[1, 2, 3], [4, 5, 6]]
     )
     close(operator_graph("layout.tensor{shape=[2, 2], value=0.5}()", [], ["real"])(), np.full((2, 2), 0.5))
+    many = ", ".join(map(str, range(24)))
+    call = f"layout.tensor{{shape=[2, 3, 4], value=[{many}]}}()"
+    close(operator_graph(call, [], ["int"])(), np.arange(24).reshape(2, 3, 4))
     close(operator_graph("layout.range{first=1, last=10, stride=4}()", [], ["int"])(), [1, 5, 9])
     close(operator_graph("layout.range{first=1.0, last=0.0, stride=-0.4}()", [], ["real"])(), [1.0, 0.6, 0.2])
 

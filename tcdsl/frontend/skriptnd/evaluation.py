@@ -47,6 +47,7 @@ from tcdsl.span import Span
 __all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope"]
 
 MOST_ITEMS = 10_000
+_LONG = 8
 _EMPTY = {"+": 0, "*": 1, "&&": True, "||": False}
 _DECIDED = frozenset((("&&", False), ("||", True), ("=>", False)))
 _TYPES = ("int", "real", "bool", "str")
@@ -93,10 +94,12 @@ class ExpressionEvaluator:
     cell: Callable[[Access, ExpressionEvaluator], Any] | None = None
     #: Whether what is evaluated stands in a choice by data, and may not be read.
     may_be_left_out: bool = False
+    #: Makes an array of the items of a long pack, of which data chooses one.
+    table: Callable[[Pack, ScalarValue], Any] | None = None
 
     def within(self, scope: Scope) -> ExpressionEvaluator:
         """The same with other names."""
-        return ExpressionEvaluator(self.arithmetic, scope, self.cell)
+        return ExpressionEvaluator(self.arithmetic, scope, self.cell, table=self.table)
 
     def value(self, node: Expression) -> Any:
         """The value of an expression; None is null."""
@@ -313,6 +316,8 @@ def _chosen(self: ExpressionEvaluator, value: Pack, index: ScalarValue, span: Sp
         return single
     if not value:
         raise ShapeError.at("an item of an empty pack", span)
+    if self.table is not None and len(value) > _LONG and all(type(item) is type(value[0]) for item in value):
+        return self.table(value, index)
     found: Any = value[-1]
     for k in range(len(value) - 2, -1, -1):
         test = self.arithmetic.binary("==", index, k, span)

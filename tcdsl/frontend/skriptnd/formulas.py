@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
@@ -402,7 +404,7 @@ class FormulaRecording:
 
     def _statement(self, formula: Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
         cells = _Cells(self.evaluator.arithmetic)
-        evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, cells.read)
+        evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, cells.read, table=self._table)
         for local in formula.locals:
             if local.name in scope.names:
                 raise DslSyntaxError.at(f"`{local.name}` has two meanings in a formula", local.span)
@@ -428,6 +430,15 @@ class FormulaRecording:
         for tensor, each in zip(tensors, values, strict=True):
             made.append(self._written(formula, tensor, each, evaluator, cells, ranges))
         self._replace(formula.target, evaluator, made if isinstance(target, Pack) else made[0])
+
+    def _table(self, values: Pack, position: ScalarValue) -> ScalarValue:
+        kind, arithmetic = type_of(values), self.evaluator.arithmetic
+        array = np.array(values, arithmetic.dtype(kind))
+        name = "table" if self.session is None else self.session.capture(array, "table").name
+        cell, boundary = arithmetic.index(position), Boundary.SKIP
+        if not is_affine_index(cell):
+            boundary = Boundary.CHECK
+        return ScalarValue(Read(name, (cell,), (boundary,), array.dtype.name), kind)
 
     def _output(self, target: Access, evaluator: ExpressionEvaluator) -> Any:
         found = evaluator.scope.find(target.name)

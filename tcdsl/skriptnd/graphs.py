@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,13 +19,15 @@ from tcdsl.frontend.surroundings.readings import Reading, snapshot
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.locks import computed_once
 from tcdsl.runtime.calling.arguments import is_graph_tensor
-from tcdsl.runtime.cost import Cost
 from tcdsl.runtime.kept.content import Contents
 from tcdsl.skriptnd.files import ModelFiles, write_folder
 from tcdsl.skriptnd.sources import Sources
 from tcdsl.skriptnd.summary import Row, as_html, rows_of
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tracebacks import user_facing
+
+if TYPE_CHECKING:
+    from tcdsl.runtime.cost import Cost
 
 __all__ = ["GraphFunction", "GraphVariables", "ModelGraph"]
 

@@ -10,17 +10,13 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
-from tcdsl.frontend.python.template import Template
-from tcdsl.frontend.running_loops.round_counts import loop
-from tcdsl.frontend.source.function_source import read_source
-
 __all__ = ["bounded_rounds", "branch", "counted_rounds", "rounds_while"]
 
 State = tuple[Any, ...]
 
 
-def _counted(state: State, count: Any, body: Callable[[Any, State], State]) -> State:
-    for number in loop(count):
+def _counted(state: State, rounds: Any, body: Callable[[Any, State], State]) -> State:
+    for number in rounds:
         state = body(number, state)
     return state
 
@@ -34,12 +30,12 @@ def _while(state: State, going: Any, body: Callable[[State], State], condition: 
 
 def _bounded(
     state: State,
-    count: Any,
+    rounds: Any,
     body: Callable[[Any, State], State],
     condition: Callable[[State], Any],
     tested_first: bool,
 ) -> State:
-    for number in loop(count):
+    for number in rounds:
         if tested_first and not condition(state):
             break
         state = body(number, state)
@@ -53,13 +49,23 @@ def _branch(condition: Any, chosen: Callable[[], State], other: Callable[[], Sta
 
 
 @cache
-def _template(function: FunctionType) -> Template:
+def _template(function: FunctionType) -> Any:
+    # Texts without loops on data do without all that rewrites functions of Python's.
+    from tcdsl.frontend.python.template import Template
+    from tcdsl.frontend.source.function_source import read_source
+
     return Template(function, read_source(function), False)
+
+
+def _loop(count: Any) -> Any:
+    from tcdsl.frontend.running_loops.round_counts import loop
+
+    return loop(count)
 
 
 def counted_rounds(state: State, count: Any, body: Callable[[Any, State], State]) -> State:
     """``state = body(t, state)`` for all numbers below ``count``, an int, a size or an integer that data holds."""
-    found: State = _template(_counted).run(None, state, count, body)
+    found: State = _template(_counted).run(None, state, _loop(count), body)
     return found
 
 
@@ -73,7 +79,7 @@ def bounded_rounds(
     state: State, count: Any, body: Callable[[Any, State], State], condition: Callable[[State], Any], tested_first: bool
 ) -> State:
     """`counted_rounds` as long as ``condition(state)`` holds before each round, or after it."""
-    found: State = _template(_bounded).run(None, state, count, body, condition, tested_first)
+    found: State = _template(_bounded).run(None, state, _loop(count), body, condition, tested_first)
     return found
 
 

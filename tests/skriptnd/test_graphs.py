@@ -114,16 +114,14 @@ def test_variables_train_as_parameters() -> None:
     x = reals(8, 3) - 1
     target = x @ np.float32([[1.0, -2.0, 0.5]]).T + np.float32(0.25)
 
-    def loss(w: Any, b: Any) -> Any:
-        return ((net(x, variables={"w": w, "b": b}) - target) ** 2).mean()
-
-    step = tc.value_and_grad(loss, argnums=(0, 1))
-    w, b = np.zeros((1, 3), np.float32), np.zeros(1, np.float32)
+    parameters = {label: tc.param(label, init=value) for label, value in net.variables.items()}
+    loss = ((net(tc.tensor(x), variables=parameters) - tc.tensor(target)) ** 2).mean()
+    step = tc.compile(tc.train.grad_update(loss), tc.train.adam_update(loss, learning_rate=0.1))
     for _ in range(400):
-        value, (dw, db) = step(w, b)
-        w, b = w - 0.3 * dw, b - 0.3 * db
-    assert value < 1e-4
-    np.testing.assert_allclose(w, [[1.0, -2.0, 0.5]], atol=0.05)
+        step.run()
+    assert loss.value < 1e-4
+    net.variables.update({label: parameter.value for label, parameter in parameters.items()})
+    np.testing.assert_allclose(net(x), target, atol=0.05)
 
 
 PACKS = """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.bodies import GraphBody, GraphForm, Variable, composed
+from tcdsl.frontend.skriptnd.bodies import GraphBody, GraphForm, Variable, composed, marked, trimmed
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModule
 from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.source.function_source import FunctionSource
@@ -237,9 +237,10 @@ class ModelGraph:
         updates = variables is None and ACTIVE_SESSION.get() is None
         function, arguments = self._call(inputs, named, variables, updates)
         results = function(*arguments)
+        form = self.look(function.template.lengths)
+        results = trimmed(results, marked(form.outputs))
         if function.template.updates:
-            labels = self.look(function.template.lengths).updates
-            for label, value in zip(labels, results[-len(labels) :], strict=True):
+            for label, value in zip(form.updates, results[-len(form.updates) :], strict=True):
                 self._arrays[label] = value
         return self._structured(function, results)
 
@@ -256,7 +257,8 @@ class ModelGraph:
             tuple(int(evaluate_size(extent, sizes)) for extent in program.tensor(name).shape)
             for name in program.outputs
         )
-        return self._structured(function, found if len(found) > 1 else found[0])
+        found = trimmed(found, marked(self.look(function.template.lengths).outputs))
+        return self._structured(function, found if len(found) != 1 else found[0])
 
     def _stand_in(self, declaration: Any, given: Any) -> Any:
         kind = _ARRAYS.get(declaration.type.name, np.float32)

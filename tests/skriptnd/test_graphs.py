@@ -453,3 +453,29 @@ def test_changed_variables_are_seen_in_functions_and_derivatives() -> None:
     net.variables["first.filter"][...] = 0
     np.testing.assert_allclose(twice(x), 2 * net(x))
     assert not slope(x).any()
+
+
+def test_extents_that_only_data_says() -> None:
+    text = """
+    import layout;
+    import math;
+    graph Positive {
+        @input { x: real[a|10,b|10]; y: real[a|10,b|10]; }
+        @output { index: int[k|100,2]; sums: real[k]; }
+        @compose {
+            positive = math.max(x, 0.0);
+            places = layout.nonzero(positive);
+            index = layout.transpose{perm=[1, 0]}(places);
+            values = layout.gather_nd(y, index);
+            sums = math.add(values, values);
+        }
+    }
+    """
+    graph = tc.skriptnd.parse(text).graphs["Positive"]
+    x, y = reals(3, 4), reals(3, 4, seed=1)
+    index, sums = graph(x, y)
+    np.testing.assert_array_equal(index, np.argwhere(x > 0))
+    np.testing.assert_allclose(sums, 2 * y[x > 0])
+    assert graph.shapes(x, y) == ((12, 2), (12,))
+    gradient = tc.grad(lambda y: (graph(x, y)[1] ** 2).sum())(y)
+    np.testing.assert_allclose(gradient, np.where(x > 0, 8 * y, 0), rtol=1e-5)

@@ -573,7 +573,7 @@ def test_wrong_calls_name_the_operator() -> None:
 def test_modules_are_complete() -> None:
     counts = {
         "math": 71,
-        "layout": 28,
+        "layout": 29,
         "linalg": 4,
         "nn": 27,
         "layer": 4,

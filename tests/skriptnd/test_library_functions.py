@@ -63,3 +63,12 @@ def test_wrong_calls_and_documentation() -> None:
     assert nn.relu.text.startswith("operator relu {")
     assert pickle.loads(pickle.dumps(math.not_)) is math.not_
     assert "conv" in dir(nn)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (7,), (0, 3), (2, 2, 2)])
+def test_results_have_the_extents_that_data_says(shape: tuple[int, ...]) -> None:
+    values = reals(*shape)
+    for x in (values, values > 0, np.where(values > 0, values, 0), np.zeros_like(values)):
+        found = layout.nonzero(x)
+        assert found.shape == np.array(np.nonzero(x)).shape
+        np.testing.assert_array_equal(found, np.nonzero(x))

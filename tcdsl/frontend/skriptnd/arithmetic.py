@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any, Protocol
@@ -138,7 +138,9 @@ class Arithmetic:
         return cast(expr, INTEGER, span) if expr.dtype != INTEGER else expr
 
     def size(self, value: Any) -> Expr:
-        """A size as an expression."""
+        """A size as an expression; of one that only data says, the most that it may be."""
+        if isinstance(value, ScalarValue) and value.bound is not None:
+            return self.size(value.bound)
         return integer(value) if isinstance(value, int) else value.expr
 
     def exact(self, size: Expr) -> Any:
@@ -205,7 +207,14 @@ class Arithmetic:
             return _known(operator, left, right, span)
         if kind == "int" and self._is_exact(left) and self._is_exact(right):
             return self._exact(operator, left, right, span)
-        return self._on_data(operator, left, right, kind, span)
+        found = self._on_data(operator, left, right, kind, span)
+        if is_size(left) and is_size(right) and kind == "int":
+            # What is subtracted may be 0, and a rest is below the divisor.
+            first, second = self._most(left), self._most(right)
+            if operator == "-" and not isinstance(right, int):
+                return replace(found, bound=first)
+            return replace(found, bound=second if operator == "%" else self.binary(operator, first, second, span))
+        return found
 
     def _require(self, kind: str, wanted: tuple[str, ...], operator: str, span: Span | None) -> None:
         if kind not in wanted:
@@ -215,12 +224,24 @@ class Arithmetic:
     def _is_exact(self, value: Any) -> bool:
         return value.exact if isinstance(value, ScalarValue) else True
 
+    def _is_data(self, value: Any) -> bool:
+        return isinstance(value, ScalarValue) and value.bound is not None
+
+    def _most(self, value: Any) -> Any:
+        return value.bound if self._is_data(value) else value
+
     def _compared(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
         if left in ENDS or right in ENDS or not isinstance(left, ScalarValue) | isinstance(right, ScalarValue):
             if left in ENDS or right in ENDS:
                 return ScalarValue(applied(COMPARISONS[operator], (self.data(left), self.data(right)), span), "bool")
             return _COMPARE[operator](left, right)
         if is_size(left) and is_size(right):
+            if self._is_data(left) or self._is_data(right):
+                # Only the call tells; the same expression is the same number.
+                if left == right:
+                    return operator in ("==", "<=", ">=")
+                self.decisions.guesses += 1
+                return self._compared(operator, self._most(left), self._most(right), span)
             return self.decisions.decide(operator, self.size(left), self.size(right))
         if type_of(left) == "int" and self._is_exact(left) and self._is_exact(right):
             pair = (self.size(left), self.size(right))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType, MappingProxyType
 from typing import Any
@@ -32,7 +32,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, Expr, SizeValue
 from tcdsl.span import Span
 
-__all__ = ["GraphBody", "GraphForm", "OperatorBody", "Variable", "composed"]
+__all__ = ["GraphBody", "GraphForm", "OperatorBody", "Variable", "composed", "marked", "trimmed"]
 
 _KINDS = {"real": ("float32", "float64"), "int": ("int32", "int64"), "bool": ("bool",)}
 
@@ -61,6 +61,32 @@ class GraphForm:
     #: The labels of variables that a call changes.
     updates: tuple[str, ...]
     sizes: dict[str, int]
+
+
+def trimmed(results: Any, marks: Sequence[Sequence[bool]]) -> Any:
+    """Results of a body without the numbers behind them, and arrays without the cells that these leave out.
+
+    ``marks`` says of each axis of the first results whether only data says its extent. Tensors keep all cells.
+    """
+    count = sum(map(sum, marks))
+    if not count:
+        return results
+    found, counts = list(results[:-count]), iter(results[-count:])
+    for k, axes in enumerate(marks):
+        numbers = [next(counts) if each else None for each in axes]
+        if isinstance(found[k], np.ndarray):
+            parts = (slice(None) if each is None else slice(int(each)) for each in numbers)
+            found[k] = np.ascontiguousarray(found[k][tuple(parts)])
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def marked(outputs: Sequence[Any]) -> list[list[bool]]:
+    """Whether only data says the extents of tensors, one list for each tensor."""
+    return [[getattr(extent, "bound", None) is not None for extent in each.shape] for each in _flat(outputs)]
+
+
+def _flat(values: Sequence[Any]) -> list[Any]:
+    return [each for value in values for each in (value if isinstance(value, Pack) else (value,))]
 
 
 def composed(
@@ -149,6 +175,16 @@ class ArrayBody:
         fact = f"axis {axis} of {what} has the extent {_number(extent)}, not {_number(wanted)}"
         session.builder.require_equal(extent, wanted, fact, span)
 
+    def results(
+        self, session: Session, composer: Composer, outputs: Sequence[Any], others: Iterable[TensorValue] = ()
+    ) -> Any:
+        """The outputs, one after the other, other tensors, and the extents of outputs that only data says."""
+        found = [*composer.symbols([*outputs, *others])]
+        extents = [extent for each in _flat(outputs) for extent in each.shape]
+        numbers = [each.expr for each in extents if getattr(each, "bound", None) is not None]
+        found.extend(recorded_store(session, "count", each.dtype, (), each) for each in numbers)
+        return found[0] if len(found) == 1 else tuple(found)
+
 
 class OperatorBody(ArrayBody):
     """An operator for arrays of any shapes; ``left_out`` are the inputs that are not given."""
@@ -200,8 +236,7 @@ class OperatorBody(ArrayBody):
         types = [self.types[each.name] for each in self.operator.generics if each.name in self.types]
         name = f"{self.module}.{self.operator.name}"
         outputs = composer.operator(self.operator, self.module, types, self.attributes, given, "", None, name)
-        results = composer.symbols(outputs)
-        return results[0] if len(results) == 1 else results
+        return self.results(session, composer, outputs)
 
 
 def _kind(tensor: SymbolicTensor) -> str:
@@ -264,8 +299,7 @@ class GraphBody(ArrayBody):
         values = graph_attributes(self.operator, evaluator, self.attributes)
         given = self._inputs(session, arithmetic, evaluator, arrays[:count])
         outputs = composition.operator(self.operator, "main", (), values, given, "", None)
-        results = composition.symbols([*outputs, *(composition.updates.values() if self.updates else ())])
-        return results[0] if len(results) == 1 else results
+        return self.results(session, composition, outputs, composition.updates.values() if self.updates else ())
 
     def _kinds(self) -> list[str]:
         found: list[str] = []

@@ -22,13 +22,15 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Branch,
     Call,
     Declaration,
+    Identifier,
     Invocation,
     Loop,
     Operation,
     Operator,
     Target,
 )
-from tcdsl.frontend.skriptnd.values import Pack, TensorValue, shown, type_of
+from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.ir.expressions import Read
 from tcdsl.span import Span
 
 __all__ = ["Composer", "Library", "Variables"]
@@ -99,6 +101,8 @@ class Composer(TensorRecording):
     def _outputs(
         self, operator: Operator, module: str, evaluator: ExpressionEvaluator, label: str, name: str, span: Span | None
     ) -> list[Any]:
+        for each in operator.outputs:
+            self._data_extents(each, evaluator)
         declared = [self._declared(each, evaluator) for each in operator.outputs]
         if operator.composition is not None:
             region = ComposedBlock(self, module, evaluator, label, _inner_label(operator))
@@ -129,6 +133,16 @@ class Composer(TensorRecording):
                 with self.session.located(formula.span):
                     recording.run(formula)
         return [self.written(scope.names[each.name]) for each in operator.outputs]
+
+    def _data_extents(self, declaration: Declaration, evaluator: ExpressionEvaluator) -> None:
+        # `k|10`: an extent that only data says, at most 10. A formula counts it.
+        for extent in declaration.type.shape or ():
+            if isinstance(extent.value, Identifier) and extent.bound is not None:
+                name = extent.value.name
+                if not evaluator.scope.knows(name):
+                    bound = evaluator.value(extent.bound)
+                    unknown = Read(name, (), (), self.arithmetic.integer)
+                    evaluator.scope.names[name] = ScalarValue(unknown, "int", bound=bound)
 
     def _declared(self, declaration: Declaration, evaluator: ExpressionEvaluator) -> Any:
         # Tensors of the declared types and shapes; None where these are open.

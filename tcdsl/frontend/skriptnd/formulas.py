@@ -1,8 +1,7 @@
 """The formulas of `@lower` become statements.
 
-Every index has a range, so there is nothing to infer: guards are conditions of the statement, remaps are boundaries of
-the read where they are those that the program has, and indices that are data are checked. Indices that choose among the
-tensors of a pack are taken one by one, around all others.
+Every index has a range, so there is nothing to infer: guards are conditions of the statement. Indices that choose among
+the tensors of a pack are taken one by one, around all others. An extent that only data says is counted.
 """
 
 from __future__ import annotations
@@ -15,15 +14,14 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
+from tcdsl.frontend.skriptnd.accessed_cells import AccessedCells
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
-from tcdsl.frontend.skriptnd.index_ranges import is_in_range, known_number, least_and_largest, shown_size
+from tcdsl.frontend.skriptnd.index_ranges import is_in_range, least_and_largest, shown_size
 from tcdsl.frontend.skriptnd.rounds import counted_rounds
-from tcdsl.frontend.skriptnd.tensor_recording import recorded_store
+from tcdsl.frontend.skriptnd.tensor_recording import cell_of, recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import (
     Access,
     Bound,
-    Expand,
     Expression,
     Formula,
     Identifier,
@@ -31,12 +29,11 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     names_in,
     walk,
 )
-from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.symbols import SymbolicSize
+from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
-from tcdsl.ir.dtypes import INTEGER
+from tcdsl.ir.build import apply, cast, constant, index, integer
 from tcdsl.ir.expressions import (
     Boundary,
     Constant,
@@ -49,7 +46,6 @@ from tcdsl.ir.expressions import (
     size_names,
 )
 from tcdsl.ir.expressions import walk as walk_expr
-from tcdsl.span import Span
 
 __all__ = ["FormulaRecording"]
 
@@ -65,192 +61,6 @@ _ACCUMULATE: Mapping[str, str] = {
 }
 _TAKES = {"&=": ("bool",), "|=": ("bool",), "+=": ("int", "real"), "*=": ("int", "real")}
 _TAKES |= {"<?=": ("int", "real"), ">?=": ("int", "real")}
-
-
-@dataclass(slots=True)
-class _Cells:
-    """What one statement reads: the conditions that guards of its accesses put on it."""
-
-    arithmetic: Arithmetic
-    conditions: list[Expr] = field(default_factory=list)
-    #: Indices that have to be in range wherever the statement runs: the index, the tensor, its axis.
-    plain: list[tuple[Expr, TensorValue, int, Span | None]] = field(default_factory=list)
-    left_out: bool = False
-
-    def read(self, node: Access, evaluator: ExpressionEvaluator) -> Any:
-        """The cell of a tensor, or those of all tensors of a pack; null where the tensor is."""
-        try:
-            found = evaluator.scope.find(node.name)
-        except KeyError:
-            raise unknown_name(node.name, evaluator.scope, node.span) from None
-        self.left_out = evaluator.may_be_left_out
-        if found is None:
-            return None
-        item = None if node.item is None else evaluator.value(node.item)
-        if node.item is not None:
-            if not isinstance(found, Pack):
-                raise DtypeError.at(f"`{node.name}` is no pack of tensors", node.span)
-            if item is None:
-                return None
-            if isinstance(item, ScalarValue):
-                return self._chosen(found, item, node, evaluator)
-            if type(item) is not int or not -len(found) <= item < len(found):
-                raise ShapeError.at(f"the index {shown(item)} of a pack of {len(found)} tensors", node.span)
-            found = found[item]
-        if isinstance(found, Pack):
-            return Pack.of(self._cell(each, node, evaluator) for each in found)
-        return self._cell(found, node, evaluator)
-
-    def _chosen(self, tensors: Pack, item: ScalarValue, node: Access, evaluator: ExpressionEvaluator) -> Any:
-        # Data says which tensor of the pack is read.
-        if not tensors:
-            raise ShapeError.at("an item of an empty pack", node.span)
-        found = self._cell(tensors[-1], node, evaluator)
-        for k in range(len(tensors) - 2, -1, -1):
-            test = self.arithmetic.binary("==", item, k, node.span)
-            found = self.arithmetic.selected(test, self._cell(tensors[k], node, evaluator), found, node.span)
-        return found
-
-    def _cell(self, tensor: Any, node: Access, evaluator: ExpressionEvaluator) -> Any:
-        if not isinstance(tensor, TensorValue):
-            raise DtypeError.at(f"`{node.name}` is no tensor", node.span, "write it without indices")
-        indices = self.positions(tensor, node, evaluator)
-        if indices is None:
-            return None
-        whole = [axis for axis, each in enumerate(indices) if each is Whole]
-        if any(isinstance(each, Pack) for each in indices):
-            return evaluator.each(lambda *row: self._scalar(tensor, row[:-1], node.span), tuple(indices), node.span)
-        if not whole:
-            return self._scalar(tensor, indices, node.span)
-        if len(whole) > 1:
-            raise DslSyntaxError.at("`:` stands twice", node.span, "cells along one axis are a pack")
-        axis = whole[0]
-        length = tensor.shape[axis]
-        if type(length) is not int:
-            raise ShapeError.at(f"`:` along axis {axis} of `{tensor.name}`, whose extent only a call knows", node.span)
-        rows = [[*indices[:axis], k, *indices[axis + 1 :]] for k in range(length)]
-        return Pack.of(self._scalar(tensor, row, node.span) for row in rows)
-
-    def positions(self, tensor: TensorValue, node: Access, evaluator: ExpressionEvaluator) -> list[Any] | None:
-        """The indices of an access, one per axis; None where one is null."""
-        found: list[Any] = []
-        for each in node.indices:
-            if isinstance(each, Whole):
-                found.append(Whole)
-                continue
-            # A pack that is not expanded is an index of several cells.
-            items = evaluator.items((each,)) if isinstance(each, Expand) else (evaluator.value(each),)
-            if items is None or None in items:
-                return None
-            found.extend(items)
-        if len(found) != len(tensor.shape):
-            fact = f"`{tensor.name}` has rank {len(tensor.shape)}, and is given {len(found)} indices"
-            raise ShapeError.at(fact, node.span, f"its shape is {shown(tensor.shape)}")
-        for each in found:
-            if each is Whole or isinstance(each, GuardedIndex) or (isinstance(each, Pack) and not each):
-                continue
-            if type_of(each) != "int":
-                raise DtypeError.at(f"an index of type {type_of(each) or 'null'}", node.span, "convert it: `int(x)`")
-        return found
-
-    def _scalar(self, tensor: TensorValue, indices: Sequence[Any], span: Span | None) -> Any:
-        if tensor.tensor is None and tensor.constant is not None and not indices:
-            return tensor.constant
-        cells, boundaries = [], []
-        for axis, each in enumerate(indices):
-            cell, boundary = self._index(each, tensor, axis, span)
-            cells.append(cell)
-            boundaries.append(boundary)
-        name = tensor.name if tensor.tensor is None else tensor.tensor.name
-        dtype = self.arithmetic.dtype(tensor.type)
-        return ScalarValue(Read(name, tuple(cells), tuple(boundaries), dtype, span=span), tensor.type)
-
-    def _index(self, given: Any, tensor: TensorValue, axis: int, span: Span | None) -> tuple[Expr, Boundary]:
-        extent = self.arithmetic.size(tensor.shape[axis])
-        if not isinstance(given, GuardedIndex):
-            self._check_known(given, tensor, axis, span)
-            cell, boundary = self._plain(given, span)
-            if boundary is Boundary.SKIP and not self.left_out:
-                self.plain.append((cell, tensor, axis, span))
-            return cell, boundary
-        inner = given.index
-        if given.below is None:
-            cell, boundary = self._plain(inner, span)
-            self.conditions.append(in_range(cell, extent))
-            return cell, boundary
-        affine = self._is_affine(inner)
-        if affine and _same(given.below, 0) and self._is(given.above, extent, -1):
-            return self.arithmetic.index(inner, span), Boundary.CLAMP
-        if affine and self._is(given.below, inner, 0, -1) and self._is_mirrored(given.above, inner, extent, 2):
-            return self.arithmetic.index(inner, span), Boundary.REFLECT
-        if affine and self._is(given.below, inner, -1, -1) and self._is_mirrored(given.above, inner, extent, 1):
-            return self.arithmetic.index(inner, span), Boundary.SYMMETRIC
-        cell, below, above = (
-            cast(self.arithmetic.index(each, span), INTEGER) for each in (inner, given.below, given.above)
-        )
-        end = cast(extent, INTEGER)
-
-        def moved(cell: Expr) -> Expr:
-            inside = apply("where", apply("ge", cell, end), above, cell)
-            return apply("where", apply("lt", cell, constant(0, INTEGER)), below, inside)
-
-        return self.arithmetic.shared(cell, moved), Boundary.CHECK
-
-    def _is_affine(self, value: Any) -> bool:
-        return type(value) is int or (isinstance(value, ScalarValue) and value.exact and is_affine_index(value.expr))
-
-    def _difference(self, left: Any, right: Expr, factor: int) -> Any:
-        # left - factor * right, if that is a number.
-        arithmetic = self.arithmetic
-        other: Any = ScalarValue(right, "int", True)
-        scaled = arithmetic.binary("*", other, factor, None)
-        return known_number(arithmetic.binary("-", left, scaled, None))
-
-    def _is(self, value: Any, of: Any, distance: int, factor: int = 1) -> bool:
-        # Whether value is factor * of + distance.
-        if not self._is_affine(value):
-            return False
-        expr = of.expr if isinstance(of, ScalarValue) else integer(of) if type(of) is int else of
-        return bool(self._difference(value, expr, factor) == distance)
-
-    def _is_mirrored(self, value: Any, inner: Any, extent: Expr, less: int) -> bool:
-        # Whether value is 2 * extent - less - inner.
-        if not self._is_affine(value):
-            return False
-        arithmetic = self.arithmetic
-        total = arithmetic.binary("+", value, inner, None)
-        return bool(self._difference(total, extent, 2) == -less)
-
-    def _plain(self, given: Any, span: Span | None) -> tuple[Expr, Boundary]:
-        cell = self.arithmetic.index(given, span)
-        return cell, Boundary.SKIP if is_affine_index(cell) and cell.dtype == "int64" else Boundary.CHECK
-
-    def _check_known(self, given: Any, tensor: TensorValue, axis: int, span: Span | None) -> None:
-        extent = tensor.shape[axis]
-        if type(given) is int and type(extent) is int and not 0 <= given < extent:
-            fact = f"the index {given} is out of range: axis {axis} of `{tensor.name}` has the extent {extent}"
-            raise ShapeError.at(fact, span, "guard it: `|i|`")
-
-    def target(self, tensor: TensorValue, indices: Sequence[Any], span: Span | None) -> tuple[Expr, ...]:
-        """The indices of a target."""
-        found = []
-        for axis, each in enumerate(indices):
-            if isinstance(each, GuardedIndex):
-                if each.below is not None:
-                    raise DslSyntaxError.at("an index of a target is remapped", span, "leave it out: `|i|`")
-                cell = self.arithmetic.index(each.index, span)
-                self.conditions.append(in_range(cell, self.arithmetic.size(tensor.shape[axis])))
-            else:
-                self._check_known(each, tensor, axis, span)
-                cell = self.arithmetic.index(each, span)
-                if is_affine_index(cell) and cell.dtype == "int64":
-                    self.plain.append((cell, tensor, axis, span))
-            found.append(cell)
-        return tuple(found)
-
-
-def _same(value: Any, number: int) -> bool:
-    return type(value) is int and value == number
 
 
 def _with_number(value: Any, variable: str, number: ScalarValue) -> Any:
@@ -275,6 +85,8 @@ class FormulaRecording:
     label: str
     #: The ends of the numbers of rounds, which are sizes, by name.
     numbers: dict[str, Expr] = field(default_factory=dict)
+    #: The ends of indices that only data says, by variable.
+    limits: dict[str, Expr] = field(default_factory=dict)
 
     def run(self, formula: Formula) -> None:
         """Record a formula."""
@@ -282,6 +94,10 @@ class FormulaRecording:
         name = formula.target.name
         if not scope.knows(name):
             raise unknown_name(name, scope, formula.target.span)
+        counter = self._counter(formula)
+        if counter is not None:
+            self._counted(formula, counter)
+            return
         single = self._taken_one_by_one(formula)
         outer = [self._count(each) for each in single]
         for numbers in product(*(range(count) for count in outer)):
@@ -291,6 +107,88 @@ class FormulaRecording:
                 self._in_order(formula, inner, ranges)
             else:
                 self._statement(formula, inner, ranges)
+
+    # -- points that are counted -------------------------------------------------------------------------------------
+
+    def _counter(self, formula: Formula) -> str | None:
+        """The index of a target that has no bound: it counts the points at which the condition holds.
+
+        As in ``index[:,k] = i, i < s | x[i..] != 0.0``, where ``k`` is an extent that only data says.
+        """
+        bound = {each.name for each in formula.bounds}
+        for node in formula.target.indices:
+            if isinstance(node, Identifier) and node.name not in bound:
+                value = self.evaluator.scope.names.get(node.name)
+                if isinstance(value, ScalarValue) and value.bound is not None:
+                    return node.name
+        return None
+
+    def _counted(self, formula: Formula, counter: str) -> None:
+        # One point after the other: the cell of the number of those before it.
+        names, arithmetic = self.evaluator.scope.names, self.evaluator.arithmetic
+        tensor = names[formula.target.name]
+        extent: ScalarValue = names[counter]
+        if formula.operator != "=" or isinstance(tensor, Pack):
+            raise DslSyntaxError.at("points that are counted are assigned by `=`", formula.span)
+        inner = Scope(outer=self.evaluator.scope)
+        ranges = self._variables(formula.bounds, inner)
+        if self.session is None:
+            inner.names[counter] = ScalarValue(constant(0, arithmetic.integer), "int")
+            self._statement(replace(formula, operator=":="), inner, ranges)
+            return
+        extents = [*map(arithmetic.size, tensor.shape)]
+        zero = arithmetic.data(False if tensor.type == "bool" else 0 if tensor.type == "int" else 0.0)
+        whole = recorded_store(self.session, tensor.name, arithmetic.dtype(tensor.type), extents, zero)
+        count = recorded_store(self.session, counter, arithmetic.integer, (), constant(0, arithmetic.integer))
+        outcome = self._count_rounds(formula, counter, inner, ranges, replace(tensor, tensor=whole), count)
+        made, count = outcome
+        number = replace(extent, expr=cell_of(count, (), arithmetic.integer))
+        names[counter] = number
+        shape = Pack.of(number if each == extent else each for each in tensor.shape)
+        names[formula.target.name] = replace(tensor, tensor=made, shape=shape)
+
+    def _count_rounds(
+        self,
+        formula: Formula,
+        counter: str,
+        scope: Scope,
+        ranges: Sequence[ExplicitRange],
+        tensor: TensorValue,
+        count: SymbolicTensor,
+    ) -> tuple[SymbolicTensor, SymbolicTensor]:
+        assert self.session is not None
+        if ranges:
+            first, *others = ranges
+
+            def body(number: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
+                position = ScalarValue(number.expr, "int", True)
+                self.numbers |= dict.fromkeys(size_names(number.expr), first.high)
+                changed = Scope(dict(scope.names), outer=scope.outer)
+                for key, value in changed.names.items():
+                    changed.names[key] = _with_number(value, first.variable, position)
+                inner = replace(tensor, tensor=state[0])
+                return self._count_rounds(formula, counter, changed, others, inner, state[1])
+
+            high = first.high
+            rounds = high.value if isinstance(high, Constant) else SymbolicSize(self.session.builder, high)
+            found = counted_rounds((tensor.tensor, count), rounds, body)
+            return found[0], found[1]
+        arithmetic = self.evaluator.arithmetic
+        here = cell_of(count, (), arithmetic.integer)
+        scope.names[counter] = ScalarValue(here, "int")
+        self.evaluator.scope.names[formula.target.name] = tensor
+        self._statement(replace(formula, operator=":="), scope, ())
+        cells = AccessedCells(arithmetic)
+        test = (
+            True
+            if formula.condition is None
+            else ExpressionEvaluator(arithmetic, scope, cells.read).value(formula.condition)
+        )
+        one = constant(1, arithmetic.integer)
+        more = apply("where", test.expr, one, constant(0, one.dtype)) if isinstance(test, ScalarValue) else one
+        after = recorded_store(self.session, counter, arithmetic.integer, (), apply("add", here, more))
+        made = self.evaluator.scope.names[formula.target.name].tensor
+        return made, after
 
     # -- indices ---------------------------------------------------------------------------------------------------
 
@@ -334,6 +232,8 @@ class FormulaRecording:
                     variable += "_"
                 taken.add(variable)
                 high = self.evaluator.arithmetic.size(each)
+                if isinstance(each, ScalarValue) and each.bound is not None:
+                    self.limits[variable] = each.expr
                 found.append(ExplicitRange(variable, integer(0), high, stated=False, span=bound.span))
                 values.append(ScalarValue(index(variable), "int", True))
             scope.names[bound.name] = Pack.of(values) if isinstance(end, Pack) else values[0]
@@ -351,10 +251,10 @@ class FormulaRecording:
         self._rounds(formula, scope, [each for each in ranges if each not in rest], rest)
 
     def _own_indices(self, formula: Formula, scope: Scope) -> set[str]:
-        evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, _Cells(self.evaluator.arithmetic).read)
+        evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, AccessedCells(self.evaluator.arithmetic).read)
         target = self._output(formula.target, evaluator)
         tensor = target[0] if isinstance(target, Pack) else target
-        positions = _Cells(self.evaluator.arithmetic).positions(tensor, formula.target, evaluator) or ()
+        positions = AccessedCells(self.evaluator.arithmetic).positions(tensor, formula.target, evaluator) or ()
         own = {
             each.expr.name for each in positions if isinstance(each, ScalarValue) and isinstance(each.expr, IndexValue)
         }
@@ -403,7 +303,7 @@ class FormulaRecording:
         names[name] = made if isinstance(before, Pack) else made[0]
 
     def _statement(self, formula: Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
-        cells = _Cells(self.evaluator.arithmetic)
+        cells = AccessedCells(self.evaluator.arithmetic)
         evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, cells.read, table=self._table)
         for local in formula.locals:
             if local.name in scope.names:
@@ -422,6 +322,10 @@ class FormulaRecording:
         if False in conditions:
             cells.conditions.append(constant(False, "bool"))
         cells.conditions.extend(each.expr for each in conditions if isinstance(each, ScalarValue))
+        for each in ranges:
+            if each.variable in self.limits:
+                end = self.limits[each.variable]
+                cells.conditions.append(apply("lt", cast(index(each.variable), end.dtype), end))
         tensors = target if isinstance(target, Pack) else Pack.of((target,))
         values = value if isinstance(value, Pack) and isinstance(target, Pack) else (value,) * len(tensors)
         if len(values) != len(tensors):
@@ -465,7 +369,7 @@ class FormulaRecording:
         tensor: TensorValue,
         value: Any,
         evaluator: ExpressionEvaluator,
-        cells: _Cells,
+        cells: AccessedCells,
         ranges: Sequence[ExplicitRange],
     ) -> TensorValue:
         positions = cells.positions(tensor, formula.target, evaluator)
@@ -493,7 +397,7 @@ class FormulaRecording:
         tensor: TensorValue,
         value: Any,
         positions: Sequence[Any],
-        cells: _Cells,
+        cells: AccessedCells,
         ranges: Sequence[ExplicitRange],
     ) -> TensorValue:
         operator, span = formula.operator, formula.span
@@ -504,7 +408,7 @@ class FormulaRecording:
         if operator in _TAKES and kind not in _TAKES[operator]:
             raise DtypeError.at(f"`{operator}` takes {' or '.join(_TAKES[operator])}, not {kind}", span)
         conditions = cells.conditions[:]
-        inner = _Cells(arithmetic, conditions, cells.plain[:])
+        inner = AccessedCells(arithmetic, conditions, cells.plain[:])
         indices = inner.target(tensor, positions, formula.target.span)
         self._check_ranges(inner, ranges)
         on_left = {node.name for each in indices for node in walk_expr(each) if isinstance(node, IndexValue)}
@@ -540,7 +444,7 @@ class FormulaRecording:
         )
         return TensorValue(tensor.name, tensor.type, tensor.shape, made)
 
-    def _check_ranges(self, cells: _Cells, ranges: Sequence[ExplicitRange]) -> None:
+    def _check_ranges(self, cells: AccessedCells, ranges: Sequence[ExplicitRange]) -> None:
         # What no guard protects is in range, or an error before anything runs.
         arithmetic = self.evaluator.arithmetic
         ends = {each.variable: each.high for each in ranges} | self.numbers

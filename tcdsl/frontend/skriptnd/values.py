@@ -45,12 +45,13 @@ class ScalarValue:
     """A number at a call or at a point of a formula, of the ``type`` int, real or bool.
 
     ``exact`` says of an integer that it is made of index variables and sizes: its ``expr`` is an int64. Other
-    expressions are of the types of arrays.
+    expressions are of the types of arrays. ``bound`` is that of an extent that only data says: it is at most that size.
     """
 
     expr: Expr
     type: str
     exact: bool = False
+    bound: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class TensorValue:
 def is_size(value: Any) -> bool:
     """Whether ``value`` is an integer that a call knows, and no point of a formula."""
     if isinstance(value, ScalarValue):
-        return value.exact and all(not _varies(node) for node in walk(value.expr))
+        return value.bound is not None or (value.exact and all(not _varies(node) for node in walk(value.expr)))
     return type(value) is int
 
 

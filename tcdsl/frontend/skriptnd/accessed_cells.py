@@ -1,0 +1,218 @@
+"""The cells that a statement of a formula reads and writes: their positions, the guards, and what has to be in range.
+
+Remaps are boundaries of the read where they are those that the program has; indices that are data are checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, unknown_name
+from tcdsl.frontend.skriptnd.index_ranges import known_number
+from tcdsl.frontend.skriptnd.text.syntax import (
+    Access,
+    Expand,
+    Whole,
+)
+from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.ir.build import apply, cast, constant, in_range, integer
+from tcdsl.ir.dtypes import INTEGER
+from tcdsl.ir.expressions import (
+    Boundary,
+    Expr,
+    Read,
+    is_affine_index,
+)
+from tcdsl.span import Span
+
+__all__ = ["AccessedCells"]
+
+
+@dataclass(slots=True)
+class AccessedCells:
+    """What one statement reads: the conditions that guards of its accesses put on it."""
+
+    arithmetic: Arithmetic
+    conditions: list[Expr] = field(default_factory=list)
+    #: Indices that have to be in range wherever the statement runs: the index, the tensor, its axis.
+    plain: list[tuple[Expr, TensorValue, int, Span | None]] = field(default_factory=list)
+    left_out: bool = False
+
+    def read(self, node: Access, evaluator: ExpressionEvaluator) -> Any:
+        """The cell of a tensor, or those of all tensors of a pack; null where the tensor is."""
+        try:
+            found = evaluator.scope.find(node.name)
+        except KeyError:
+            raise unknown_name(node.name, evaluator.scope, node.span) from None
+        self.left_out = evaluator.may_be_left_out
+        if found is None:
+            return None
+        item = None if node.item is None else evaluator.value(node.item)
+        if node.item is not None:
+            if not isinstance(found, Pack):
+                raise DtypeError.at(f"`{node.name}` is no pack of tensors", node.span)
+            if item is None:
+                return None
+            if isinstance(item, ScalarValue):
+                return self._chosen(found, item, node, evaluator)
+            if type(item) is not int or not -len(found) <= item < len(found):
+                raise ShapeError.at(f"the index {shown(item)} of a pack of {len(found)} tensors", node.span)
+            found = found[item]
+        if isinstance(found, Pack):
+            return Pack.of(self._cell(each, node, evaluator) for each in found)
+        return self._cell(found, node, evaluator)
+
+    def _chosen(self, tensors: Pack, item: ScalarValue, node: Access, evaluator: ExpressionEvaluator) -> Any:
+        # Data says which tensor of the pack is read.
+        if not tensors:
+            raise ShapeError.at("an item of an empty pack", node.span)
+        found = self._cell(tensors[-1], node, evaluator)
+        for k in range(len(tensors) - 2, -1, -1):
+            test = self.arithmetic.binary("==", item, k, node.span)
+            found = self.arithmetic.selected(test, self._cell(tensors[k], node, evaluator), found, node.span)
+        return found
+
+    def _cell(self, tensor: Any, node: Access, evaluator: ExpressionEvaluator) -> Any:
+        if not isinstance(tensor, TensorValue):
+            raise DtypeError.at(f"`{node.name}` is no tensor", node.span, "write it without indices")
+        indices = self.positions(tensor, node, evaluator)
+        if indices is None:
+            return None
+        whole = [axis for axis, each in enumerate(indices) if each is Whole]
+        if any(isinstance(each, Pack) for each in indices):
+            return evaluator.each(lambda *row: self._scalar(tensor, row[:-1], node.span), tuple(indices), node.span)
+        if not whole:
+            return self._scalar(tensor, indices, node.span)
+        if len(whole) > 1:
+            raise DslSyntaxError.at("`:` stands twice", node.span, "cells along one axis are a pack")
+        axis = whole[0]
+        length = tensor.shape[axis]
+        if type(length) is not int:
+            raise ShapeError.at(f"`:` along axis {axis} of `{tensor.name}`, whose extent only a call knows", node.span)
+        rows = [[*indices[:axis], k, *indices[axis + 1 :]] for k in range(length)]
+        return Pack.of(self._scalar(tensor, row, node.span) for row in rows)
+
+    def positions(self, tensor: TensorValue, node: Access, evaluator: ExpressionEvaluator) -> list[Any] | None:
+        """The indices of an access, one per axis; None where one is null."""
+        found: list[Any] = []
+        for each in node.indices:
+            if isinstance(each, Whole):
+                found.append(Whole)
+                continue
+            # A pack that is not expanded is an index of several cells.
+            items = evaluator.items((each,)) if isinstance(each, Expand) else (evaluator.value(each),)
+            if items is None or None in items:
+                return None
+            found.extend(items)
+        if len(found) != len(tensor.shape):
+            fact = f"`{tensor.name}` has rank {len(tensor.shape)}, and is given {len(found)} indices"
+            raise ShapeError.at(fact, node.span, f"its shape is {shown(tensor.shape)}")
+        for each in found:
+            if each is Whole or isinstance(each, GuardedIndex) or (isinstance(each, Pack) and not each):
+                continue
+            if type_of(each) != "int":
+                raise DtypeError.at(f"an index of type {type_of(each) or 'null'}", node.span, "convert it: `int(x)`")
+        return found
+
+    def _scalar(self, tensor: TensorValue, indices: Sequence[Any], span: Span | None) -> Any:
+        if tensor.tensor is None and tensor.constant is not None and not indices:
+            return tensor.constant
+        cells, boundaries = [], []
+        for axis, each in enumerate(indices):
+            cell, boundary = self._index(each, tensor, axis, span)
+            cells.append(cell)
+            boundaries.append(boundary)
+        name = tensor.name if tensor.tensor is None else tensor.tensor.name
+        dtype = self.arithmetic.dtype(tensor.type)
+        return ScalarValue(Read(name, tuple(cells), tuple(boundaries), dtype, span=span), tensor.type)
+
+    def _index(self, given: Any, tensor: TensorValue, axis: int, span: Span | None) -> tuple[Expr, Boundary]:
+        extent = self.arithmetic.size(tensor.shape[axis])
+        if not isinstance(given, GuardedIndex):
+            self._check_known(given, tensor, axis, span)
+            cell, boundary = self._plain(given, span)
+            if boundary is Boundary.SKIP and not self.left_out:
+                self.plain.append((cell, tensor, axis, span))
+            return cell, boundary
+        inner = given.index
+        if given.below is None:
+            cell, boundary = self._plain(inner, span)
+            self.conditions.append(in_range(cell, extent))
+            return cell, boundary
+        affine = self._is_affine(inner)
+        if affine and _same(given.below, 0) and self._is(given.above, extent, -1):
+            return self.arithmetic.index(inner, span), Boundary.CLAMP
+        if affine and self._is(given.below, inner, 0, -1) and self._is_mirrored(given.above, inner, extent, 2):
+            return self.arithmetic.index(inner, span), Boundary.REFLECT
+        if affine and self._is(given.below, inner, -1, -1) and self._is_mirrored(given.above, inner, extent, 1):
+            return self.arithmetic.index(inner, span), Boundary.SYMMETRIC
+        cell, below, above = (
+            cast(self.arithmetic.index(each, span), INTEGER) for each in (inner, given.below, given.above)
+        )
+        end = cast(extent, INTEGER)
+
+        def moved(cell: Expr) -> Expr:
+            inside = apply("where", apply("ge", cell, end), above, cell)
+            return apply("where", apply("lt", cell, constant(0, INTEGER)), below, inside)
+
+        return self.arithmetic.shared(cell, moved), Boundary.CHECK
+
+    def _is_affine(self, value: Any) -> bool:
+        return type(value) is int or (isinstance(value, ScalarValue) and value.exact and is_affine_index(value.expr))
+
+    def _difference(self, left: Any, right: Expr, factor: int) -> Any:
+        # left - factor * right, if that is a number.
+        arithmetic = self.arithmetic
+        other: Any = ScalarValue(right, "int", True)
+        scaled = arithmetic.binary("*", other, factor, None)
+        return known_number(arithmetic.binary("-", left, scaled, None))
+
+    def _is(self, value: Any, of: Any, distance: int, factor: int = 1) -> bool:
+        # Whether value is factor * of + distance.
+        if not self._is_affine(value):
+            return False
+        expr = of.expr if isinstance(of, ScalarValue) else integer(of) if type(of) is int else of
+        return bool(self._difference(value, expr, factor) == distance)
+
+    def _is_mirrored(self, value: Any, inner: Any, extent: Expr, less: int) -> bool:
+        # Whether value is 2 * extent - less - inner.
+        if not self._is_affine(value):
+            return False
+        arithmetic = self.arithmetic
+        total = arithmetic.binary("+", value, inner, None)
+        return bool(self._difference(total, extent, 2) == -less)
+
+    def _plain(self, given: Any, span: Span | None) -> tuple[Expr, Boundary]:
+        cell = self.arithmetic.index(given, span)
+        return cell, Boundary.SKIP if is_affine_index(cell) and cell.dtype == "int64" else Boundary.CHECK
+
+    def _check_known(self, given: Any, tensor: TensorValue, axis: int, span: Span | None) -> None:
+        extent = tensor.shape[axis]
+        if type(given) is int and type(extent) is int and not 0 <= given < extent:
+            fact = f"the index {given} is out of range: axis {axis} of `{tensor.name}` has the extent {extent}"
+            raise ShapeError.at(fact, span, "guard it: `|i|`")
+
+    def target(self, tensor: TensorValue, indices: Sequence[Any], span: Span | None) -> tuple[Expr, ...]:
+        """The indices of a target."""
+        found = []
+        for axis, each in enumerate(indices):
+            if isinstance(each, GuardedIndex):
+                if each.below is not None:
+                    raise DslSyntaxError.at("an index of a target is remapped", span, "leave it out: `|i|`")
+                cell = self.arithmetic.index(each.index, span)
+                self.conditions.append(in_range(cell, self.arithmetic.size(tensor.shape[axis])))
+            else:
+                self._check_known(each, tensor, axis, span)
+                cell = self.arithmetic.index(each, span)
+                if is_affine_index(cell) and cell.dtype == "int64":
+                    self.plain.append((cell, tensor, axis, span))
+            found.append(cell)
+        return tuple(found)
+
+
+def _same(value: Any, number: int) -> bool:
+    return type(value) is int and value == number

@@ -10,6 +10,7 @@ import functools
 import math
 import operator
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -506,3 +507,43 @@ def test_few_programs_are_kept_that_differ_in_surroundings_alone() -> None:
     assert f.cache_info().misses == 21
     settings["factor"] = 19.0
     np.testing.assert_array_equal(gradient(x), np.full(2, 19.0))
+
+
+def test_a_repeated_call_looks_at_the_item_and_not_at_all_of_a_list() -> None:
+    many = [2.0] * 1_000_000
+    named = dict.fromkeys(range(100000), 3.0)
+    objects = np.array([types.SimpleNamespace(k=2.0)] * 3000, dtype=object)
+
+    def first() -> Any:
+        return many[0] * named[7]
+
+    @op
+    def few(x: Any) -> Any:
+        return x * first()
+
+    @op
+    def each(x: Any) -> Any:
+        return x * sum(one.k for one in objects)
+
+    def seconds(f: Any) -> float:
+        begin = time.process_time()
+        for _ in range(50):
+            f(x)
+        return (time.process_time() - begin) / 50
+
+    x = np.ones(2)
+    np.testing.assert_array_equal(few(x), 6 * x)
+    np.testing.assert_array_equal(each(x), 6000 * x)
+    assert seconds(few) < 0.001  # all of the list takes ten times as long
+    assert seconds(each) < 0.01
+    many[0] = 3.0
+    np.testing.assert_array_equal(few(x), 9 * x)
+    named[7] = 1.0
+    np.testing.assert_array_equal(few(x), 3 * x)
+    del many[:]
+    with pytest.raises(IndexError):
+        few(x)
+    many.append(5.0)
+    np.testing.assert_array_equal(few(x), 5 * x)
+    objects[2999] = types.SimpleNamespace(k=3.0)
+    np.testing.assert_array_equal(each(x), 6001 * x)

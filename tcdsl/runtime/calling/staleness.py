@@ -11,10 +11,14 @@ same objects are in it. Where an object is another one, values are compared, and
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from operator import is_
-from types import CellType, FunctionType
+from types import CellType, FunctionType, SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from tcdsl.frontend.surroundings.containers import Item, is_array, is_container, parts_of
 from tcdsl.frontend.surroundings.plain_values import PLAIN
@@ -43,7 +47,7 @@ class Staleness:
     def _begin(self) -> None:
         # By id, and kept alive: what is made anew at each access could be taken for another one.
         self._steps: dict[tuple[int, Any], Any] = {}
-        self._names: list[tuple[Callable[..., Any], str, Any]] = []
+        self._names: list[tuple[Callable[..., Any], Any, Any]] = []
         self._cells: list[tuple[CellType, Any]] = []
         self._attributes: list[tuple[Any, str, Any]] = []
         self._codes: list[tuple[FunctionType, Any]] = []
@@ -57,12 +61,7 @@ class Staleness:
         root = reading.root
         value = root.value if isinstance(root, Instance) else MISSING
         if isinstance(reading.seen, AbsentNames):
-            held = getattr(value, "__dict__", None)
-            if isinstance(held, dict):
-                self._absent.append((reading.seen.names.isdisjoint, held))
-                self._take(value, "__dict__", held)
-            else:  # of a class
-                self._others.append(reading)
+            self._note_absent(reading, value)
             return
         if isinstance(value, FunctionType) and reading.names[1:] == ("__code__",):
             self._codes.append((value, reading.seen))
@@ -84,8 +83,9 @@ class Staleness:
         by_identity = is_array(reading.seen) or not is_input
         for number, step in enumerate(steps[1:], 2):
             if isinstance(step, Item):
-                by_identity &= self._hold(value)
-                value = step.of(value, MISSING)
+                holder, value = value, step.of(value, MISSING)
+                if not (is_input and number == len(steps)):
+                    by_identity &= self._take_item(holder, step.key, value)
             else:
                 holder, value = value, attribute(value, step)
                 if not (is_input and number == len(steps)):
@@ -93,6 +93,14 @@ class Staleness:
         if isinstance(reading.seen, Content):
             by_identity &= self._hold(value)
         if not by_identity:
+            self._others.append(reading)
+
+    def _note_absent(self, reading: Reading, value: Any) -> None:
+        held = getattr(value, "__dict__", None)
+        if isinstance(held, dict):
+            self._absent.append((reading.seen.names.isdisjoint, held))
+            self._take(value, "__dict__", held)
+        else:  # of a class
             self._others.append(reading)
 
     def _is_new(self, holder: Any, step: Any) -> bool:
@@ -110,13 +118,24 @@ class Staleness:
             self._attributes.append((holder, name, value))
         return True
 
+    def _take_item(self, holder: Any, key: Any, value: Any) -> bool:
+        # The same for an item; a tuple keeps its own.
+        kind = type(holder)
+        if kind not in (list, dict, tuple):
+            return self._hold(holder)
+        if kind is not tuple and self._is_new(holder, Item(key)):
+            self._names.append((holder.get if kind is dict else partial(_item, holder), key, value))
+        return True
+
     def _hold(self, value: Any) -> bool:
         # That a container, and the containers in it, hold the objects that they hold now; False where that does not
         # decide, as cells do not, or parts that are made when they are asked for.
         if not is_container(value) or not self._is_new(value, _CONTENT):
             return True
+        if type(value) is SimpleNamespace:
+            return self._hold(vars(value))
         parts = parts_of(value)
-        for read in _QUICK.get(type(value), (_all_parts,)):
+        for read in _quick(value):
             held = tuple(read(value))
             if not all(map(is_, held, read(value))):
                 return False
@@ -162,6 +181,13 @@ class Staleness:
 _CONTENT = object()
 
 
+def _item(items: list[Any], number: int, missing: Any) -> Any:
+    try:
+        return items[number]
+    except IndexError:
+        return missing
+
+
 def _itself(container: Any) -> Any:
     return container
 
@@ -171,9 +197,21 @@ def _all_parts(container: Any) -> tuple[Any, ...]:
     return (*parts.structure, *parts.items)
 
 
-#: How the parts of common containers are read without making anything.
+#: How the parts of common containers are read without making anything. Some never change.
 _QUICK: dict[type, tuple[Callable[[Any], Any], ...]] = {
     list: (_itself,),
-    tuple: (_itself,),
+    tuple: (),
+    frozenset: (),
+    set: (_itself,),
+    deque: (_itself,),
     dict: (_itself, dict.values),
 }
+
+
+def _quick(container: Any) -> tuple[Callable[[Any], Any], ...]:
+    return (_objects,) if isinstance(container, np.ndarray) else _QUICK.get(type(container), (_all_parts,))
+
+
+def _objects(array: np.ndarray) -> list[Any]:
+    cells: list[Any] = array.ravel().tolist()
+    return cells

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays import arithmetic, array_stores, stacking, views
 from tcdsl.frontend.arrays.filled_arrays import filled_array
 from tcdsl.frontend.logics import contraction
@@ -95,7 +95,8 @@ def _iterate(value: Any) -> Iterator[Any]:
     if isinstance(value, SymbolicArray) and value.rank and isinstance(value.shape[0], int):
         return (value[k] for k in range(value.shape[0]))
     if isinstance(value, SymbolicSize | SymbolicNumber):
-        raise TypeError(f"{value!r} is not iterable")
+        fact = f"{value!r} is a number, and has no cells to go over"
+        raise session_of("a loop").fault(DtypeError, fact, "write `for k in range(n)`")
     _refuse(value, "in a loop", "use an index variable in a statement: `O[i] = ... x[i] ...`")
 
 

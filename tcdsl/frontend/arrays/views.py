@@ -60,7 +60,7 @@ def view(array: object, key: object) -> Any:
     """
     session = session_of("indexing")
     if not isinstance(array, SymbolicArray):
-        raise TypeError(f"{array!r} is not subscriptable")
+        raise session.fault(DtypeError, f"{array!r} is a number, and has no cells", "index an array")
     given = key if isinstance(key, tuple) else (key,)
     # Arrays of the surroundings are read at every call, like those in arithmetic.
     key = tuple(session.capture(entry) if isinstance(entry, np.ndarray) and entry.ndim else entry for entry in given)

@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.points.definitions import Definition, bounded, captured, define, index_names, marked
+from tcdsl.frontend.staging.given_arrays import instead_of
 from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.operators import OperatorHost, PrimitiveOperators
+from tcdsl.frontend.symbols.operators import OperatorHost, PrimitiveOperators, itself
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, number_value
@@ -118,10 +119,20 @@ class PointValue(PrimitiveOperators):
             "use the primitives of the language or np.exp and the like; `math` functions need plain numbers",
         )
 
-    __float__ = __int__ = __index__ = __complex__ = __len__ = __iter__ = _no_number
+    __float__ = __int__ = __index__ = __complex__ = __len__ = __iter__ = __reversed__ = _no_number
 
     def __getitem__(self, key: object) -> Any:
         raise ShapeError.at("a scalar at a point has no axes to index", self.span)
+
+    def _composed(self, _: object) -> Any:
+        raise ShapeError.at("`@` of a scalar at a point", self.span, "write the sum: `sum(a[i, k] * b[k, j])`")
+
+    __matmul__ = __rmatmul__ = _composed
+
+    __deepcopy__ = itself
+
+    def _fault(self, fact: str, hint: str) -> TcdslError:
+        return DslSyntaxError.at(fact, self.span, hint)
 
     def _combined(self, primitive: str, *operands: object) -> Any:
         # The primitive on operands, one of which this is.
@@ -147,6 +158,13 @@ def combine_points(name: str, operands: Sequence[object]) -> Any:
         value = scalar_of(operand, span)
         if value is None:
             _refuse_array(operand, span)
+            if name not in ("eq", "ne") and type(operand).__module__ == "builtins":
+                fact = f"a {type(operand).__name__} does not take part in arithmetic at a point"
+                hint = (
+                    instead_of(operand, "")
+                    or "tensor statements compute with numbers, sizes, index variables and cells"
+                )
+                raise DtypeError.at(fact, span, hint)
             return NotImplemented
         values.append(value)
         if isinstance(operand, PointValue):

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.names.array_calls import call_function, is_plain_call
 from tcdsl.frontend.python.list_operands import binary, unary
 from tcdsl.frontend.running_loops.outside_changes import binds_globals, refuse_globals
 from tcdsl.frontend.staging.held_memory import indexed
 from tcdsl.frontend.staging.session import current_session, session_of
+from tcdsl.frontend.symbols.operators import PrimitiveOperators
 
 __all__ = ["OperatorRecorder"]
 
@@ -35,6 +37,11 @@ class OperatorRecorder:
 
         The user's own frame calls it, of which `breakpoint`, logging and warnings show the line.
         """
+        if isinstance(function, PrimitiveOperators):
+            fact = f"{function!r} is no function"
+            raise session_of("a call").fault(
+                DslSyntaxError, fact, "write `z[1]` for a cell, and `z * (1)` for a product"
+            )
         is_plain = is_plain_call(function) and not binds_globals(function)
         return function if is_plain else partial(self._call, function)
 

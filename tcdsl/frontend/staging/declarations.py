@@ -49,7 +49,12 @@ class _NotWritten:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = _read
     __rmatmul__ = __neg__ = __getitem__ = __iter__ = __bool__ = __pow__ = __call__ = __lt__ = __gt__ = __le__ = _read
     __ge__ = __rpow__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __and__ = __or__ = __invert__ = _read
-    __abs__ = __len__ = __index__ = __int__ = __float__ = __array_function__ = _read
+    __abs__ = __len__ = __index__ = __int__ = __float__ = __array_function__ = __pos__ = __contains__ = _read
+    __rand__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __divmod__ = _read
+    __rdivmod__ = __round__ = __trunc__ = __floor__ = __ceil__ = __complex__ = __delitem__ = __reversed__ = _read
+
+    def __format__(self, spec: str) -> str:
+        return str(self._read()) if spec else repr(self)
 
     def __array_ufunc__(self, *_: object, **_options: object) -> Any:
         return self._read()

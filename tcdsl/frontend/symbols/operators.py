@@ -16,12 +16,14 @@ __all__ = [
     "Algebra",
     "ArithmeticOperators",
     "BoundLater",
+    "CellOperators",
     "IndexSymbol",
     "MemoryOperators",
     "OperatorHost",
     "PrimitiveOperators",
     "StatementSymbol",
     "both_sides",
+    "itself",
 ]
 
 
@@ -151,6 +153,11 @@ def both_sides(primitive: str) -> tuple[Any, Any]:
     return _binary(primitive), lambda self, other: self._combined(primitive, other, self)
 
 
+def itself(value: Any, _: object) -> Any:
+    """A copy of what nobody changes."""
+    return value
+
+
 class PrimitiveOperators:
     """Mixin: Python's operators on numbers as primitives of the language, ``a + b``, ``-a``, ``a < b``."""
 
@@ -167,7 +174,6 @@ class PrimitiveOperators:
     __truediv__, __rtruediv__ = both_sides("div")
     __floordiv__, __rfloordiv__ = both_sides("floor_div")
     __mod__, __rmod__ = both_sides("mod")
-    __pow__, __rpow__ = both_sides("pow")
     __and__, __rand__ = both_sides("bit_and")
     __or__, __ror__ = both_sides("bit_or")
     __xor__, __rxor__ = both_sides("bit_xor")
@@ -179,6 +185,57 @@ class PrimitiveOperators:
 
     def __pos__(self) -> Any:
         return self
+
+    def __pow__(self, other: object, modulus: object = None) -> Any:
+        return self._power(self, other, modulus)
+
+    def __rpow__(self, other: object, modulus: object = None) -> Any:
+        return self._power(other, self, modulus)
+
+    def _power(self, base: object, exponent: object, modulus: object) -> Any:
+        if modulus is not None:
+            raise self._fault("`pow` with three arguments", "write `a**b % m`")
+        return self._combined("pow", base, exponent)
+
+    # -- what a value that the call knows has not
+
+    def _fault(self, fact: str, hint: str) -> TcdslError:
+        # What is wrong where Python asks for something that only a number or an array of its own has.
+        raise NotImplementedError
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            fact = f"{spec!r} formats a number, and this one is not known while the function is staged"
+            raise self._fault(
+                fact, "format what the call gives; a keyword-only argument that Python asks for is a number"
+            )
+        return repr(self)
+
+    def __round__(self, digits: object = None) -> Any:
+        if digits is not None:
+            raise self._fault("`round` to a number of digits", "write `round(x * 100) / 100`")
+        return self._combined("round", self)
+
+    def __floor__(self) -> Any:
+        return self._combined("floor", self)
+
+    def __ceil__(self) -> Any:
+        return self._combined("ceil", self)
+
+    def __trunc__(self) -> Any:
+        raise self._fault("`trunc` of a value of the program", "write `where(x < 0, ceil(x), floor(x))`, or `int64(x)`")
+
+    def __complex__(self) -> complex:
+        raise self._fault("a complex number", "compute with two real ones, `re` and `im`")
+
+    def __contains__(self, value: object) -> Any:
+        raise self._fault("`in` of a number", "compare: `a == b`")
+
+    def __setitem__(self, key: object, value: object) -> None:
+        raise self._fault("a number has no cells to store into", "make an array: `s = output(n)`, and then `s[i] = e`")
+
+    def __delitem__(self, key: object) -> None:
+        raise self._fault("`del` of a part of a tensor", "give what is left a name: `x = x[1:]`")
 
     def __divmod__(self, other: object) -> Any:
         return self // other, self % other
@@ -216,10 +273,10 @@ class ArithmeticOperators(PrimitiveOperators):
     def __bool__(self) -> bool:
         return bool(self.builder.algebra.concrete(self, bool))
 
-    def __index__(self) -> int:
+    def __int__(self) -> int:
         return int(self.builder.algebra.concrete(self, int))
 
-    __int__ = __index__
+    __index__ = __int__
 
     def __float__(self) -> float:
         return float(self.builder.algebra.concrete(self, float))
@@ -230,9 +287,8 @@ class ArithmeticOperators(PrimitiveOperators):
     def __iter__(self) -> Any:
         return self.builder.algebra.iterate(self)
 
-    def __delitem__(self, key: object) -> None:
-        hint = "give what is left a name: `x = x[1:]`"
-        raise self.builder.algebra.fault(DslSyntaxError, "`del` of a part of a tensor", hint)
+    def _fault(self, fact: str, hint: str) -> TcdslError:
+        return self.builder.algebra.fault(DslSyntaxError, fact, hint)
 
     def __getitem__(self, key: object) -> Any:
         for each in key if isinstance(key, tuple | list) else (key,):
@@ -261,7 +317,19 @@ def _storing(primitive: str) -> Any:
     return lambda self, other: self._updated(primitive, other)
 
 
-class MemoryOperators(ArithmeticOperators):
+class CellOperators(ArithmeticOperators):
+    """Mixin: what has cells, and not one number."""
+
+    __slots__ = ()
+
+    def __contains__(self, value: object) -> bool:
+        return bool((self == value).any())
+
+    def __setitem__(self, key: object, value: object) -> None:
+        self.builder.algebra.store(self, key, value)
+
+
+class MemoryOperators(CellOperators):
     """Mixin: on memory ``a[key] = value`` and ``a += value`` store; of values the latter makes another value.
 
     That is how plain Python spells stores in a helper that code calls. In `@cd` functions themselves such statements
@@ -270,8 +338,8 @@ class MemoryOperators(ArithmeticOperators):
 
     __slots__ = ()
 
-    def __setitem__(self, key: object, value: object) -> None:
-        self.builder.algebra.store(self, key, value)
+    def __deepcopy__(self, _: object) -> Any:
+        return self.builder.algebra.combine("id", self)
 
     def _updated(self, primitive: str, other: object) -> Any:
         if not getattr(self, "memory", False):

@@ -15,7 +15,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.symbols.known_integers import KnownInteger
-from tcdsl.frontend.symbols.operators import ArithmeticOperators, MemoryOperators, OperatorHost
+from tcdsl.frontend.symbols.operators import ArithmeticOperators, CellOperators, MemoryOperators, OperatorHost, itself
 from tcdsl.frontend.symbols.recognition import REDUCTIONS
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.dtypes import compute_dtype
@@ -67,6 +67,8 @@ class SymbolicSize(ArithmeticOperators):
 
         return f"<size {format_expr(self.expr)}>"
 
+    __deepcopy__ = itself
+
 
 class SymbolicNumber(ArithmeticOperators):
     """A number that is known only at the call: scalar configuration such as a learning rate.
@@ -88,6 +90,8 @@ class SymbolicNumber(ArithmeticOperators):
         from tcdsl.ir.text.printer import format_expr
 
         return f"<run-time {self.weak_kind} {format_expr(self.expr)}>"
+
+    __deepcopy__ = itself
 
 
 class ElementType(str):
@@ -143,7 +147,7 @@ def _reduction(name: str, what: str) -> Any:
     return method
 
 
-class ArrayMethods(ArithmeticOperators):
+class ArrayMethods(CellOperators):
     """Mixin: ``x.T`` and ``x.sum(axis=0)`` on symbolic arrays and on tensors of graphs."""
 
     __slots__ = ()
@@ -217,7 +221,7 @@ class SymbolicArray(MemoryOperators, ArrayMethods):
         given = getattr(dtype, "__tcdsl_name__", dtype)  # `float32` is also the language's function
         try:
             name = str(np.dtype(given))
-        except TypeError:
+        except (TypeError, ValueError):
             name = str(given)
         return self.builder.algebra.cast(self, name)
 

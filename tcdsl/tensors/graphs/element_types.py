@@ -22,7 +22,7 @@ def type_name(dtype: Any) -> str:
     """An element type by name: ``type_name(np.float32)`` is ``"float32"``; `DtypeError` for what is none of tcdsl's."""
     try:
         name = str(np.dtype(getattr(dtype, "__tcdsl_name__", dtype)))
-    except TypeError:
+    except (TypeError, ValueError):
         name = ""
     if name not in DTYPES:
         hint = f"write one of {', '.join(DTYPES)}"

@@ -313,7 +313,7 @@ class GraphAlgebra:
     def length(self, value: Any) -> int:
         """The first size."""
         if not value.sizes:
-            raise TypeError("a tensor without axes has no length")
+            raise fault(DtypeError, f"`{value.label}` has no axes, and no length", "`float(t)` is its number")
         return int(value.sizes[0])
 
     def iterate(self, value: Any) -> Iterator[Any]:

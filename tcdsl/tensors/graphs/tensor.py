@@ -13,6 +13,7 @@ gradient; one that is not a leaf also has the operation that computes it. Nothin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from weakref import ReferenceType
 
 import numpy as np
 
-from tcdsl.errors import DifferentiationError, DslSyntaxError
+from tcdsl.errors import DifferentiationError, DslSyntaxError, DtypeError
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.known_integers import KnownInteger
@@ -267,7 +268,11 @@ class Tensor(GraphTensor):
 
     def item(self) -> Any:
         """The value of a tensor of one cell as a Python number."""
-        return self._cells().item()
+        cells = self._cells()
+        if cells.size != 1:
+            fact = f"`{self.label}` has {cells.size} cells, and Python asks for one number"
+            raise fault(DslSyntaxError, fact, "reduce it, `t.sum()` or `t.all()`, choose a cell, or take `t.value`")
+        return cells.item()
 
     def tolist(self) -> Any:
         """The value as a Python number, or as nested lists of these."""
@@ -280,8 +285,29 @@ class Tensor(GraphTensor):
             raise fault(DslSyntaxError, fact, "format its cells one by one, or show `t.value`")
         return format(self.item(), spec) if spec else repr(self)
 
-    def __round__(self, digits: int | None = None) -> Any:
+    def __round__(self, digits: Any = None) -> Any:
         return round(self.item(), digits)
+
+    def __floor__(self) -> int:
+        number: int = math.floor(self.item())
+        return number
+
+    def __ceil__(self) -> int:
+        number: int = math.ceil(self.item())
+        return number
+
+    def __trunc__(self) -> int:
+        number: int = math.trunc(self.item())
+        return number
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        number = self.item()
+        if isinstance(number, float):
+            raise fault(DtypeError, f"`{self.label}` holds {number!r}, which is no integer", "convert it: `int(t)`")
+        return int(number)
 
     def __getattr__(self, name: str) -> Any:
         # What tensors of other libraries have.

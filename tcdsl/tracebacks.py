@@ -39,6 +39,8 @@ __all__ = ["hide_library_frames", "user_facing", "warn_user", "warnings_given", 
 _BETWEEN = (contextlib.__file__, functools.__file__)
 # What the library calls: where such code raises, it was called wrongly, and that is for the library's authors to see.
 _CALLED_BY_THE_LIBRARY = frozenset(sys.stdlib_module_names) | {"islpy", "llvmlite", "numba", "numpy", "rich"}
+# A part of a function with many nested blocks, which the function calls (`tcdsl.frontend.source.nested_blocks`).
+_INNER = "__tcdsl__inner"
 # A user's function that waits so often for itself calls itself without an end: staging it ends sooner.
 _MANY_TIMES = 50
 
@@ -217,7 +219,8 @@ def _was_caught_here(error: BaseException) -> bool:
 def _without_library(traceback: TracebackType | None) -> TracebackType | None:
     kept: TracebackType | None = None
     for entry in reversed(_frames(traceback)):
-        if not _is_library(entry.tb_frame):
+        inner = kept is not None and kept.tb_frame.f_code.co_qualname == _INNER
+        if not inner and not _is_library(entry.tb_frame):
             kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return kept
 

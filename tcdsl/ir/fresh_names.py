@@ -47,6 +47,14 @@ class FreshNames:
         """These names are in use from here on."""
         self._used.update(names)
 
+    def given_up(self, names: Iterable[str]) -> None:
+        """These names may be free again; what was there before numbers were counted is looked at anew."""
+        for name in names:
+            stem, mark, number = name.rpartition("_")
+            if mark and number.isdecimal():
+                known = self._numbers.get(stem + mark, 0)
+                self._numbers[stem + mark] = max(min(known, int(number)), 2)
+
     def copy(self) -> FreshNames:
         """The same names in use, to which others can be added."""
         return FreshNames(self._used, short=self._short, elsewhere=self._elsewhere)

@@ -13,7 +13,7 @@ from tcdsl.frontend.python.named_conditions import with_names_before, with_names
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.source.assigned_names import binding_of, bindings_of
 from tcdsl.frontend.source.changes_in_place import CHANGING, changed_names, deleted_names, names_given_to_calls, root_of
-from tcdsl.frontend.source.rewritten_functions import CHOICE, thunk
+from tcdsl.frontend.source.rewritten_functions import ARM, CHOICE, thunk
 from tcdsl.frontend.source.syntax_trees import copied
 
 __all__ = ["LoopRewriter", "as_branch"]
@@ -122,7 +122,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         left = self._without_jumps(node)
         statement = self._loop_statement(node.body, node, left)
         place, test = node.test, self._condition(node)
-        body, target = self._visited(node.body), ast.Name(f"{RECORDER}round", ast.Store())
+        body, target = self._visited(node.body), ast.Name(ARM, ast.Store())
         made = ast.For(target, node.test, body, self._visited(node.orelse), None)
         return self._rounds(ast.copy_location(made, node), statement, "while_rounds", [test], place, left)
 
@@ -145,7 +145,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         if statement.leaves or not _may_be_asked_again(node.test) or _yields(body):
             return self.generic_visit(node)
         place, test = node.test, self._condition(node)
-        arm, given = f"{RECORDER}arm{len(self.statements)}", self._statement_name(statement)
+        arm, given = f"{ARM}{len(self.statements)}", self._statement_name(statement)
         arms = [self._raising(each, given) for each in (node.body, node.orelse)]
         taken = ast.copy_location(ast.If(ast.Name(arm, ast.Load()), *arms), node)
         made = ast.For(ast.Name(arm, ast.Store()), node.test, [taken], [], None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Callable, Iterable, MutableMapping, MutableSequence, MutableSet
 from functools import partial
 from types import FrameType, FunctionType
@@ -31,6 +30,7 @@ from tcdsl.frontend.python.recorded_statements import (
 from tcdsl.frontend.running_loops.loop_recorder import LoopRecorder
 from tcdsl.frontend.source.assigned_names import target_of
 from tcdsl.frontend.source.logic_operands import LogicOperand
+from tcdsl.frontend.source.nested_blocks import own_frame
 from tcdsl.frontend.source.python_stores import augmented, store_item
 from tcdsl.frontend.source.spacing import refused, signed
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
@@ -78,7 +78,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
 
     def enter(self, entry: FunctionEntry) -> Any:
         """What the function's own names hold before its first statement: sizes from annotations, or nothing yet."""
-        scope = self._scope(sys._getframe(1))
+        scope = self._scope(own_frame())
         found: dict[str, object] = {}
         for parameter in entry.parameters:
             value = scope.own(parameter.name)
@@ -127,7 +127,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
         ``term`` gives the parts of the value where the statement may be one in logic notation.
         """
         node, name = statement.node, statement.name
-        scope = self._scope(sys._getframe(1))
+        scope = self._scope(own_frame())
         session = scope.session
         current = scope.holds(name)
         if isinstance(current, Poison):
@@ -251,16 +251,16 @@ class Recorder(LoopRecorder, OperatorRecorder):
 
     def local(self, definition: RecordedDefinition, ordinary: Callable[[], object]) -> object:
         """``z = x[i] * x[i]``: a scalar at each point if it has free index variables, else ordinary Python."""
-        scope = self._scope(sys._getframe(1))
+        scope = self._scope(own_frame())
         return self._bound(definition.name, self._defined(scope, definition, ordinary), scope.holds)
 
     def part(self, definition: RecordedDefinition, ordinary: Callable[[], object]) -> object:
         """One of the values that are unpacked: scalars at a point, or Python's."""
-        return self._defined(self._scope(sys._getframe(1)), definition, ordinary)
+        return self._defined(self._scope(own_frame()), definition, ordinary)
 
     def defines(self, definition: RecordedDefinition) -> bool:
         """Whether ``z = a if c else b`` is a local definition, and not a branch."""
-        scope = self._scope(sys._getframe(1))
+        scope = self._scope(own_frame())
         scope.letters = _letters(definition, scope)
         return is_local_definition(definition.node, scope)
 
@@ -277,7 +277,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
 
     def bind(self, name: str, value: Any) -> Any:
         """``name = value``: in `@op` a new value, in `@cd` a store if the name holds memory."""
-        frame = sys._getframe(1)
+        frame = own_frame()
         return self._bound(name, value, lambda name: self._scope(frame).holds(name))
 
     def _bound(self, name: str, value: Any, holds: Callable[[str], object]) -> Any:
@@ -330,7 +330,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
 
         A name that will be bound to a view gets the view.
         """
-        scope = self._scope(sys._getframe(1))
+        scope = self._scope(own_frame())
         return tuple(
             value if isinstance(value, View) and not is_tensor_memory(scope.holds(name)) else held(value)
             for name, value in zip(names, values, strict=True)
@@ -392,7 +392,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
 
     def annotate(self, target: Dimensions) -> Any:
         """``O: real[N, X]``: declares a target, or binds the extents of a tensor that exists."""
-        scope = self._scope(sys._getframe(1))
+        scope = self._scope(own_frame())
         current = self._target(scope.holds(target.name), target.name)
         found: dict[str, object] = {target.name: current}
         if isinstance(current, SymbolicArray):
@@ -404,7 +404,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
 
     def bind_dims(self, call: Dimensions, ordinary: Callable[[], object]) -> Any:
         """``A.bind_dims(N, K)`` names the extents of a tensor; names bound before must agree. ``ordinary`` calls it."""
-        scope = self._scope(sys._getframe(1))
+        scope = self._scope(own_frame())
         if binds_objects(scope, call):
             self._guarded(scope.session, ordinary)
             return _one_or_all(scope.holds(name) for name in call.names)
@@ -423,7 +423,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
 
     def name(self, name: str) -> object:
         """A name of the language that the function does not bind: closures, globals and builtins come first."""
-        return self._scope(sys._getframe(1)).language(name)
+        return self._scope(own_frame()).language(name)
 
 
 def _letters(definition: RecordedDefinition, scope: FunctionScope) -> frozenset[str]:

@@ -16,7 +16,6 @@ A loop of Python's, and a branch that Python takes, are what they are. Of those 
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,8 +26,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import combine
 from tcdsl.frontend.arrays.unpacking import Parts, nothing_for, unpacked
 from tcdsl.frontend.names.array_calls import call_function
-from tcdsl.frontend.running_loops.carried import Bound, bound_in_both, declared_targets, unwritten_targets
-from tcdsl.frontend.running_loops.carried_faults import changed_value
+from tcdsl.frontend.running_loops.carried import declared_targets, unheld, unwritten_targets
 from tcdsl.frontend.running_loops.conditions import (
     asked,
     asks_more,
@@ -58,12 +56,13 @@ from tcdsl.frontend.running_loops.outside_changes import refuse_change, refuse_p
 from tcdsl.frontend.running_loops.round_counts import ENDLESS, NO_ROUNDS, Iterated, RoundCount, at_most_one, loop
 from tcdsl.frontend.running_loops.run_time_checks import Shown, builtin_kind, record_check, record_raise
 from tcdsl.frontend.running_loops.running_loop import RunningLoop
-from tcdsl.frontend.running_loops.settled_bodies import known_bounds, remember_bounds
+from tcdsl.frontend.running_loops.settled_bodies import bounds_of_arms, entry_of, known_bounds, remember_bounds
 from tcdsl.frontend.source.function_source import span_of
+from tcdsl.frontend.source.nested_blocks import own_frame
 from tcdsl.frontend.source.rewritten_functions import CHOICE, is_result
 from tcdsl.frontend.staging.declarations import OfARound, Unwritten
 from tcdsl.frontend.staging.declared_parameters import layers_met, meet_layers_from
-from tcdsl.frontend.staging.entry_states import EntryState, entry_state
+from tcdsl.frontend.staging.entry_states import EntryState
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, current_session, session_of
 
@@ -85,7 +84,7 @@ class LoopRecorder:
 
     def rounds(self, statement: LoopStatement, iterable: Any) -> Iterator[Any]:
         """``for t in iterable``: one round for staging if the loop runs, else what Python iterates over."""
-        frame, session = sys._getframe(1), session_of("a loop")
+        frame, session = own_frame(), session_of("a loop")
         session.renewed.pop((statement, frame), None)
         found = rounds_over(session, iterable, partial(runs_in_program, session, statement, iterable))
         if found is None:
@@ -100,7 +99,7 @@ class LoopRecorder:
         numbers = frozenset() if always else numbers_of(*bounds_of(iterable)) | session.loops.tried(statement)
         self._check_body(statement, numbers, frame)
         going = (truth(session, True), lambda: truth(session, True)) if statement.breaks else None
-        entry = entry_state(session, frame.f_locals)
+        entry = entry_of(session, frame.f_locals)
         running = RunningLoop(session, statement, frame, found, condition=going, numbers=numbers, entry=entry)
         session.running.append(running)
         return running.passes()
@@ -123,7 +122,7 @@ class LoopRecorder:
 
     def while_rounds(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[Any]:
         """``while condition()``: one round for staging if that is data, else round by round as long as it holds."""
-        frame = sys._getframe(1)
+        frame = own_frame()
         return self._while_rounds(session_of("a loop"), statement, frame, condition)
 
     def _while_rounds(
@@ -156,19 +155,19 @@ class LoopRecorder:
         self._check_body(statement, numbers, frame)
         again = truth(session, going), lambda: changing_truth(session, going, condition())
         before = {name: value for name, value in frame.f_locals.items() if name not in unbound}
-        entry = entry_state(session, before)
+        entry = entry_of(session, before)
         running = RunningLoop(session, statement, frame, ENDLESS, before, again, numbers, entry=entry)
         session.running.append(running)
         yield from running.passes(True)
 
     def arms(self, statement: LoopStatement, condition: Callable[[], Any]) -> Iterator[bool]:
         """The arms of ``if condition()`` that are to run: the one that Python takes, or both one after the other."""
-        frame = sys._getframe(1)
+        frame = own_frame()
         session = session_of("a branch")
         value = decided(session, condition())
         if not is_data(value):
             return self._arm(session, statement, frame, bool(value))
-        return self._both_arms(session, statement, frame, value, entry_state(session, frame.f_locals))
+        return self._both_arms(session, statement, frame, value, entry_of(session, frame.f_locals))
 
     def _arm(self, session: Session, statement: LoopStatement, frame: FrameType, arm: bool) -> Iterator[bool]:
         yield arm
@@ -197,6 +196,8 @@ class LoopRecorder:
         numbers = numbers_of(condition)
         before = dict(frame.f_locals)
         blank, layers = known_bounds(session, statement, entry), layers_met()
+        new = [name for name in statement.names if isinstance(unheld(before.get(name, _NOTHING)), Unwritten)]
+        blank = blank if new else {}
         if blank is None:
             arms: list[RunningLoop] = []
             for arm, count in rounds.items():
@@ -204,9 +205,13 @@ class LoopRecorder:
                 session.running.append(running)
                 yield from running.trial(arm)
                 arms.append(session.running.pop())
-            blank = self._bound_by(session, *arms)
+            blank = bounds_of_arms(session, *arms)
             remember_bounds(session, statement, entry, blank)
             meet_layers_from(layers)
+        if len(new) == len(statement.names) and any(each.tries for each in session.running):
+            session.running.append(RunningLoop(session, statement, frame, NO_ROUNDS, before, blank=blank))
+            session.running[-1].supposed()
+            return
         for arm, count in rounds.items():
             unseen = () if arm else blank
             running = RunningLoop(session, statement, frame, count, before, None, numbers, blank, unseen, entry)
@@ -216,21 +221,6 @@ class LoopRecorder:
                 session.running.pop()
                 before |= dict(zip(statement.names, running.after(), strict=True))
 
-    def _bound_by(self, session: Session, one: RunningLoop, other: RunningLoop) -> dict[str, Bound]:
-        # What has a value after the branch, though it had none before.
-        found: dict[str, Bound] = {}
-        for name in dict.fromkeys((*one.bound, *other.bound)):
-            arms = [each.bound[name] for each in (one, other) if name in each.bound and not each.raised]
-            both = bound_in_both(name, arms, session.shapes, session.location()) if len(arms) == 2 else None
-            together = is_result(name) or name == CHOICE
-            if both is None and len(arms) == 2 and together:
-                raise changed_value(session, name, arms[0].value, arms[1].value, True, session.location())
-            if both is not None:
-                found[name] = both
-            elif len(arms) == 1 and (is_result(name) or one.raised or other.raised):
-                found[name] = arms[0]
-        return found
-
     def chosen(
         self,
         statement: LoopStatement,
@@ -239,9 +229,9 @@ class LoopRecorder:
         other: Callable[[], Any],
     ) -> Any:
         """``first() if condition() else other()``: a branch whose arms bind a name, if Python does not know."""
-        session, around = session_of("a branch"), sys._getframe(1).f_locals
+        session, around = session_of("a branch"), own_frame().f_locals
         value = decided(session, condition())
-        entry = entry_state(session, around) if is_data(value) else None
+        entry = entry_of(session, around) if is_data(value) else None
         return self._chosen(statement, value, first, other, entry)
 
     def first_of(self, statement: LoopStatement, wanted: bool, *parts: Callable[[], Any]) -> Any:
@@ -328,7 +318,7 @@ class LoopRecorder:
 
     def raises(self, statement: LoopStatement, exception: Callable[[], Any]) -> bool:
         """Whether ``raise exception()``, at the end of an arm of a branch, is for the program to do."""
-        running = self._running(statement, sys._getframe(1))
+        running = self._running(statement, own_frame())
         if running is None:
             return False
         error = exception()
@@ -344,13 +334,13 @@ class LoopRecorder:
         """``text``, a store into an attribute or the like in a loop or a branch, is about to be done."""
         session = current_session()
         if session is not None and session.running:
-            refuse_change(session, text, root, sys._getframe(1))
+            refuse_change(session, text, root, own_frame())
 
     def changing(self, text: str, root: str, value: Any) -> Any:
         """``value``, of which ``text`` calls a method that changes it if it is a container of Python's."""
         session = current_session()
         if session is not None and session.running and isinstance(value, CONTAINERS):
-            refuse_change(session, text, root, sys._getframe(1))
+            refuse_change(session, text, root, own_frame())
         return value
 
     def printing(self, function: Any) -> Any:
@@ -364,7 +354,7 @@ class LoopRecorder:
         """What is called as ``setattr`` in a loop or a branch, on what begins with the name ``root``."""
         session = current_session()
         if session is not None and session.running and function in (setattr, delattr):
-            refuse_change(session, function.__name__, root, sys._getframe(1))
+            refuse_change(session, function.__name__, root, own_frame())
         return function
 
     def returns(self, value: Any) -> Any:
@@ -405,7 +395,7 @@ class LoopRecorder:
 
     def leaves(self, statement: LoopStatement, left: Any) -> bool:
         """Whether Python leaves the loop after a round that ``break`` has ended if ``left`` is true."""
-        running = self._running(statement, sys._getframe(1))
+        running = self._running(statement, own_frame())
         if running is not None:
             running.left = left
             return False
@@ -424,20 +414,20 @@ class LoopRecorder:
 
     def renewed(self, statement: LoopStatement, name: str, value: Any) -> Any:
         """What a target holds at the beginning of a round that writes it first: nothing, if the loop began so."""
-        return Unwritten(name) if name in session_of("a loop").renewed.get((statement, sys._getframe(1)), ()) else value
+        return Unwritten(name) if name in session_of("a loop").renewed.get((statement, own_frame()), ()) else value
 
     def runs(self, statement: LoopStatement) -> bool:
         """Whether the loop that is being staged runs."""
-        return self._running(statement, sys._getframe(1)) is not None
+        return self._running(statement, own_frame()) is not None
 
     def carried(self, statement: LoopStatement) -> Any:
         """What the names that the body may bind hold at the beginning of a round."""
-        running = self._running(statement, sys._getframe(1))
+        running = self._running(statement, own_frame())
         return running.carried()
 
     def has_run(self, statement: LoopStatement) -> bool:
         """Whether the loop that has just been staged is one that runs."""
-        return self._running(statement, sys._getframe(1)) is not None
+        return self._running(statement, own_frame()) is not None
 
     def after(self, statement: LoopStatement) -> Any:
         """What these names, and the number of the round, hold after a loop that runs."""

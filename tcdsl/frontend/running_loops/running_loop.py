@@ -62,7 +62,7 @@ from tcdsl.frontend.running_loops.nested_values import (
 )
 from tcdsl.frontend.running_loops.round_counts import NO_ROUNDS, RoundCount
 from tcdsl.frontend.running_loops.run_time_checks import both_passed
-from tcdsl.frontend.running_loops.settled_bodies import Settled, SettledBody
+from tcdsl.frontend.running_loops.settled_bodies import Settled, SettledBody, expected
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import is_result
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
@@ -110,7 +110,6 @@ class RunningLoop:
         session.needs_one_point()
         self.statement = statement
         self.frame = frame
-        self.finished = False
         self._session = session
         self._builder = session.builder
         self.rounds = rounds
@@ -135,8 +134,8 @@ class RunningLoop:
         self.left: Any = False
         #: What a pass has bound that no name held before.
         self.bound: dict[str, Bound] = {}
-        #: Whether the arm ends by `raise`: what it binds, nobody reads.
-        self.raised = False
+        #: Whether the arm ends by `raise`: what it binds, nobody reads; and whether it is staged for that alone.
+        self.raised = self.tries = False
         self._names: dict[str, Carried] = {}
         self._memory: dict[int, Carried] = {}
         #: The version and the type of that memory before the loop.
@@ -151,7 +150,7 @@ class RunningLoop:
 
     def passes(self, number: Any = None) -> Iterator[Any]:
         """The number of the round, or what is given, once for each time that the body is to be staged."""
-        known = self._memo.found(number)
+        known = self._memo.found(number) or expected(self._session, self.statement, self._before, self._blank)
         self._begin_with(known)
         for _ in range(_MOST_PASSES):
             body: Program | None = None
@@ -171,7 +170,6 @@ class RunningLoop:
             if self._session.faults:
                 self._before.nested.clear()
                 self._after = dict.fromkeys(self.statement.names, Poison())
-                self.finished = True
                 return
             if again:
                 known = None
@@ -202,6 +200,7 @@ class RunningLoop:
 
     def trial(self, number: Any) -> Iterator[Any]:
         """What is given, once: the body is staged for what it binds."""
+        self.tries = True
         with self._forgetting() as (part, _), part.recording(), self._round(part):
             yield number
             held = self.frame.f_locals
@@ -209,6 +208,11 @@ class RunningLoop:
                 new = name not in self._before.nested and isinstance(self._before[name], Unwritten)
                 if new and not isinstance(held.get(name, self._before[name]), Unwritten):
                     self.bound[name] = bound_value(self._session, name, held[name])
+
+    def supposed(self) -> None:
+        """In place of `passes`, in a trial of a body around: what the arms bind is there, without cells."""
+        found = {name: Carried(label_of(name), self._before[name], kind) for name, kind in self._blank.items()}
+        self._after = {name: stand_in(self._builder, each) for name, each in found.items()}
 
     @contextmanager
     def _forgetting(self) -> Iterator[tuple[Part, Learned]]:
@@ -243,10 +247,7 @@ class RunningLoop:
     def after(self) -> Any:
         """What they hold after the loop, the number of the round first."""
         numbers = (number_after(name, self.span, self._numbers) for name in self.statement.numbers)
-        return (*numbers, *(self._before.put_together(name, self._after_loop) for name in self.statement.names))
-
-    def _after_loop(self, key: str) -> Any:
-        return self._after[key] if key in self._after else self._after_round(key)
+        return (*numbers, *(self._before.put_together(name, self._after_round) for name in self.statement.names))
 
     def has_bound(self, name: str) -> bool:
         """Whether ``name`` holds what this round has bound it to."""
@@ -425,12 +426,11 @@ class RunningLoop:
                 each.before.become(made)
             elif name and (self.rounds is not NO_ROUNDS or isinstance(each.before, DeclaredTarget)):
                 self._after[name] = number_of(each, made)
-        self.finished = True
 
     def _after_round(self, name: str) -> Any:
         before, found = self._before[name], self._shaped.get(name)
-        if not isinstance(before, Unwritten):
-            return found if isinstance(found, GraphTensor) else before
+        if name in self._after or not isinstance(before, Unwritten):
+            return self._after.get(name, found if isinstance(found, GraphTensor) else before)
         return unbound_after(name, self.statement, self.span, self._numbers) if found is None else found
 
     def _changed(self, name: str, before: Kind, after: Kind) -> TcdslError:

@@ -10,16 +10,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tcdsl.frontend.running_loops.carried import Bound, Carried, Kind
+from tcdsl.frontend.running_loops.carried import Bound, Carried, Kind, bound_in_both
+from tcdsl.frontend.running_loops.carried_faults import changed_value
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
-from tcdsl.frontend.running_loops.nested_values import values_in
-from tcdsl.frontend.staging.entry_states import EntryState
+from tcdsl.frontend.running_loops.nested_values import NamesBefore, values_in
+from tcdsl.frontend.source.nested_blocks import INNER
+from tcdsl.frontend.source.rewritten_functions import ARM, CHOICE, is_result
+from tcdsl.frontend.staging.declarations import Unwritten
+from tcdsl.frontend.staging.entry_states import EntryState, entry_state
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.recordings import Recording
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr, size_names
 from tcdsl.span import Span
 
-__all__ = ["Settled", "SettledBody", "known_bounds", "remember_bounds"]
+__all__ = [
+    "Settled",
+    "SettledBody",
+    "bounds_of_arms",
+    "entry_of",
+    "expected",
+    "known_bounds",
+    "remember_bounds",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +82,8 @@ class SettledBody:
         self, recording: Recording, names: Mapping[str, Carried], after: Mapping[str, Any], before: Mapping[str, Any]
     ) -> frozenset[str | int]:
         """Of what is carried, what a pass has changed: ``names``, and memory by its number."""
-        changed = {name for name in names if after.get(name) is not before.get(name)}
+        bound = {name: value for name in names if not isinstance(value := after.get(name), Unwritten)}
+        changed = {name for name, value in bound.items() if value is not before.get(name)}
         stored = {k for k, value in enumerate(self._held) if id(value) in recording.stored}
         return frozenset(changed | stored)
 
@@ -89,6 +103,45 @@ class SettledBody:
             kinds = {name: (each.kind, each.start, each.sized, each.needed) for name, each in names.items()}
             found = Settled(kinds, numbers, checks, changed, self._held)
             self._session.settled[self._statement, number, self._entry.key] = found
+
+
+def expected(
+    session: Session, statement: LoopStatement, before: NamesBefore, blank: Mapping[str, Kind]
+) -> Settled | None:
+    """What most bodies carry: the tensors that they bind, as others of the same type. Then one pass is enough."""
+    if session.shapes is not None:
+        return None
+    kinds = {name: kind for name, kind in blank.items() if kind.weak is None}
+    for name in statement.stores.keys() & set(statement.names):
+        held = before[name]
+        plain = type(held) is SymbolicTensor and not held.memory
+        if plain and session.builder.number(held.name) is None and not session.builder.written.is_weak(held.name):
+            kinds[name] = Kind(held.element_type, None, held.extents, held.rows)
+    names: dict[str, Any] = {
+        name: (kind, 0 if name in blank else None, (None, None), {}) for name, kind in kinds.items()
+    }
+    return Settled(names, (), False, frozenset(kinds), ()) if kinds else None
+
+
+def entry_of(session: Session, names: Mapping[str, Any]) -> EntryState | None:
+    """The state in which ``names`` hold these values; which arms were staged before says nothing of those to come."""
+    return entry_state(session, {name: value for name, value in names.items() if not name.startswith((ARM, INNER))})
+
+
+def bounds_of_arms(session: Session, one: Any, other: Any) -> dict[str, Bound]:
+    """What has a value after a branch, though it had none before, of what each arm binds."""
+    found: dict[str, Bound] = {}
+    for name in dict.fromkeys((*one.bound, *other.bound)):
+        arms = [each.bound[name] for each in (one, other) if name in each.bound and not each.raised]
+        both = bound_in_both(name, arms, session.shapes, session.location()) if len(arms) == 2 else None
+        together = is_result(name) or name == CHOICE
+        if both is None and len(arms) == 2 and together:
+            raise changed_value(session, name, arms[0].value, arms[1].value, True, session.location())
+        if both is not None:
+            found[name] = both
+        elif len(arms) == 1 and (is_result(name) or one.raised or other.raised):
+            found[name] = arms[0]
+    return found
 
 
 def known_bounds(session: Session, statement: LoopStatement, entry: EntryState | None) -> dict[str, Bound] | None:

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Collection, Mapping
 from types import CellType, CodeType, FunctionType
 
-__all__ = ["CHOICE", "RECORDER", "RESULT", "compiled_definition", "is_result", "thunk", "with_closure"]
+from tcdsl.frontend.source.nested_blocks import with_few_blocks, without_inner_names
+
+__all__ = ["ARM", "CHOICE", "RECORDER", "RESULT", "compiled_definition", "is_result", "thunk", "with_closure"]
 
 RECORDER = "__tcdsl__"
 """The closure variable of a rewritten function that holds its recorder; other names made up there begin with it."""
@@ -16,6 +18,10 @@ RESULT = f"{RECORDER}result"
 
 CHOICE = f"{RECORDER}choice"
 """What `a if c else b` gives."""
+
+
+ARM = f"{RECORDER}arm"
+"""How names begin that say which arm of a branch, or which round of a ``while``, is being staged."""
 
 
 def is_result(name: str) -> bool:
@@ -36,13 +42,14 @@ def compiled_definition(
     # variables; there the definition must not bind the function's own name, which its body may mean.
     names = (*function.__code__.co_freevars, *added)
     given = ast.arguments([], [ast.arg(name, None, None) for name in names], None, [], [], None, [])
+    with_few_blocks(definition)
     definition.name = "rewritten"
     factory = ast.FunctionDef("factory", given, [definition], [], None, None)
     ast.copy_location(factory, definition)
     module = ast.fix_missing_locations(ast.Module([factory], []))
     outer = _code_named("factory", compile(module, filename, "exec"))
     code = _code_named(definition.name, outer)
-    return code.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    return without_inner_names(code.replace(co_name=function.__name__, co_qualname=function.__qualname__))
 
 
 def with_closure(function: FunctionType, code: CodeType, added: Mapping[str, object]) -> FunctionType:

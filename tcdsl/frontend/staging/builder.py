@@ -66,7 +66,9 @@ class ProgramBuilder:
         self._open: set[str] = set()
         self._numbers: dict[str, Expr] = {}
         self._retired = RetiredNames()
-        self._names = self._tensor_names()
+        self._names = FreshNames(elsewhere=lambda name: name in self._declared or name in self._retired)
+        # The names of recordings that are over, which are free unless they are retired.
+        self._ended: list[str] = []
         self._rows: dict[str, RowRanks] = {}
         #: Which cells statements have written.
         self.written = WrittenCells()
@@ -294,10 +296,9 @@ class ProgramBuilder:
 
     def fresh_name(self, hint: str) -> str:
         """``hint`` if no tensor has that name, else ``hint_2``, ``hint_3``, ..."""
+        self._names.given_up(name for name in self._ended if name not in self._retired)
+        self._ended.clear()
         return self._names.free(hint)
-
-    def _tensor_names(self) -> FreshNames:
-        return FreshNames(elsewhere=lambda name: name in self._declared or name in self._retired)
 
     def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
         """Infer the ranges of ``sketch``, add its statements, and return the tensor that it makes."""
@@ -389,7 +390,7 @@ class ProgramBuilder:
             for tensor in (*inner.tensors, *inner.placeholders):
                 del self._declared[tensor.name]
                 self.written.forget(tensor.name)
-            self._names = self._tensor_names()
+                self._ended.append(tensor.name)
 
     def counter(self, label: str, size: str) -> Tensor:
         """A placeholder whose extent is a size of its own: the number of a round of a loop."""

@@ -42,6 +42,12 @@ def largest(x, row):
 
 
 @op
+def within(x, low, high):
+    y[i] = sum(x[k] for k in range(low[i], high[i]))
+    return y
+
+
+@op
 def between(x, low, high):
     y[i] += x[k], k > low[i], high[i] >= k
     return y
@@ -126,7 +132,7 @@ def test_steps_are_linear_in_what_the_ranges_hold(derive: str) -> None:
     assert found[1] < 2.3 * found[0]
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8, np.uint8])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8, np.uint8, np.uint64])
 def test_ranges_have_any_integer_type(dtype: type) -> None:
     val, col, row, x = sparse_arrays(30)
     wanted = sparse.interpret(val, col, row, x)
@@ -139,6 +145,15 @@ def test_ends_may_lie_anywhere() -> None:
     np.testing.assert_allclose(sparse(val, col, row, x), sparse.interpret(val, col, row, x), rtol=1e-13)
     low, high = np.array([-(2**63), 2**63 - 1, 3, 5]), np.array([2, 2**63 - 1, 2**63 - 1, 4])
     np.testing.assert_allclose(between(x, low, high), [x[:3].sum(), 0, x[4:].sum(), 0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("far", [2**63 - 1, 2**63, 2**63 + 3, 2**64 - 1])
+def test_ends_of_uint64_are_the_numbers_that_they_are(far: int) -> None:
+    x = np.arange(5.0)
+    low, high = np.array([0, 3, far, 1], np.uint64), np.array([far, far, far, 4], np.uint64)
+    for function, wanted in ((within, [10, 7, 0, 6]), (between, [10, 4, 0, 9])):
+        np.testing.assert_array_equal(function(x, low, high), wanted)
+        np.testing.assert_array_equal(function.interpret(x, low, high), wanted)
 
 
 def test_kinds_of_ranges_agree_with_the_interpreter() -> None:

@@ -23,7 +23,7 @@ from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, as_truth, convert, int64_constant, stored_dtype, sum_dtype
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, integer, neutral_constant
+from tcdsl.ir.build import apply, constant, integer, neutral_constant
 from tcdsl.ir.build import cast as cast_expr
 from tcdsl.ir.dtypes import compute_dtype, is_boolean, is_floating, is_integer
 from tcdsl.ir.expressions import (
@@ -308,8 +308,15 @@ def _ends(evaluation: Evaluator, clause: ast.comprehension) -> tuple[Expr, Expr,
             fits = evaluation.attempt(lambda: int64_constant(int(bound), evaluation.span(argument)), argument)  # noqa: B023
             if isinstance(fits, Faulty):
                 return None
-        found.append(cast_expr(value.expr, "int64"))
+        found.append(cast_expr(_in_int64(value), "int64"))
     return (integer(0), found[0], step) if len(found) == 1 else (found[0], found[1], step)
+
+
+def _in_int64(value: Value) -> Expr:
+    # No index variable reaches what int64 does not hold.
+    if value.logical != "uint64" or isinstance(value.expr, Constant):
+        return value.expr
+    return apply("min", value.expr, constant(2**63 - 1, "uint64"), span=value.expr.span)
 
 
 def _assign(target: ast.expr, element: object, names: dict[str, object]) -> bool:

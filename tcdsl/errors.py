@@ -186,15 +186,26 @@ def _shown(filename: str) -> str:
 def raise_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     """Raise one exception for all ``diagnostics``; do nothing if there are none.
 
-    Its class is that of the first fault, so that ``except ShapeError`` works as expected.
+    Its class is that of the first fault, so that ``except ShapeError`` works as expected. Faults at one place that
+    differ in numbers alone, as rounds of an unrolled loop have them, are shown once, with their number.
     """
     if not diagnostics:
         return
-    faults = tuple(dict.fromkeys(diagnostics))
+    # Where the place is not known, nothing says that they are one fault.
+    alike: dict[object, list[Diagnostic]] = {}
+    for each in dict.fromkeys(diagnostics):
+        alike.setdefault((each.kind, each.span or each, re.sub(r"\d+", "#", each.fact)), []).append(each)
+    faults = tuple(_with_number(first, len(others)) for first, *others in alike.values())
     if len(faults) == 1:
         raise faults[0].error()
     parts = [f"{len(faults)} faults", *(fault.render() for fault in faults)]
     raise faults[0].kind("\n\n".join(parts), faults)
+
+
+def _with_number(fault: Diagnostic, others: int) -> Diagnostic:
+    if not others:
+        return fault
+    return replace(fault, notes=(*fault.notes, f"and {others} more of this kind here, from other rounds or calls"))
 
 
 def without_values(message: str) -> tuple[str, str]:

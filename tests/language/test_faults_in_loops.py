@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tcdsl import op
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tests.language.running_programs import program
 
@@ -116,3 +117,23 @@ def test_faults(body: str, n: Any, kind: type[Exception], fact: str, hint: str) 
     with pytest.raises(kind, match=re.escape(fact)) as caught:
         program(body).interpret(X, n)
     assert hint in str(caught.value)
+
+
+TABLES = tuple(np.ones((2,) * rank) for rank in range(2, 7))
+
+
+@op
+def of_tables(x):
+    for table in TABLES:
+        y[i] = x[i] * table[i]
+        z[i] = x[i, i]
+    return y
+
+
+def test_faults_of_rounds_that_differ_in_numbers_are_shown_once() -> None:
+    with pytest.raises(ShapeError, match="2 faults") as caught:
+        of_tables(np.ones(2))
+    text = str(caught.value)
+    assert text.count("`TABLES_0` has rank 2 and is given 1 index") == text.count("is given 2 indices") == 1
+    assert "and 4 more of this kind here" in text
+    assert len(caught.value.diagnostics) == 2

@@ -78,6 +78,7 @@ TEXTS = [
     graph("y = relu(x);"),
     graph("y = nn.rely(x);"),
     graph("y = linalg.matmul(x, x);"),
+    graph("y = nn.relu(nn.relu(x));"),
     graph("y = nn.relu{alpah=0.5}(x);"),
     graph("y = nn.relu{alpha=1}(x);"),
     graph("y = nn.relu{alpha=0.5, alpha=0.5}(x);"),

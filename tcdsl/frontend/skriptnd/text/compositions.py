@@ -154,8 +154,15 @@ def _invocation(words: Words, label: str) -> Invocation:
     types = _types(words)
     attributes = _attributes(words)
     words.expect("(", "behind the operator")
-    arguments = words.several(lambda: None if words.accept("~") else read_expression(words), ")")
+    arguments = words.several(lambda: None if words.accept("~") else _argument(words), ")")
     return Invocation(name, label, types, attributes, arguments, words.since(first), place)
+
+
+def _argument(words: Words) -> Expression:
+    value = read_expression(words)
+    if words.next.text in (".", "(", "{"):
+        raise words.unexpected("an argument is a value: give the result of an operator a name, and pass the name")
+    return value
 
 
 def _block(words: Words, label: str) -> Block:

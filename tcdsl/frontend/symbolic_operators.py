@@ -175,9 +175,10 @@ def numpy_function(
     array, name = options.get("a"), recognize(function)
     if function is np.where and len(options) == 3:
         return algebra.combine("where", *options.values())
-    if function is np.dot and all(getattr(value, "ndim", 0) in (1, 2) for value in options.values()):
+    ranks = [getattr(value, "ndim", 0) for value in options.values()]
+    if function is np.dot and len(ranks) == 2 and all(rank in (1, 2) for rank in ranks):
         return algebra.matrix_product(*options.values())
-    if function is np.outer and all(getattr(value, "ndim", 0) == 1 for value in options.values()):
+    if function is np.outer and ranks == [1, 1]:
         column, row = options.values()
         return algebra.combine("mul", column[:, None], row)
     if not isinstance(array, SymbolicArray | GraphTensor):

@@ -155,7 +155,7 @@ def _type_of(session: Session, dtype: Any) -> str:
     named = recognize(dtype)
     try:
         name = CASTS[named] if named is not None and named in CASTS else str(np.dtype(dtype))
-    except TypeError:
+    except (TypeError, ValueError):  # ValueError where it has a `dtype`, as a tensor has
         name = str(dtype)
     if name not in DTYPES:
         raise session.fault(DtypeError, f"{name} is no element type of the language", f"use {', '.join(DTYPES)}")

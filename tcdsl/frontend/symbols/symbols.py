@@ -221,7 +221,7 @@ class SymbolicArray(MemoryOperators, ArrayMethods):
         given = getattr(dtype, "__tcdsl_name__", dtype)  # `float32` is also the language's function
         try:
             name = str(np.dtype(given))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError):  # ValueError where it has a `dtype`, as a tensor has
             name = str(given)
         return self.builder.algebra.cast(self, name)
 

@@ -1,0 +1,144 @@
+"""Whatever functions of arrays are given, they stage or end in a `TcdslError`: all keywords, types and ranks."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import random
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl
+from tcdsl.errors import TcdslError
+
+PACKAGE = Path(tcdsl.__file__).parent
+
+
+def words(text: str) -> list[str]:
+    """The words of a text."""
+    return text.split()
+
+
+FUNCTIONS = words("""
+    abs absolute add all amax amin any arange arccos arcsin arctan arctan2 argmax argmin array_equal
+    ceil clip concatenate copy cos cosh cumsum diag divide dot einsum equal exp exp2 expand_dims
+    expm1 eye floor floor_divide fmax fmin full full_like greater hypot isfinite isinf isnan less
+    linspace log log10 log1p log2 logical_and logical_not logical_or matmul max maximum mean min
+    minimum mod moveaxis multiply negative ones ones_like outer power prod ravel reciprocal repeat
+    reshape roll round sign sin sinh size sort sqrt square squeeze stack std subtract sum swapaxes
+    take tan tanh tile trace transpose tril triu true_divide trunc var vdot where zeros zeros_like
+    bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
+""")
+METHODS = words("all any astype copy max mean min prod sum reshape argmax bind_dims")
+OPERATORS = [
+    *(getattr(operator, name) for name in words("neg pos abs invert not_ truth index")),
+    *(
+        getattr(operator, name)
+        for name in words("add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift")
+    ),
+    *(getattr(operator, name) for name in words("lt le eq ne gt ge getitem contains")),
+]
+VALUES: dict[str, Callable[[Any], Any]] = {
+    "nothing": lambda x: None,
+    "text": lambda x: "no",
+    "list": lambda x: [1, "a"],
+    "float": lambda x: 1.5,
+    "negative": lambda x: -7,
+    "huge": lambda x: 2**70,
+    "size": lambda x: x.shape[0] if x.shape else 3,
+    "tensor": lambda x: x,
+    "class": lambda x: dict,
+    "true": lambda x: True,
+}
+KEYWORDS = ("unknown", "axis", "keepdims", "dtype", "out", "initial", "where", "axes", "shape", "decimals", "ord")
+TYPES = [
+    *words("bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128"),
+    *("object", "U3", "S2", "datetime64[s]", "timedelta64[D]", "i4,f8"),
+]
+
+
+def calls() -> Iterator[tuple[str, Callable[[Any], Any]]]:
+    """Each call by its name, of one array."""
+    for name in FUNCTIONS:
+        function = getattr(np, name)
+        yield f"np.{name}(x)", lambda x, f=function: f(x)
+        for kind, value in VALUES.items():
+            yield f"np.{name}(x, {kind})", lambda x, f=function, v=value: f(x, v(x))
+            for key in KEYWORDS:
+                yield f"np.{name}(x, {key}={kind})", lambda x, f=function, v=value, k=key: f(x, **{k: v(x)})
+    for name in METHODS:
+        yield f"x.{name}()", lambda x, n=name: getattr(x, n)()
+        for kind, value in VALUES.items():
+            yield f"x.{name}({kind})", lambda x, n=name, v=value: getattr(x, n)(v(x))
+            for key in KEYWORDS:
+                yield f"x.{name}({key}={kind})", lambda x, n=name, v=value, k=key: getattr(x, n)(**{k: v(x)})
+    for function in OPERATORS:
+        yield f"{function.__name__}(x)", lambda x, f=function: f(x)
+        for kind, value in VALUES.items():
+            yield f"{function.__name__}(x, {kind})", lambda x, f=function, v=value: f(x, v(x))
+            yield f"{function.__name__}({kind}, x)", lambda x, f=function, v=value: f(v(x), x)
+
+
+CALLS = dict(calls())
+
+
+def staged(call: Callable[[Any], Any], x: Any, fault: bool) -> None:
+    """Stage the call, in a function that has a fault before it or has none."""
+
+    @tcdsl.op
+    def called(x):
+        return call(x) * 1.0
+
+    @tcdsl.op
+    def called_after_a_fault(x):
+        z[i] = x[i, i, i, i, i]
+        return call(z) * 1.0
+
+    (called_after_a_fault if fault else called).program(x)
+
+
+def wrong(cases: list[tuple[str, bool, Any]]) -> list[str]:
+    """The cases that end otherwise, but for what Python and NumPy refuse where the user calls them."""
+    found = []
+    for name, fault, x in cases:
+        try:
+            staged(CALLS[name], x, fault)
+        except TcdslError:
+            continue
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            if not isinstance(error, TypeError | ValueError) or Path(place.filename).is_relative_to(PACKAGE):
+                found.append(f"{name} of {x.dtype}[{x.ndim}], {fault}: {type(error).__name__}: {error}")
+    return found
+
+
+def all_cases() -> list[tuple[str, bool, Any]]:
+    """All calls, of arrays of all types and ranks, without and after a fault."""
+    arrays = [np.zeros((3,) * rank, kind) for kind in TYPES for rank in (0, 1, 2)]
+    return [(*pair, x) for pair in itertools.product(CALLS, (False, True)) for x in arrays]
+
+
+KNOWN = (
+    "x.astype(dtype=tensor)",
+    "np.ones_like(x, tensor)",
+    "getitem(size, x)",
+    "np.dot(x, nothing)",
+    "np.outer(x, nothing)",
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sample_of_calls_stages_or_is_a_fault() -> None:
+    assert not wrong(random.Random(5).sample(all_cases(), 1000))
+    assert not wrong([(name, False, np.zeros((3,) * rank)) for name in KNOWN for rank in (1, 2)])
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+def test_calls_stage_or_are_faults() -> None:
+    assert not wrong(random.Random(11).sample(all_cases(), 100_000))

@@ -210,9 +210,11 @@ def test_an_array_that_changes_between_calls_has_its_name_in_messages() -> None:
 def test_an_array_without_a_name_is_shown_where_it_is_used() -> None:
     @op
     def transposed(x):
-        return x * GIVEN.T
+        return x * GIVEN.copy().T
 
-    with pytest.raises(tc.DtypeError, match=r"this array has the element type >f8(.|\n)*return x \* GIVEN.T\n *\^"):
+    with pytest.raises(
+        tc.DtypeError, match=r"this array has the element type >f8(.|\n)*return x \* GIVEN.copy\(\).T\n *\^"
+    ):
         around(transposed, X.astype(">f8"))
 
 

@@ -263,7 +263,7 @@ def test_rounding_works_where_python_rounds() -> None:
         (math.trunc, r"`trunc` of a value of the program(.|\n)*int64\(x\)"),
         (lambda x: round(x, 2), r"round\(x \* 100\) / 100"),
         (lambda x: x.astype(x), "is no element type of the language"),
-        (lambda x: x.shape[0][0], "is a number, and has no cells"),
+        (lambda x: x.shape[0][0], "has no cells, and takes no index"),
     ],
 )
 def test_errors_say_what_to_write(write: Method, message: str) -> None:

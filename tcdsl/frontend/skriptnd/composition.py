@@ -12,8 +12,7 @@ from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS
 from tcdsl.frontend.skriptnd.binding import Binding
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.formulas import FormulaRecording
-from tcdsl.frontend.skriptnd.loops import LoopRounds
-from tcdsl.frontend.skriptnd.rounds import branch
+from tcdsl.frontend.skriptnd.loops import LoopRounds, branch
 from tcdsl.frontend.skriptnd.shapes import declared_shape
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
 from tcdsl.frontend.skriptnd.text.syntax import (

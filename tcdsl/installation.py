@@ -22,12 +22,12 @@ _SETTLED = 2 * 10**9
 
 @cache
 def sources_digest(root: str = FOLDER) -> str:
-    """A hash of the names and texts of all Python files under ``root``, wherever it lies and however old they are.
+    """A hash of the names and texts of all sources under ``root``, wherever it lies and however old they are.
 
     That of this package, and of folders in it, is noted beside its bytecode, and looked up where Python trusts its
     bytecode: where the files have the sizes and times that they had.
     """
-    files = list(_python_files(root))
+    files = list(_sources(root))
     if not root.startswith(FOLDER):
         return _digest((entry.path for entry in files), root)
     seen = hashlib.sha256()
@@ -51,14 +51,14 @@ def sources_digest(root: str = FOLDER) -> str:
     return digest
 
 
-def _python_files(root: str) -> Iterator[os.DirEntry[str]]:
+def _sources(root: str) -> Iterator[os.DirEntry[str]]:
     with os.scandir(root) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
-        if entry.name.endswith(".py"):
+        if entry.name.endswith((".py", ".sknd")):
             yield entry
         elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
-            yield from _python_files(entry.path)
+            yield from _sources(entry.path)
 
 
 def _digest(files: Iterator[str], root: str) -> str:

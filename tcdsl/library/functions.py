@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError
-from tcdsl.frontend.skriptnd.bodies import OperatorBody, trimmed
-from tcdsl.frontend.skriptnd.text.syntax import Declaration, Identifier, Operator
+from tcdsl.frontend.skriptnd.bodies import OperatorBody, open_extents, trimmed
+from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.library.texts import find_in_library, library_module
@@ -105,7 +105,7 @@ class LibraryFunction:
             function = self._functions[_exact(key)] = OperatorFunction(body, content)
         flat = [part for value in values for part in _parts(value)]
         found = function(*flat)
-        return _structured(operator.outputs, trimmed(found, [_marks(each) for each in operator.outputs]))
+        return _structured(operator.outputs, trimmed(found, open_extents(operator)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _function, (self._module, self.__name__)
@@ -116,11 +116,6 @@ class LibraryFunction:
 
 def _parts(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else () if value is None else (value,)
-
-
-def _marks(output: Declaration) -> list[bool]:
-    # An extent with a bound is one that only data says.
-    return [each.bound is not None and isinstance(each.value, Identifier) for each in output.type.shape or ()]
 
 
 def _exact(key: Any) -> Any:

@@ -18,20 +18,24 @@ def copied(folder: Path) -> Path:
     (folder / "inner").mkdir(parents=True)
     (folder / "a.py").write_text("x = 1")
     (folder / "inner" / "b.py").write_text("y = 2")
+    (folder / "inner" / "b.sknd").write_text("# a library in SkriptND")
     return folder
 
 
 def test_the_digest_is_that_of_names_and_texts(tmp_path: Path) -> None:
-    digest = sources_digest(str(copied(tmp_path / "one")))
+    digest = first = sources_digest(str(copied(tmp_path / "one")))
     other = copied(tmp_path / "two")
     (other / "notes.txt").write_text("not a source")
     shutil.copytree(other, tmp_path / "three")
     assert sources_digest(str(other)) == digest
-    (other / "inner" / "b.py").write_text("y = 3")
-    sources_digest.cache_clear()
-    assert sources_digest(str(other)) != digest
+    for source in ("b.py", "b.sknd"):
+        (other / "inner" / source).write_text("y = 3")
+        sources_digest.cache_clear()
+        changed = sources_digest(str(other))
+        assert changed != digest
+        digest = changed
     (tmp_path / "three" / "a.py").rename(tmp_path / "three" / "c.py")
-    assert sources_digest(str(tmp_path / "three")) != digest
+    assert sources_digest(str(tmp_path / "three")) not in (first, digest)
     assert (Path(FOLDER) / "__init__.py").is_file()
 
 

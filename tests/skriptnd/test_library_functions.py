@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl.library import image, layout, linalg, math, nn
+from tcdsl.library import algo, image, layout, linalg, math, nn
 from tests.skriptnd.graphs import reals
 
 
@@ -72,3 +73,45 @@ def test_results_have_the_extents_that_data_says(shape: tuple[int, ...]) -> None
         found = layout.nonzero(x)
         assert found.shape == np.array(np.nonzero(x)).shape
         np.testing.assert_array_equal(found, np.nonzero(x))
+
+
+def suppressed(boxes: np.ndarray, scores: np.ndarray, most: int, overlap: float, score: float) -> list[list[int]]:
+    """The boxes that are kept, for corners with the smaller one first."""
+    low, high = boxes[..., :2], boxes[..., 2:]
+    area = (high - low).prod(-1)
+    found: list[list[int]] = []
+    for b, c in np.ndindex(*scores.shape[:2]):
+        kept: list[int] = []
+        for i in np.argsort(-scores[b, c], kind="stable"):
+            both = np.minimum(high[b, i], high[b, kept]) - np.maximum(low[b, i], low[b, kept])
+            parts = np.maximum(both, 0).prod(-1)
+            apart = (parts <= overlap * (area[b, i] + area[b, kept] - parts)).all()
+            if len(kept) < most and scores[b, c, i] > score and apart:
+                kept.append(int(i))
+        found += [[b, c, i] for i in kept]
+    return found
+
+
+def test_the_boxes_that_are_kept() -> None:
+    low = reals(2, 9, 2)
+    boxes, scores = np.concatenate([low, low + reals(2, 9, 2, seed=1)], -1), reals(2, 3, 9, seed=2)
+    for most, overlap, score in ((2, 0.3, 0.8), (9, 0.1, 0.0), (9, 0.0, 3.0)):
+        named: dict[str, Any] = {"iou_threshold": overlap, "score_threshold": score, "max_outputs_per_class": most}
+        wanted = np.reshape(suppressed(boxes, scores, most, overlap, score), (-1, 3))
+        np.testing.assert_array_equal(algo.nonmax_suppress(boxes, scores, **named), wanted)
+    centers = np.concatenate([(boxes[..., :2] + boxes[..., 2:])[..., ::-1] / 2, (boxes[..., 2:] - low)[..., ::-1]], -1)
+    every = algo.nonmax_suppress(centers, scores, box_format="CENTER", iou_threshold=0.3)
+    np.testing.assert_array_equal(every, suppressed(boxes, scores, 9, 0.3, 0.0))
+    with pytest.raises(tc.ShapeError, match="the box format is CORNERS or CENTER"):
+        algo.nonmax_suppress(boxes, scores, box_format="SIDES")
+
+
+def test_steps_of_each_item() -> None:
+    x, w, r, b = reals(3, 2, 4), reals(20, 4, seed=1) - 1, reals(20, 5, seed=2) - 1, reals(20, seed=3) - 1
+    h, c = reals(2, 5, seed=4), reals(2, 5, seed=5)
+    shown, last, state = nn.lstm(x, w, r, b, h, c, np.int32([1, 3]))
+    for item, steps in ((0, 1), (1, 3)):
+        one = nn.lstm(x[:steps, item : item + 1], w, r, b, h[item : item + 1], c[item : item + 1])
+        for found, wanted in zip((shown[:steps, item], last[item], state[item]), one, strict=True):
+            np.testing.assert_allclose(found, np.squeeze(wanted, 0 if wanted.ndim == 2 else 1), rtol=1e-5)
+    assert not shown[1:, 0].any()

@@ -18,7 +18,18 @@ from tcdsl.frontend.skriptnd.values import ENDS, Extreme, ScalarValue, is_size, 
 from tcdsl.frontend.symbols.values import applied
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import INTEGER
-from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Let, Local, Read, SizeValue, is_affine_index
+from tcdsl.ir.expressions import (
+    Apply,
+    Constant,
+    Expr,
+    IndexValue,
+    Let,
+    Local,
+    Read,
+    SizeValue,
+    is_affine_index,
+    size_names,
+)
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.span import Span
 
@@ -105,6 +116,8 @@ class Arithmetic:
     real: str
     integer: str
     decisions: Decisions
+    #: The names of sizes that are numbers of rounds: each round has its own.
+    rounds: set[str] = field(default_factory=set)
     _numbers: count[int] = field(default_factory=count)
 
     # -- kinds ---------------------------------------------------------------------------------------------------
@@ -136,6 +149,12 @@ class Arithmetic:
         if value.exact and is_affine_index(expr):
             return expr
         return cast(expr, INTEGER, span) if expr.dtype != INTEGER else expr
+
+    def is_size(self, value: Any) -> bool:
+        """Whether ``value`` is an integer that a call knows, and no point of a formula or number of a round."""
+        return is_size(value) and not (
+            isinstance(value, ScalarValue) and self.rounds.intersection(size_names(value.expr))
+        )
 
     def size(self, value: Any) -> Expr:
         """A size as an expression; of one that only data says, the most that it may be."""
@@ -208,7 +227,7 @@ class Arithmetic:
         if kind == "int" and self._is_exact(left) and self._is_exact(right):
             return self._exact(operator, left, right, span)
         found = self._on_data(operator, left, right, kind, span)
-        if is_size(left) and is_size(right) and kind == "int":
+        if self.is_size(left) and self.is_size(right) and kind == "int":
             # What is subtracted may be 0, and a rest is below the divisor.
             first, second = self._most(left), self._most(right)
             if operator == "-" and not isinstance(right, int):
@@ -235,7 +254,7 @@ class Arithmetic:
             if left in ENDS or right in ENDS:
                 return ScalarValue(applied(COMPARISONS[operator], (self.data(left), self.data(right)), span), "bool")
             return _COMPARE[operator](left, right)
-        if is_size(left) and is_size(right):
+        if self.is_size(left) and self.is_size(right):
             if self._is_data(left) or self._is_data(right):
                 # Only the call tells; the same expression is the same number.
                 if left == right:

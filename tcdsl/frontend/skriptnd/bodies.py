@@ -9,6 +9,7 @@ import ast
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from types import FunctionType, MappingProxyType
 from typing import Any
 
@@ -32,7 +33,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, Expr, SizeValue
 from tcdsl.span import Span
 
-__all__ = ["GraphBody", "GraphForm", "OperatorBody", "Variable", "composed", "marked", "trimmed"]
+__all__ = ["GraphBody", "GraphForm", "OperatorBody", "Variable", "composed", "marked", "open_extents", "trimmed"]
 
 _KINDS = {"real": ("float32", "float64"), "int": ("int32", "int64"), "bool": ("bool",)}
 
@@ -78,6 +79,11 @@ def trimmed(results: Any, marks: Sequence[Sequence[bool]]) -> Any:
             parts = (slice(None) if each is None else slice(int(each)) for each in numbers)
             found[k] = np.ascontiguousarray(found[k][tuple(parts)])
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def open_extents(operator: Operator) -> list[list[bool]]:
+    """Whether extents of outputs are declared by a bound alone, one list for each output that is no pack."""
+    return [[each.bound is not None for each in output.type.shape or ()] for output in operator.outputs]
 
 
 def marked(outputs: Sequence[Any]) -> list[list[bool]]:
@@ -176,13 +182,20 @@ class ArrayBody:
         session.builder.require_equal(extent, wanted, fact, span)
 
     def results(
-        self, session: Session, composer: Composer, outputs: Sequence[Any], others: Iterable[TensorValue] = ()
+        self,
+        session: Session,
+        composer: Composer,
+        outputs: Sequence[Any],
+        marks: Sequence[Sequence[bool]],
+        others: Iterable[TensorValue] = (),
     ) -> Any:
-        """The outputs, one after the other, other tensors, and the extents of outputs that only data says."""
+        """The outputs, one after the other, other tensors, and the extents of outputs that are marked."""
         found = [*composer.symbols([*outputs, *others])]
-        extents = [extent for each in _flat(outputs) for extent in each.shape]
-        numbers = [each.expr for each in extents if getattr(each, "bound", None) is not None]
-        found.extend(recorded_store(session, "count", each.dtype, (), each) for each in numbers)
+        for value, axes in zip(_flat(outputs), marks, strict=False):
+            numbers = [
+                integer(extent) if isinstance(extent, int) else extent.expr for extent in compress(value.shape, axes)
+            ]
+            found.extend(recorded_store(session, "count", each.dtype, (), each) for each in numbers)
         return found[0] if len(found) == 1 else tuple(found)
 
 
@@ -236,7 +249,7 @@ class OperatorBody(ArrayBody):
         types = [self.types[each.name] for each in self.operator.generics if each.name in self.types]
         name = f"{self.module}.{self.operator.name}"
         outputs = composer.operator(self.operator, self.module, types, self.attributes, given, "", None, name)
-        return self.results(session, composer, outputs)
+        return self.results(session, composer, outputs, open_extents(self.operator))
 
 
 def _kind(tensor: SymbolicTensor) -> str:
@@ -299,7 +312,8 @@ class GraphBody(ArrayBody):
         values = graph_attributes(self.operator, evaluator, self.attributes)
         given = self._inputs(session, arithmetic, evaluator, arrays[:count])
         outputs = composition.operator(self.operator, "main", (), values, given, "", None)
-        return self.results(session, composition, outputs, composition.updates.values() if self.updates else ())
+        updates = composition.updates.values() if self.updates else ()
+        return self.results(session, composition, outputs, marked(outputs), updates)
 
     def _kinds(self) -> list[str]:
         found: list[str] = []

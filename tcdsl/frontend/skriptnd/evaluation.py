@@ -41,7 +41,7 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Whole,
     Zip,
 )
-from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, is_size, shown, type_of
+from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.span import Span
 
 __all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope"]
@@ -117,7 +117,7 @@ class ExpressionEvaluator:
             raise DtypeError.at(f"{what} is a pack, not one {kind}", node.span)
         if type_of(value) != kind:
             raise DtypeError.at(f"{what} is of type {type_of(value) or 'null'}, not {kind}", node.span)
-        if isinstance(value, ScalarValue) and not is_size(value):
+        if isinstance(value, ScalarValue) and not self.arithmetic.is_size(value):
             raise DtypeError.at(f"{what} depends on data", node.span, "it has to be known while the graph is composed")
         return value
 
@@ -126,7 +126,7 @@ class ExpressionEvaluator:
         value = self.value(node)
         if isinstance(value, bool):
             return int(value)
-        if isinstance(value, ScalarValue) and is_size(value):
+        if isinstance(value, ScalarValue) and self.arithmetic.is_size(value):
             value = self.arithmetic.decisions.value(value.expr)
         if type(value) is not int:
             given = (

@@ -162,7 +162,7 @@ class FormulaRecording:
 
             def body(number: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
                 position = ScalarValue(number.expr, "int", True)
-                self.numbers |= dict.fromkeys(size_names(number.expr), first.high)
+                self._number(number.expr, first.high)
                 changed = Scope(dict(scope.names), outer=scope.outer)
                 for key, value in changed.names.items():
                     changed.names[key] = _with_number(value, first.variable, position)
@@ -290,7 +290,7 @@ class FormulaRecording:
             names[name] = made if isinstance(before, Pack) else made[0]
             changed = Scope(dict(scope.names), outer=scope.outer)
             position = ScalarValue(number.expr, "int", True)
-            self.numbers |= dict.fromkeys(size_names(number.expr), first.high)
+            self._number(number.expr, first.high)
             for key, value in changed.names.items():
                 changed.names[key] = _with_number(value, first.variable, position)
             self._rounds(formula, changed, others, inner)
@@ -301,6 +301,10 @@ class FormulaRecording:
         state = counted_rounds(tuple(each.tensor for each in tensors), count, body)
         made = Pack.of(replace(each, tensor=tensor) for each, tensor in zip(tensors, state, strict=True))
         names[name] = made if isinstance(before, Pack) else made[0]
+
+    def _number(self, number: Expr, end: Expr) -> None:
+        self.numbers |= dict.fromkeys(size_names(number), end)
+        self.evaluator.arithmetic.rounds.update(size_names(number))
 
     def _statement(self, formula: Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
         cells = AccessedCells(self.evaluator.arithmetic)

@@ -26,7 +26,8 @@ from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
-from tcdsl.lowering.nests.nests import Draft, drafts_of, finished, joined
+from tcdsl.lowering.nests.joined_nests import joined_kinds
+from tcdsl.lowering.nests.nests import Draft, drafts_of, finished
 from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, widened
 from tcdsl.lowering.program_passes.fusion import fuse
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
@@ -271,7 +272,7 @@ def _loops(work: Work) -> None:
 
 
 def _joining(work: Work) -> None:
-    work.nests = joined(work.nests)
+    work.nests = joined_kinds(work.nests)
 
 
 def _unread_memory(work: Work) -> None:

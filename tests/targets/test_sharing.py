@@ -137,3 +137,38 @@ def test_programs_share_machine_code(tmp_path):
     both = {path.name for path in (tmp_path / "modules").glob("nest_*.code")}
     assert len(made) == 1
     assert len(both) == 2
+
+
+def training_step(layers, optimizer):
+    @op
+    def dense(x, *, label):
+        return relu("w" @ x + "b"[6])
+
+    rng = np.random.default_rng(layers)
+    x = tc.tensor(rng.random((5, 6)), batch=1)
+    h = x
+    for n in range(layers):
+        h = dense(label=f"layer{n}")(h)
+    loss = (h**2).mean()
+    return tc.compile(tc.train.grad_update(loss), optimizer(loss, learning_rate=0.01))
+
+
+@pytest.mark.parametrize("optimizer", [tc.train.sgd_update, tc.train.adam_update])
+def test_equal_layers_are_compiled_once(optimizer):
+    # Small nests are joined only where that makes no further function.
+    few, many = (functions(str(training_step(layers, optimizer).explain("python"))) for layers in (8, 16))
+    assert len(few) == len(many) < 12
+
+
+def test_what_stands_at_one_place_only_is_joined():
+    @op
+    def several(x):
+        low[()] <<= x[i]
+        high[()] >>= x[i]
+        total[()] += x[i]
+        y[i] = (x[i] - low) / (high - low) + total
+        return y
+
+    x = tc.tensor(np.array([1.0, 2.0, 4.0]))
+    step = tc.compile(several(x))
+    assert len(functions(str(step.explain("python")))) == 1

@@ -11,7 +11,7 @@ from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.printer import format_statement
 from tcdsl.lowering.loopir.loops import Branch, Loop, LoopKind, Nest, Node, loops_over
 from tcdsl.lowering.loopir.tiles import quotient_up
-from tcdsl.lowering.loopir.traversal import serial, walk_nodes
+from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.blocks import Block
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
@@ -22,7 +22,7 @@ from tcdsl.lowering.program_passes.effort import is_small, points_of
 from tcdsl.lowering.program_passes.merging import Group
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 
-__all__ = ["Draft", "drafts_of", "finished", "joined"]
+__all__ = ["Draft", "drafts_of", "finished"]
 
 # Cells per parallel block of a row. Along a reduction blocks are as long as eight of them allow: longer ones stream
 # through memory faster, but there must be enough to share among threads.
@@ -35,8 +35,6 @@ _HEADS = {
     "parts_": "partial results of ",
     "join_": "all results of ",
 }
-# Nodes of serial nests that are joined at most.
-_JOINED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +61,6 @@ def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: Nes
     title = _HEADS.get(draft.hint, "") + "\n".join(_title(plan.statement, program) for plan in plans)
     work = _joining(plans[0]) if draft.hint == "join_" else points_of(plans, setting.tensors)
     return Nest(name, title, tuple(nodes), work)
-
-
-def joined(nests: Sequence[Nest]) -> list[Nest]:
-    """Consecutive nests without parallel loops as one: every nest costs a compilation."""
-    out: list[Nest] = []
-    for nest in nests:
-        if out and not _parallel(out[-1]) and not _parallel(nest) and _count(out[-1]) + _count(nest) <= _JOINED:
-            last = out.pop()
-            title = last.title if last.title == nest.title else f"{last.title}\n{nest.title}"
-            nest = Nest(nest.name, title, (*last.body, *nest.body), apply("add", last.work, nest.work))
-        out.append(nest)
-    return out
-
-
-def _parallel(nest: Nest) -> bool:
-    return any(isinstance(node, Loop) and node.kind == "parallel" for node in nest.body)
-
-
-def _count(nest: Nest) -> int:
-    return sum(1 for _ in walk_nodes(nest.body))
 
 
 def _bodies(

@@ -13,44 +13,79 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["PrintedNest", "shared"]
+from tcdsl.lowering.loopir.kinds import Named, kind_of
+from tcdsl.lowering.loopir.loops import Check, Nest
+
+__all__ = ["PrintedNest", "printed_kinds", "shared"]
 
 _SHOWN = 6  # Names of nests that a docstring lists.
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedNest:
-    """A nest as a function, and its places: the words of the frame for its sizes and buffers."""
+    """A nest by its name, its function, and the sizes and buffers whose words of the frame are its places.
 
+    The function is that of another nest where both are of one kind.
+    """
+
+    name: str
     function: ast.FunctionDef
-    places: tuple[int, ...]
+    places: tuple[Named, ...]
+
+
+def printed_kinds(
+    nests: Iterable[tuple[Nest, str]], memory: Mapping[str, object], write: Callable[[Nest, str], PrintedNest]
+) -> list[PrintedNest]:
+    """Each nest as ``write`` prints it under its name; of a kind only the first is printed.
+
+    ``memory`` says what buffers of nests of one kind must have in common.
+    """
+    known: dict[object, tuple[PrintedNest, tuple[Named, ...]]] = {}
+    out: list[PrintedNest] = []
+    for nest, identifier in nests:
+        kind, names = kind_of(nest.body)
+        key = kind, tuple(memory.get(name) for what, name in names if what == "buffer")
+        if key in known:
+            printed, others = known[key]
+            own = dict(zip(others, names, strict=True))
+            printed = replace(printed, name=identifier, places=tuple(own[place] for place in printed.places))
+        else:
+            printed = write(nest, identifier)
+            if Check not in kind:  # which has a number of its own
+                known[key] = printed, names
+        out.append(printed)
+    return out
 
 
 def shared(
     nests: Sequence[PrintedNest], procedures: Sequence[ast.FunctionDef] = ()
-) -> tuple[list[ast.FunctionDef], list[tuple[int, str]], list[tuple[int, ...]]]:
-    """The functions that are needed, and for each nest the position of its function, its key, and its places.
+) -> tuple[list[ast.FunctionDef], list[tuple[int, str]]]:
+    """The functions that are needed, and for each nest the position of its function, and its key.
 
     A key is what the machine code of a function depends on, beside the generator and the processor, as a hash.
     ``procedures`` are those of the module.
     """
+    keys: dict[int, str] = {}
     groups: dict[str, list[int]] = {}
     for position, nest in enumerate(nests):
-        groups.setdefault(_key(nest.function, procedures), []).append(position)
+        function = id(nest.function)
+        if function not in keys:
+            keys[function] = _key(nest.function, procedures)
+        groups.setdefault(keys[function], []).append(position)
     functions: list[ast.FunctionDef] = []
     chosen = [(0, "")] * len(nests)
     for key, members in groups.items():
         for member in members:
             chosen[member] = len(functions), key
-        first, *others = [nests[member].function for member in members]
+        first, *others = [nests[member] for member in members]
         if others:
-            _name_others(first, [function.name for function in others])
-        functions.append(first)
-    return functions, chosen, [nest.places for nest in nests]
+            _name_others(first.function, [nest.name for nest in others])
+        functions.append(first.function)
+    return functions, chosen
 
 
 def _key(function: ast.FunctionDef, procedures: Sequence[ast.FunctionDef]) -> str:

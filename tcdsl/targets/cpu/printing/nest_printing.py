@@ -11,6 +11,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply
 from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype, numpy_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read, SizeValue, walk
+from tcdsl.lowering.loopir.kinds import Named
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -108,16 +109,16 @@ class NestWriter:
         declarations, places = self._declarations()
         lines = [title, *declarations, *body]
         function = function_definition(identifier, ("begin", "end", "frame"), lines, decorator)
-        return PrintedNest(function, tuple(places))
+        return PrintedNest(identifier, function, tuple(places))
 
-    def _declarations(self) -> tuple[list[ast.stmt], list[int]]:
+    def _declarations(self) -> tuple[list[ast.stmt], list[Named]]:
         # The sizes and buffers that the body uses, found in the frame at the places.
         frame = name("frame")
         lines: list[ast.stmt] = []
-        places: list[int] = []
+        places: list[Named] = []
         for size in self.values.sizes:
             place = ast.Constant(len(places))
-            places.append(self.layout.sizes[size])
+            places.append(("size", size))
             lines.append(assignment(self.names("size", size), call(self.values.function("size"), frame, place)))
         used = [buffer for buffer in self.values.buffers if buffer not in self.locals]
         opener = self.values.function("checked_buffer" if self.debug else "buffer") if used else ""
@@ -130,8 +131,8 @@ class NestWriter:
             number = self.layout.buffers[buffer]
             if not self.debug:
                 # Checked buffers report their word; others are found at places.
-                places.append(number)
-                number = len(places) - 1
+                number = len(places)
+                places.append(("buffer", buffer))
             opened = call(opener, frame, ast.Constant(number), description)
             lines.append(assignment(self.names("buffer", buffer), opened))
         return lines, places

@@ -102,6 +102,10 @@ def _lines(work: Work) -> list[str]:
 
 
 def _order(made: LoopOrder) -> str:
+    if made.scan:
+        scan = next(name for name in made.cells if name not in made.outer)
+        loops = " ".join((*made.outer, "|", *made.inner, f"along {scan}"))
+        return f"{format_statement(made.statement)}  by {loops}"
     loops = " ".join((*made.outer, "|", *made.inner)) if made.inner else " ".join(made.outer) or "no loop"
     return f"{format_statement(made.statement)}  by {loops}"
 

@@ -47,6 +47,7 @@ from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import without_sparse_tensors
 from tcdsl.simplification.contractions import Chooser, contracted, first_choice
 from tcdsl.simplification.redundant_tensors import without_copies
+from tcdsl.simplification.scans import scan_of
 from tcdsl.simplification.simplify import without_dead_statements
 
 __all__ = [
@@ -219,6 +220,19 @@ def _phase_rows(work: Work) -> None:
     work.plans = [row_of_phases(each, work.tensors, work.context, work.names) for each in work.plans]
 
 
+def _going_on(plan: LoopOrder) -> LoopOrder:
+    scan = scan_of(plan.statement, plan.tensor.shape) if plan.plain and not plan.extents else None
+    if scan is None:
+        return plan
+    summed = tuple(name for name in plan.statement.domain.variables if name not in plan.cells)
+    outer = tuple(name for name in plan.cells if name != scan.variable)
+    return replace(plan, outer=outer, inner=summed, scalar=True, window=False, scan=True)
+
+
+def _scans(work: Work) -> None:
+    work.plans = [_going_on(each) for each in work.plans]
+
+
 def _sets_nothing(statement: Statement) -> bool:
     # It has memory and leaves it as it is.
     return isinstance(statement.start, Unset) and bool(statement.domain.set.is_empty())
@@ -311,6 +325,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("columns", "columns that all rows read are copied first", _named(with_columns_copied)),
     Pass("loop_orders", "each statement gets the order of its loops", _loop_orders),
     Pass("phase_rows", "rows whose cells go in steps become the innermost loop", _phase_rows),
+    Pass("scans", "cells that have the terms of the one before go on from there", _scans),
     Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory),
     Pass("merging", "statements share outer loops", _merging),
     Pass("phases", "statements whose targets go in steps are done one phase at a time", _phases),

@@ -8,16 +8,22 @@ over the rest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tcdsl.ir.build import apply, integer, product_of
 from tcdsl.ir.expressions import Constant, Expr
 
-__all__ = ["Order", "best_orders", "points_of"]
+__all__ = ["Order", "Scans", "best_orders"]
 
 Order = tuple[frozenset[str], ...]
 """The variables of each sum that is taken before the last one."""
+
+Scans = Callable[[frozenset[str], frozenset[str], frozenset[str]], str | None]
+"""``scans(variables, cells, used)``: along which cell a sum over these variables goes on from the cell before.
+
+``used`` are the variables that the terms mention.
+"""
 
 # What a size that is not known is taken for where it is asked whether several sums pay at all.
 _LARGE = 64
@@ -38,30 +44,59 @@ class _State:
     factors: tuple[frozenset[str], ...]
     links: tuple[frozenset[str], ...]
     points: _Points
+    total: _Points
 
-    def left(self, extents: Mapping[str, Expr]) -> frozenset[str]:
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What is the same in all states: the variables of the target, extents of all variables, scans."""
+
+    kept: frozenset[str]
+    extents: Mapping[str, Expr]
+    scans: Scans
+
+    def state(
+        self,
+        order: Order,
+        factors: tuple[frozenset[str], ...],
+        links: tuple[frozenset[str], ...],
+        points: _Points,
+    ) -> _State:
+        """A state, with the points of all sums, the last one included."""
+        left = frozenset(self.extents).difference(*order)
+        last = self.visited(left, left & self.kept, factors, links)
+        return _State(order, factors, links, points, points + last)
+
+    def visited(
+        self,
+        variables: frozenset[str],
+        cells: frozenset[str],
+        factors: Iterable[frozenset[str]],
+        links: Iterable[frozenset[str]],
+    ) -> _Points:
+        """The points of one sum."""
+        along = self.scans(variables, cells, frozenset[str]().union(*factors)) if any(links) else None
+        return _box(variables - {along}, self.extents)
+
+    def left(self, state: _State) -> frozenset[str]:
         """The variables that have not been summed over."""
-        return frozenset(extents).difference(*self.order)
+        return frozenset(self.extents).difference(*state.order)
 
-    def total(self, extents: Mapping[str, Expr]) -> _Points:
-        """The points of all sums, the last one included."""
-        return self.points + _box(self.left(extents), extents)
-
-    def after(self, variable: str, kept: frozenset[str], extents: Mapping[str, Expr]) -> _State | None:
-        """The state after one more sum, if any factor is left for others."""
-        group = [each for each in self.factors if variable in each]
-        others = tuple(each for each in self.factors if variable not in each)
-        linked = [each for each in self.links if variable in each]
-        unlinked = tuple(each for each in self.links if variable not in each)
-        if not group or not others:
+    def after(self, state: _State, variable: str) -> _State | None:
+        """The state after one more sum, if anything is left for others."""
+        group = [each for each in state.factors if variable in each]
+        others = tuple(each for each in state.factors if variable not in each)
+        linked = [each for each in state.links if variable in each]
+        unlinked = tuple(each for each in state.links if variable not in each)
+        if not group or not (others or unlinked):
             return None
         scope = frozenset[str]().union(*group, *linked)
-        summed = scope - kept.union(*others, *unlinked)
+        summed = scope - self.kept.union(*others, *unlinked)
         cells = scope - summed
-        points = self.points + _box(scope, extents)
-        for monomial, count in _box(cells, extents).items():
+        points = state.points + self.visited(scope, cells, group, linked)
+        for monomial, count in _box(cells, self.extents).items():
             points[monomial] += _CELL * count
-        return _State((*self.order, summed), (*others, cells), unlinked, points)
+        return self.state((*state.order, summed), (*others, cells), unlinked, points)
 
 
 def best_orders(
@@ -69,31 +104,34 @@ def best_orders(
     links: Sequence[frozenset[str]],
     kept: frozenset[str],
     extents: Mapping[str, Expr],
+    scans: Scans,
 ) -> list[tuple[Order, Expr]]:
     """Orders that visit fewer points than one sum, and their points; none of them is worse than another for all sizes.
 
     ``factors`` are their variables, ``links`` those of conditions on several, ``kept`` those of the target. ``extents``
-    has all variables of the statement. The first order is the best one where all sizes are equal.
+    has all variables of the statement, ``scans`` says which sums take each term once. The first order is the best one
+    where all sizes are equal.
     """
     summed = [name for name in extents if name not in kept]
-    if len(factors) < 2 or not summed or len(summed) > _MOST_VARIABLES:
+    if len(factors) + len(links) < 2 or not summed or len(summed) > _MOST_VARIABLES:
         return []
-    first = _State((), tuple(factors), tuple(links), Counter())
-    most = _value(first.total(extents)) / _GAIN
+    search = _Search(kept, extents, scans)
+    first = search.state((), tuple(factors), tuple(links), Counter())
+    most = _value(first.total) / _GAIN
     level, found = [first], list[_State]()
     while level:
         following: dict[frozenset[str], list[_State]] = {}
         for state in level:
             for name in summed:
-                after = state.after(name, kept, extents) if name in state.left(extents) else None
+                after = search.after(state, name) if name in search.left(state) else None
                 if after is not None:
-                    following.setdefault(after.left(extents), []).append(after)
-        level = [state for states in following.values() for state in _unbeaten(states, extents)]
-        found += [state for state in level if _value(state.total(extents)) <= most]
-    return [(state.order, points_of(state.total(extents))) for state in _unbeaten(found, extents)]
+                    following.setdefault(search.left(after), []).append(after)
+        level = [state for states in following.values() for state in _unbeaten(states)]
+        found += [state for state in level if _value(state.total) <= most]
+    return [(state.order, _expression(state.total)) for state in _unbeaten(found)]
 
 
-def points_of(points: Mapping[tuple[Expr, ...], int]) -> Expr:
+def _expression(points: Mapping[tuple[Expr, ...], int]) -> Expr:
     """A number of points as an expression of sizes."""
     total: Expr = integer(0)
     for extents, count in points.items():
@@ -116,14 +154,13 @@ def _value(points: _Points) -> float:
     return float(sum(count * _LARGE ** len(extents) for extents, count in points.items()))
 
 
-def _unbeaten(states: Iterable[_State], extents: Mapping[str, Expr]) -> list[_State]:
+def _unbeaten(states: Iterable[_State]) -> list[_State]:
     # The best first, of equal ones the one that was met first.
-    kept: list[tuple[_Points, _State]] = []
-    for state in sorted(states, key=lambda each: _value(each.total(extents))):
-        points = state.total(extents)
-        if not any(_never_more(other, points) for other, _ in kept):
-            kept.append((points, state))
-    return [state for _, state in kept[:_MOST_ORDERS]]
+    kept: list[_State] = []
+    for state in sorted(states, key=lambda each: _value(each.total)):
+        if not any(_never_more(other.total, state.total) for other in kept):
+            kept.append(state)
+    return kept[:_MOST_ORDERS]
 
 
 def _never_more(points: _Points, others: _Points) -> bool:

@@ -41,8 +41,9 @@ from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import bounds
 from tcdsl.polyhedra.limits import TooMuchWork, limited
-from tcdsl.polyhedra.spaces import arranged
+from tcdsl.polyhedra.spaces import arranged, dimension_names
 from tcdsl.simplification.contraction_orders import Order, best_orders
+from tcdsl.simplification.scans import growing
 from tcdsl.simplification.statement_points import as_store
 
 __all__ = ["Chooser", "chosen", "contracted", "first_choice", "least_at"]
@@ -161,10 +162,8 @@ class _Product:
         while isinstance(value, Let):
             lets.append(value)
             value = value.body
-        if not _is_product(value) or is_boolean(value.dtype):
-            return None
-        variables = statement.domain.variables
-        if set(variables) <= _written(statement):
+        summed = set(statement.domain.variables) - _written(statement)
+        if not summed or is_boolean(value.dtype) or not (_is_product(value) or len(summed) > 1):
             return None
 
         def factor(expr: Expr, divides: bool = False) -> _Factor:
@@ -185,7 +184,10 @@ class _Product:
 
     def orders(self) -> list[tuple[Order, Expr]]:
         """The orders that are worth it."""
-        variables = self.statement.domain.variables
+        variables, written = self.statement.domain.variables, _written(self.statement)
+        factors = [each.variables for each in self.factors if each.variables]
+        if set(variables) - written <= frozenset(variables).intersection(*factors) and written <= set().union(*factors):
+            return []  # a product of two matrices, a convolution: nothing comes out of any sum, and no cell goes on
         links = _links(self.points)
         if links is None:
             return []
@@ -194,11 +196,23 @@ class _Product:
         except NotAffine:
             return []
         return best_orders(
-            [each.variables for each in self.factors if each.variables],
+            factors,
             [*links, *(each.variables for each in self.conditions)],
-            _written(self.statement),
+            written,
             dict(zip(variables, extents, strict=True)),
+            self._along,
         )
+
+    def _along(self, variables: frozenset[str], cells: frozenset[str], used: frozenset[str]) -> str | None:
+        # The cell along which such a sum is a scan.
+        every = self.statement.domain.variables
+        points = arranged(self.points, [name for name in every if name in variables])
+        for name in every:
+            if name in cells - used and not any(name in each.variables for each in self.conditions):
+                inside = arranged(arranged(points, (name,)), dimension_names(points))
+                if growing(points, name, cells, inside) is not None:
+                    return name
+        return None
 
     def in_parts(self, order: Order, names: FreshNames) -> tuple[list[tuple[Tensor, Statement]], Statement]:
         """The sums of ``order``, and the statement of what they leave."""
@@ -214,7 +228,7 @@ class _Product:
         """One sum, whose cells become a factor; None if its points are not apart from the others."""
         group = [each for each in self.factors if each.variables & summed]
         tests = [each for each in self.conditions if each.variables & summed]
-        every = tuple(map(str, _dimensions(self.points)))
+        every = dimension_names(self.points)
         linked = [each for each in _links(self.points) or () if each & summed]
         scope = frozenset[str]().union(*linked, *(each.variables for each in (*group, *tests)))
         # Row-major as in what is read.
@@ -274,10 +288,6 @@ def _written(statement: Statement) -> frozenset[str]:
     return frozenset[str]().union(*map(index_variables, statement.target.indices))
 
 
-def _dimensions(points: isl.Set) -> list[str]:
-    return [str(points.get_dim_name(isl.dim_type.set, k)) for k in range(points.dim(isl.dim_type.set))]
-
-
 def _is_product(expr: Expr) -> bool:
     if not isinstance(expr, Apply):
         return False
@@ -316,7 +326,7 @@ def _links(points: isl.Set) -> list[frozenset[str]] | None:
     """The variables of each constraint on several; None if the points are no single polyhedron."""
     if points.n_basic_set() != 1:
         return None
-    names = _dimensions(points)
+    names = dimension_names(points)
     [basic] = points.get_basic_sets()
     if basic.dim(isl.dim_type.div):
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import islpy as isl
@@ -20,6 +20,8 @@ from tcdsl.autodiff.cost.expression_cost import ExpressionCounter
 from tcdsl.autodiff.cost.operations import OperationCount
 from tcdsl.autodiff.cost.point_sets import AffinePoints, ListedPoints, at_values, cardinality, coordinates
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
+from tcdsl.ir.build import index
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, Read, is_affine_index, walk
 from tcdsl.ir.interpreter.point_values import Array
@@ -30,6 +32,7 @@ from tcdsl.ir.stages import stages
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.spaces import at_sizes
 from tcdsl.polyhedra.writes import cell_map
+from tcdsl.simplification.scans import Scan, scan_of
 
 __all__ = ["count_operations"]
 
@@ -106,10 +109,11 @@ class _StatementCounter:
         # Which values are zero by predicate matters where they are added, or where what they leave free is.
         name = statement.target.tensor
         zeros = statement.accumulate in _SUMS or (name in self._continued and statement.accumulate == "assign")
-        try:
-            executed, operations = self._affine(statement, zeros)
-        except NotAffine:
-            executed, operations = self._listed(statement, zeros)
+        scan = scan_of(statement, self._declarations[name].shape) if statement.accumulate in _SUMS else None
+        if scan is not None:
+            executed, operations = self._going_on(statement, scan, zeros)
+        else:
+            executed, operations = self._executed(statement, zeros)
         self.operations.update(operations)
         if not is_floating(self._declarations[name].dtype):
             return
@@ -141,6 +145,22 @@ class _StatementCounter:
                 return ValuedCells(shape, 0, None)
             case _:
                 return ValuedCells.nowhere(shape, neutral_element(statement.accumulate, self._declarations[name].dtype))
+
+    def _executed(self, statement: Statement, zeros: bool) -> tuple[_Executed, Counter[str]]:
+        try:
+            return self._affine(statement, zeros)
+        except NotAffine:
+            return self._listed(statement, zeros)
+
+    def _going_on(self, statement: Statement, scan: Scan, zeros: bool) -> tuple[_Executed, Counter[str]]:
+        # Each term joins one cell, and all but the first of a row what the cell before has.
+        sizes = self._values.sizes
+        executed, operations = self._executed(replace(statement, domain=Domain.from_set(scan.points)), zeros)
+        written = image(AffinePoints(at_sizes(statement.domain.set, sizes), sizes), statement.target.indices)
+        axis = statement.target.indices.index(index(scan.variable))
+        rows = written.project_out(isl.dim_type.set, axis, 1)
+        joined = executed.points - min(executed.points, cardinality(rows))
+        return _Executed(joined + cardinality(written), written, written), operations
 
     def _affine(self, statement: Statement, zeros: bool) -> tuple[_Executed, Counter[str]]:
         if not all(is_affine_index(axis) for axis in statement.target.indices):

@@ -28,11 +28,13 @@ from tcdsl.lowering.nests.chunks import in_chunks
 from tcdsl.lowering.nests.interleaving import skipping
 from tcdsl.lowering.nests.long_rows import in_row_blocks
 from tcdsl.lowering.nests.polyhedron_scanning import scan
+from tcdsl.lowering.nests.scans import scan_loops
 from tcdsl.lowering.nests.unrolling import unrolled
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import has_cases
 from tcdsl.polyhedra.spaces import arranged
+from tcdsl.simplification.scans import scan_of
 
 __all__ = ["cell_loops", "rows_of_phases"]
 
@@ -43,7 +45,10 @@ _MOST_PIECES = 6
 def cell_loops(body: StatementLoops, depth: int = 0, block: Block | None = None) -> tuple[Node, ...]:
     """The loops of a plain target inside the first ``depth`` outer ones; of a ``block`` of its rows, if given."""
     plan = body.plan
-    if plan.full:
+    scan = scan_of(plan.statement, plan.tensor.shape) if plan.scan else None
+    if scan is not None:
+        nodes = scan_loops(body, scan)
+    elif plan.full:
         nodes = body.full()
     elif block is None and (chunks := in_chunks(body, depth)):
         return chunks

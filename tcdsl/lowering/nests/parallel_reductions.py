@@ -46,7 +46,7 @@ def in_parts(plan: LoopOrder) -> bool:
     """Whether the statement reduces, in any order, and no loop over cells can run outside in parallel."""
     statement = plan.statement
     reduced = plan.inner[:-1] if plan.row is not None else plan.inner
-    if not plan.plain or plan.outer or not reduced or plan.window or statement.unique:
+    if not plan.plain or plan.outer or not reduced or plan.window or plan.scan or statement.unique:
         return False
     if plan.row_of_data:
         # Each of its parts is written by few points.

@@ -153,13 +153,13 @@ def in_phases(group: Group, tensors: Declarations, context: isl.Set, names: Fres
         plans: list[LoopOrder] = []
         for made in group.plans:
             shared = made.outer[: group.depth]
-            strides = [each for each in _strides(made) if each.cell not in shared]
+            strides = [each for each in _strides(made) if each.cell not in shared and not made.scan]
             phases = [phase for rows in _phases(made, strides, tensors, context, names) for phase in rows]
             # A shared loop may be the best innermost one of a phase, but it has to stay outside.
             plans.extend(phases if all(phase.outer[: group.depth] == shared for phase in phases) else [made])
         return [replace(group, plans=tuple(plans))]
     (made,) = group.plans
-    own = _strides(made)
+    own = [] if made.scan else _strides(made)
     if not own:
         return [group]
     rows = _phases(made, own, tensors, context, names)

@@ -66,7 +66,7 @@ class LoopOrder:
     In one phase of a stepping target (`tcdsl.lowering.program_passes.phases`) an index may be ``2*q + 1``, and
     ``extents`` says how many cells q counts; ``whole``, with the first phase of a row, is the plan of the row in all
     its phases, for cells near its ends. With a ``fixed`` order the loops are those, whatever ``outer`` and ``inner``
-    say.
+    say. A ``scan`` goes along the cell that is not among ``outer`` (`tcdsl.simplification.scans`).
     """
 
     statement: Statement
@@ -82,6 +82,7 @@ class LoopOrder:
     extents: Mapping[str, Expr] = field(default_factory=dict)
     whole: LoopOrder | None = None
     fixed: FixedOrder | None = None
+    scan: bool = False
 
     @property
     def row(self) -> str | None:

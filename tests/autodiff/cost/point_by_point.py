@@ -5,6 +5,7 @@ It evaluates lazily, as the reference interpreter does, and follows zeros by pre
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +33,9 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.interpreter.point_values import working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.program import Fill, Keep, Program, Statement
+from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
+from tcdsl.simplification.scans import scan_of
 
 __all__ = ["counted"]
 
@@ -59,6 +61,30 @@ class _Cells:
     otherwise: Any
 
 
+def _cell_names(statement: Statement) -> list[str]:
+    return [index.name for index in statement.target.indices if isinstance(index, IndexValue)]
+
+
+def _running_axis(
+    statement: Statement, points: Sequence[tuple[int, ...]], tensor: Tensor, shape: tuple[int, ...]
+) -> int | None:
+    """The axis along which a sum goes on from the cell before, for all sizes; here no cell may lack a term of that."""
+    scan = scan_of(statement, tensor.shape) if statement.accumulate in ("add", "subtract") else None
+    if scan is None:
+        return None
+    names, variables = _cell_names(statement), statement.domain.variables
+    terms: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+    for point in points:
+        at = dict(zip(variables, point, strict=True))
+        term = tuple(at[name] for name in variables if name not in names)
+        terms.setdefault(tuple(at[name] for name in names), set()).add(term)
+    axis = names.index(scan.variable)
+    for around in np.ndindex(*shape[:axis], *shape[axis + 1 :]):
+        row = [terms.get((*around[:axis], k, *around[axis:]), set()) for k in range(shape[axis])]
+        assert all(one <= other for one, other in itertools.pairwise(row[::-1] if scan.descending else row))
+    return axis
+
+
 class _Run:
     def __init__(self, program: Program, inputs: Sequence[np.ndarray]) -> None:
         self.operations: Counter[str] = Counter()
@@ -75,7 +101,12 @@ class _Run:
         cells = self.tensors[name] = self.started(statement)
         evaluate = PRIMITIVES[ACCUMULATORS[statement.accumulate].primitive].evaluate
         neutral = neutral_element(statement.accumulate, dtype)
-        for point in statement.domain.points(self.sizes):
+        points = list(statement.domain.points(self.sizes))
+        axis = _running_axis(statement, points, self.program.tensor(name), cells.values.shape)
+        if axis is not None:
+            self.add_running(statement, points, axis, cells)
+            return
+        for point in points:
             indices = dict(zip(statement.domain.variables, map(np.int64, point), strict=True))
             if statement.condition is not None and not self.value(statement.condition, indices, {})[0]:
                 continue
@@ -91,6 +122,32 @@ class _Run:
                 self.combine(statement.accumulate, first)
                 cells.given[cell] = True
             cells.values[cell] = evaluate(cells.values[cell], value)
+
+    def add_running(self, statement: Statement, points: Sequence[tuple[int, ...]], axis: int, cells: _Cells) -> None:
+        """A sum whose cells along an axis have the terms of the one before: each term joins a row once."""
+        rows, reached = set[tuple[Any, ...]](), set[tuple[int, ...]]()
+        known = set[tuple[Any, ...]]()
+        for point in points:
+            indices = dict(zip(statement.domain.variables, map(np.int64, point), strict=True))
+            if statement.condition is not None and not self.value(statement.condition, indices, {})[0]:
+                continue
+            cell = self.target(statement, cells.values.shape, indices)
+            row = (*cell[:axis], *cell[axis + 1 :])
+            term = tuple(value for name, value in indices.items() if name not in _cell_names(statement))
+            before = Counter(self.operations)
+            value, _ = self.value(statement.value, indices, {})
+            if (row, term) in known:
+                self.operations = before
+            else:
+                self.combine(statement.accumulate, row not in rows)
+            known.add((row, term))
+            rows.add(row)
+            if cell not in reached and (cells.given[cell] or cells.otherwise != 0):
+                self.combine(statement.accumulate, False)
+            reached.add(cell)
+            cells.values[cell] += value if statement.accumulate == "add" else -value
+        for cell in reached:
+            cells.given[cell] = True
 
     def combine(self, accumulate: str, first: bool) -> None:
         own = {"add": "add", "subtract": "add", "multiply": "mul", "divide": "div"}

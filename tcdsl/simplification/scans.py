@@ -1,0 +1,99 @@
+"""Sums each of which has the terms of the one before, and some more: running totals, maxima, products.
+
+::
+
+    t[i] += x[j], j <= i      t[i] is t[i - 1] and the terms with j = i
+    d[j] += g[i], j <= i      d[j] is d[j + 1] and the terms with i = j
+
+Whoever computes the cells one after the other takes each term once. isl says whether terms only join, and which do.
+Nothing is ever taken away from a sum again: the difference of infinities would be NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.expressions import Expr, IndexValue, index_variables
+from tcdsl.ir.program import Statement
+from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.polyhedra.boxes import box
+from tcdsl.polyhedra.spaces import dimension_names
+
+__all__ = ["Scan", "growing", "scan_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The cells along ``variable``, from the last one with ``descending``, and the points whose terms join at each."""
+
+    variable: str
+    descending: bool
+    points: isl.Set
+
+
+def scan_of(statement: Statement, extents: Sequence[Expr]) -> Scan | None:
+    """How the cells of a statement go on from each other, if they do; ``extents`` are those of its target.
+
+    Along one axis, the last one that it is: the terms depend on the index in their conditions alone, which link it with
+    what is summed over.
+    """
+    indices = statement.target.indices
+    cells = [axis.name for axis in indices if isinstance(axis, IndexValue)]
+    if len(set(cells)) < len(indices) or len(cells) == len(statement.domain.variables) or statement.unique:
+        return None
+    if statement.accumulate == "assign" or ACCUMULATORS[statement.accumulate].ordered:
+        return None
+    used = index_variables(statement.value)
+    if statement.condition is not None:
+        used |= index_variables(statement.condition)
+    for name, extent in reversed(list(zip(cells, extents, strict=True))):
+        if name not in used:
+            try:
+                inside = box([name], [extent], statement.domain.set)
+            except NotAffine:
+                continue
+            found = growing(statement.domain.set, name, cells, inside)
+            if found is not None:
+                return found
+    return None
+
+
+def growing(points: isl.Set, name: str, cells: Collection[str], inside: isl.Set) -> Scan | None:
+    """The scan along ``name``, one of ``cells``, if from one of its values ``inside`` to the next points only join."""
+    if not _is_linked(points, name, cells):
+        return None
+    for step in (1, -1):
+        before = _moved(points, name, step)
+        if before.intersect(inside).is_subset(points):
+            return Scan(name, step < 0, points.subtract(before).coalesce())
+    return None
+
+
+def _is_linked(points: isl.Set, name: str, cells: Collection[str]) -> bool:
+    # Whether a condition is on the variable and on one that is summed over.
+    names = dimension_names(points)
+    own = names.index(name)
+    summed = [k for k, other in enumerate(names) if other not in cells]
+    return any(
+        constraint.involves_dims(isl.dim_type.set, own, 1)
+        and any(constraint.involves_dims(isl.dim_type.set, k, 1) for k in summed)
+        for basic in points.get_basic_sets()
+        for constraint in basic.get_constraints()
+    )
+
+
+def _moved(points: isl.Set, name: str, step: int) -> isl.Set:
+    names = dimension_names(points)
+    space = isl.LocalSpace.from_space(points.get_space())
+    moved = isl.Map.from_domain(isl.Set.universe(points.get_space()))
+    for k, each in enumerate(names):
+        column = isl.Aff.var_on_domain(space, isl.dim_type.set, k)
+        moved = moved.flat_range_product(isl.Map.from_aff(column.add_constant_val(step) if each == name else column))
+    found = points.apply(moved)
+    for k, each in enumerate(names):
+        found = found.set_dim_name(isl.dim_type.set, k, each)
+    return found

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from tcdsl.ir.boundaries import moved_index
-from tcdsl.ir.build import apply, cast, conjuncts, integer
+from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
     Boundary,
@@ -49,13 +49,13 @@ class Piece:
 
 
 def restrict(
-    points: isl.Set, conditions: Sequence[Expr], expand: Callable[[Expr], Expr]
+    points: isl.Set, conditions: Sequence[Expr], conjuncts: Callable[[Expr], Sequence[Expr]]
 ) -> tuple[isl.Set, tuple[Expr, ...]]:
     """``points`` where the affine ones of ``conditions`` hold, as far as these are few pieces, and the others.
 
-    ``expand`` writes a condition out.
+    ``conjuncts`` gives the parts of a condition.
     """
-    parts = [conjuncts(expand(condition)) for condition in conditions]
+    parts = [conjuncts(condition) for condition in conditions]
     affine = [part for each in parts for part in each if is_affine_condition(part)]
     points, tests = narrowed(points, affine, lambda part: condition_set(part, points))
     said = set(affine) - set(tests)

@@ -13,7 +13,7 @@ whose term does not mention a variable is the usual source: for ``O[i] += A[i] +
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container
 from dataclasses import replace
 from functools import partial, reduce
 
@@ -31,7 +31,7 @@ from tcdsl.polyhedra.read_pieces import is_affine_condition, restrict
 from tcdsl.polyhedra.spaces import arranged, has_end
 from tcdsl.polyhedra.writes import affine_target, writes_each_cell_once
 from tcdsl.simplification.expressions.folding import negated
-from tcdsl.simplification.expressions.tape import Tape, shared
+from tcdsl.simplification.expressions.tape import Tape
 
 __all__ = [
     "as_store",
@@ -47,22 +47,24 @@ def with_condition_in_domain(statement: Statement) -> Statement:
     if statement.condition is None:
         return statement
     tape = Tape()
-    tests = conjuncts(tape.expand(tape.flatten(statement.condition)))
-    tests = [_given(test, tests) for test in tests]
-    points, left = restrict(statement.domain.set, tests, lambda test: test)
+    tests = tape.conjuncts(tape.flatten(statement.condition))
+    known = frozenset(map(tape.flatten, tests))
+    tests = [_given(test, tape, known) for test in tests]
+    points, left = restrict(statement.domain.set, tests, conjuncts)
     if len(left) == len(tests):
         return statement
-    condition = shared(reduce(lambda one, other: apply("and_", one, other), left)) if left else None
+    condition = tape.flatten(reduce(lambda one, other: apply("and_", one, other), left)) if left else None
+    condition = None if condition is None else tape.assemble(condition)
     return replace(statement, condition=condition, domain=Domain.from_set(points))
 
 
-def _given(test: Expr, tests: Sequence[Expr]) -> Expr:
+def _given(test: Expr, tape: Tape, known: Container[Expr]) -> Expr:
     # A part of a disjunction goes if a test denies it. Only where an affine part is left: that reads nothing, so it may
     # be asked before what was tested first.
     if not isinstance(test, Apply) or test.primitive != "or_":
         return test
     for part, other in (test.arguments, test.arguments[::-1]):
-        if negated(part) in tests and is_affine_condition(other):
+        if tape.flatten(negated(part, tape.definition)) in known and is_affine_condition(other):
             return other
     return test
 
@@ -83,7 +85,7 @@ def with_brackets_in_domain(statement: Statement) -> Statement:
     if not summing and not (statement.accumulate == "assign" and isinstance(statement.start, Neutral)):
         return statement
     before = statement.domain.set
-    points, left = restrict(before, conjuncts(condition), lambda test: test)
+    points, left = restrict(before, [condition], conjuncts)
     thinner = _equations(points) > _equations(before)
     if not summing and other != neutral_constant("assign", other.dtype):
         return statement  # -0.0

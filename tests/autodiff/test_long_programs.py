@@ -10,6 +10,8 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
+from tcdsl.autodiff.adjoint import gradient
+from tcdsl.autodiff.forward import tangent
 
 
 @op
@@ -105,3 +107,26 @@ def test_branches_on_what_branches_have_computed_grow_with_their_number(chain: A
     lengths = [len(slope.explain("loops", x, steps=steps)) for steps in (4, 8, 16)]
     assert lengths[2] < 2.5 * lengths[1] < 6 * lengths[0]
     np.testing.assert_allclose(slope(x, steps=16), derivatives(chain, x, 16), rtol=1e-9)
+
+
+@op
+def chosen(x, *, steps):
+    t = x[i]
+    for _ in range(steps):
+        t = where(t > 0, where(t > 1, sin(t) * x[i + 1], exp(-t)), cos(t))
+    total[()] += t * t
+    return total
+
+
+def test_second_derivatives_of_choices_on_what_choices_have_computed_grow_with_their_number():
+    # Conditions mention what choices have computed: written out, each level would be several times the one before.
+    x = np.array([0.3, -0.7, 1.4, 2.1, -1.2, 0.9])
+    pushed = [
+        len(str(tangent(gradient(chosen.program(x, steps=steps), ["x"]), ["x"]).statements)) for steps in (2, 3, 5)
+    ]
+    assert pushed[1] < 3 * pushed[0]
+    assert pushed[2] < 4 * pushed[1]
+    step = 1e-6
+    more, less = (tc.grad(chosen)(x + e * x[::-1], steps=3) for e in (step, -step))
+    found = tc.hvp(lambda x: chosen(x, steps=3), x, x[::-1].copy())
+    np.testing.assert_allclose(found, (more - less) / (2 * step), rtol=1e-6, atol=1e-7)

@@ -172,7 +172,7 @@ class _SparseLinear:
 
     def _composed(self, statement: Statement, tape: Tape, partial: Partial, name: str) -> Iterator[Statement]:
         """The term of one read, which is of the tensor that is called ``name`` now."""
-        points, rest = restrict(statement.domain.set, partial.guards, tape.expand)
+        points, rest = restrict(statement.domain.set, partial.guards, tape.conjuncts)
         left = [tape.flatten(test) for test in rest]
         term = _Term(statement, tape, partial.value, left)
         read = replace(partial.read, tensor=name, fill=None)

@@ -145,44 +145,68 @@ def _reading(tape: Tape, root: Expr, reads: dict[str, Expr]) -> Expr:
 
 
 def _needed_where(tape: Tape, root: Expr, name: str) -> tuple[Expr, ...] | None:
-    """Conditions under which a step is evaluated, as leaves; none if it always is, ``None`` if that cannot be said."""
-    found: dict[tuple[Expr, ...], None] = {}
-    seen: set[tuple[Expr, tuple[Expr, ...]]] = set()
-    pending: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ())]
-    while pending:
-        leaf, tests = pending.pop()
-        if (leaf, tests) in seen:
+    """Conditions under which a step is evaluated, as leaves; none if it always is, ``None`` if that cannot be said.
+
+    Each may be asked where those before it hold. They are joined at each step, not at the end: there are as many ways
+    through nested choices as the product of their numbers.
+    """
+    found: dict[str, list[tuple[Expr, ...]]] = {}
+
+    def reach(leaf: Expr, tests: tuple[Expr, ...]) -> None:
+        for mentioned in tape.steps([leaf]) if not isinstance(leaf, Local) else (leaf.name,):
+            found.setdefault(mentioned, []).append(tests)
+
+    reach(root, ())
+    for each in reversed(tape.steps([root])):
+        if each not in found:
             continue
-        seen.add((leaf, tests))
-        if isinstance(leaf, Local) and leaf.name == name:
-            found[tests] = None
-            continue
-        match tape.definition(leaf):
+        tests = _any_of(tape, found[each])
+        if each == name:
+            return tests
+        match tape.definition(Local(each, "")):
             case Apply(primitive="where", arguments=(condition, chosen, other)):
-                opposite = tape.flatten(apply("not_", condition))
-                pending += [(condition, tests), (chosen, (*tests, condition)), (other, (*tests, opposite))]
+                reach(condition, tests)
+                reach(chosen, (*tests, condition))
+                reach(other, (*tests, tape.flatten(apply("not_", condition))))
             case Apply(primitive=("and_" | "or_") as primitive, arguments=(first, second)):
-                reached = first if primitive == "and_" else tape.flatten(apply("not_", first))
-                pending += [(first, tests), (second, (*tests, reached))]
+                reach(first, tests)
+                reach(second, (*tests, first if primitive == "and_" else tape.flatten(apply("not_", first))))
             case Read(indices=indices, fill=fill):
                 if fill is not None and name in tape.steps([fill]):
                     return None
-                pending += [(axis, tests) for axis in indices]
+                for axis in indices:
+                    reach(axis, tests)
             case step:
-                pending += [(part, tests) for part in children(step)]
-    if not found:
-        return None
-    if () in found:
-        return ()
-    if len(found) == 1:
-        return next(iter(found))
-    return (conjunction(tape, [conjunction(tape, tests) for tests in found], "or_"),)
+                for part in children(step):
+                    reach(part, tests)
+    return None
+
+
+def _any_of(tape: Tape, ways: Sequence[tuple[Expr, ...]]) -> tuple[Expr, ...]:
+    # What all ways begin with stays; of the rest any suffices.
+    ways = list(dict.fromkeys(ways))
+    shortest = min(map(len, ways))
+    begin = next((k for k in range(shortest) if any(way[k] != ways[0][k] for way in ways)), shortest)
+    rests = [way[begin:] for way in ways]
+    if len(ways) == 1:
+        return ways[0]
+    if not all(rests) or _are_opposite(tape, rests):
+        return ways[0][:begin]
+    return (*ways[0][:begin], conjunction(tape, [conjunction(tape, rest) for rest in rests], "or_"))
+
+
+def _are_opposite(tape: Tape, rests: Sequence[tuple[Expr, ...]]) -> bool:
+    # Both branches of a choice: in one or the other everything is.
+    if len(rests) != 2 or any(len(rest) > 1 for rest in rests):
+        return False
+    [[one], [other]] = rests
+    return tape.flatten(apply("not_", one)) == other or tape.flatten(apply("not_", other)) == one
 
 
 def _store(
     statement: Statement, tape: Tape, value: Expr, tests: Sequence[Expr], name: str
 ) -> tuple[Tensor, Statement, Read]:
-    points, left = restrict(statement.domain.set, tests, tape.expand)
+    points, left = restrict(statement.domain.set, tests, tape.conjuncts)
     condition = statement.condition
     for test in left:
         condition = both(condition, tape.assemble(tape.flatten(test)))

@@ -108,7 +108,7 @@ class Reverse(Transposition):
 
     def _emit(self, tape: Tape, flow: Flow, partial: Partial) -> None:
         read = partial.read
-        points, rest = restrict(flow.points, partial.guards, tape.expand)
+        points, rest = restrict(flow.points, partial.guards, tape.conjuncts)
         left = [tape.flatten(test) for test in rest]
         indices = tuple(tape.expand(axis) for axis in read.indices)
         for place in places(indices, read.boundaries, self.extents(read.tensor), points, self.context):

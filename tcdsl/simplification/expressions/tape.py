@@ -21,6 +21,7 @@ from tcdsl.ir.expressions import (
     Local,
     Read,
     SizeValue,
+    children,
     is_affine_index,
     is_plain_read,
     map_children,
@@ -31,6 +32,9 @@ from tcdsl.simplification.expressions.folding import fold
 __all__ = ["Tape", "shared"]
 
 _Leaf = Constant | SizeValue | IndexValue | Local
+_LOGIC = frozenset(("and_", "or_", "not_"))
+# Logic with more parts stays behind its name: no set of points is made of so many.
+_MOST_PARTS = 64
 
 
 class Tape:
@@ -43,6 +47,7 @@ class Tape:
         self._either_zero = either_zero
         self._names: dict[Expr, str] = {}
         self._steps: dict[str, Expr] = {}
+        self._lengths: dict[str, int] = {}
         self._mentioned: dict[str, list[str]] = {}
 
     def add(self, step: Expr) -> Expr:
@@ -67,6 +72,7 @@ class Tape:
             name = f"t{len(self._steps)}"
             self._names[step] = name
             self._steps[name] = step
+            self._lengths[name] = self._length(step)
         return Local(name, step.dtype, step.span)
 
     def flatten(self, expr: Expr, environment: Mapping[str, Expr] | None = None) -> Expr:
@@ -110,6 +116,41 @@ class Tape:
         if found is None:
             found = self._mentioned[name] = self._uses(self._steps[name])
         return found
+
+    def conjuncts(self, condition: Expr) -> list[Expr]:
+        """The parts of a conjunction, each once, written out as far as they say something of points.
+
+        What depends on data stays the name of a step: where choices depend on what choices have computed, each level
+        of them would double what is written out.
+        """
+        found: dict[Expr, None] = {}
+        seen: set[Expr] = set()
+        pending = [condition]
+        while pending:
+            leaf = pending.pop()
+            if leaf in seen:
+                continue
+            seen.add(leaf)
+            step = self.definition(leaf)
+            if isinstance(step, Apply) and step.primitive == "and_":
+                pending.extend(reversed(step.arguments))
+            else:
+                found[self._of_points(leaf)] = None
+        return list(found)
+
+    def _of_points(self, part: Expr) -> Expr:
+        if not isinstance(part, Local):
+            return map_children(part, self._of_points)
+        return self._of_points(self._steps[part.name]) if self._lengths.get(part.name, 0) else part
+
+    def _length(self, step: Expr) -> int:
+        # The length of a step that says something of points, or joins conditions; 0 if it does not, or is too long.
+        if isinstance(step, Read) or is_floating(step.dtype):
+            return 0
+        lengths = [self._lengths.get(part.name, 0) if isinstance(part, Local) else 1 for part in children(step)]
+        logic = isinstance(step, Apply) and step.primitive in _LOGIC
+        length = 1 + sum(max(each, 1) for each in lengths)
+        return length if length <= _MOST_PARTS and (logic or 0 not in lengths) else 0
 
     def expand(self, root: Expr) -> Expr:
         """``root`` with every step written out. May be much larger than what `assemble` gives."""

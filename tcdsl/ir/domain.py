@@ -19,11 +19,23 @@ from tcdsl.recent import Recent
 if TYPE_CHECKING:
     import islpy as isl
 
-__all__ = ["Domain"]
+__all__ = ["Domain", "text_of"]
 
 
 # The sets behind texts: isl reads one in the time in which it prints fifty.
 _SETS: Recent[str, isl.Set] = Recent(4096)
+
+
+def text_of(thing: isl.Set | isl.Space) -> str:
+    """The notation of isl, complete also where isl has no operations left (`tcdsl.polyhedra.limits`)."""
+    # isl frees a printer that it stops, which islpy reads once more. Printing takes no long time.
+    context = thing.get_ctx()
+    most = context.get_max_operations()
+    context.set_max_operations(0)
+    try:
+        return str(thing)
+    finally:
+        context.set_max_operations(most)
 
 
 def _set_of(text: str) -> isl.Set:
@@ -63,7 +75,7 @@ class Domain(Hashed):
             space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=list(variables), params=sorted(used))
             points = points.align_params(space)
         points = points.reset_tuple_id()
-        text = str(points)
+        text = text_of(points)
         if _SETS.get(text) is None:
             _SETS[text] = points
         return Domain(variables, text)

@@ -13,6 +13,7 @@ from functools import reduce
 import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer, size, truth
+from tcdsl.ir.domain import text_of
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, size_names
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.polyhedra.disjunctions import convex_pieces, within
@@ -83,7 +84,7 @@ _CONDITIONS: Recent[_Key, isl.Set] = Recent(2000)
 def _key(expr: Expr, points: isl.Set) -> _Key:
     # For isl spaces are equal, and may print alike, whatever their dimensions are called.
     names = [points.get_dim_name(isl.dim_type.set, k) for k in range(points.dim(isl.dim_type.set))]
-    return expr, str(points.get_space()), tuple(names)
+    return expr, text_of(points.get_space()), tuple(names)
 
 
 def _ask(expr: Expr) -> None:

@@ -34,13 +34,22 @@ def limited() -> Iterator[None]:
     context.set_max_operations(_MOST_OPERATIONS)
     try:
         yield
-    except isl.Error as error:
-        if "number of operations" not in str(error):
+    except (isl.Error, TypeError, ValueError) as error:
+        # What stops may tell it in its own words: a text is "no set", a space "no local space".
+        if not _is_spent(context):
             raise
-        raise TooMuchWork(str(error)) from error
+        raise TooMuchWork("maximal number of operations exceeded") from error
     finally:
         context.reset_operations()
         context.set_max_operations(before)
+
+
+def _is_spent(context: isl.Context) -> bool:
+    try:
+        isl.Val.int_from_si(context, 0)  # one operation
+    except isl.Error:
+        return True
+    return False
 
 
 @contextmanager

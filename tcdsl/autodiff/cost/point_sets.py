@@ -19,6 +19,7 @@ import numpy as np
 
 from tcdsl.autodiff.cost.integer_systems import IntegerRow, System
 from tcdsl.ir.build import apply, integer
+from tcdsl.ir.domain import text_of
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, SizeValue, transform
 from tcdsl.ir.interpreter.point_values import LocalDefinitions, PointValues
 from tcdsl.polyhedra.affine import NotAffine, condition_set
@@ -129,7 +130,7 @@ def _written_out(condition: Expr, local: LocalDefinitions) -> Expr:
 
 def cardinality(points: isl.Set) -> int:
     """``cardinality(isl.Set("{ [i, j] : 0 <= i <= 9 and 0 <= j <= i }"))`` is 55. ``ValueError`` for infinite sets."""
-    return _cardinality(str(points))
+    return _cardinality(text_of(points))
 
 
 @lru_cache(maxsize=4096)

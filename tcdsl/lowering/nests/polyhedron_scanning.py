@@ -9,6 +9,7 @@ from typing import Any
 import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer, size
+from tcdsl.ir.domain import text_of
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, index_variables, substitute
 from tcdsl.lowering.loopir.loops import Branch, Loop, LoopKind, Node
 from tcdsl.polyhedra.affine import expression_of_ast
@@ -64,7 +65,7 @@ _TREES: Recent[tuple[str, str, tuple[str, ...], frozenset[str]], isl.AstNode] = 
 
 
 def _tree(points: isl.Set, context: isl.Set, order: tuple[str, ...], descending: frozenset[str]) -> isl.AstNode:
-    key = str(points), str(context), order, descending
+    key = text_of(points), text_of(context), order, descending
     found = _TREES.get(key)
     if found is None:
         names = isl.IdList.alloc(isl.DEFAULT_CONTEXT, len(order))

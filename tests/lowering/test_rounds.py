@@ -231,7 +231,7 @@ def test_rounds_that_read_rows_and_columns_save_these() -> None:
             np.testing.assert_array_equal(run(d), expected)
     text = shortest_ways.explain("loops", d)
     assert "swap" not in text
-    assert "temporary D_3_saved: float64[N, 1]\ntemporary D_3_saved1: float64[1, N]\n" in text
+    assert "temporary D_2_saved: float64[N, 1]\ntemporary D_2_saved1: float64[1, N]\n" in text
 
 
 def test_only_reads_that_are_made_are_checked_before() -> None:
@@ -324,7 +324,7 @@ def test_a_minimum_waits_last_for_what_the_round_before_has_stored() -> None:
 
     x, y = np.array([1.0, 5.0, 2.0, np.nan, 4.0]), np.array([1.5, 2.5, 4.0])
     assert "+ min(min(d_3[a, b], d_3[a, b + 1]), d_3[a + 1, b])" in warped.explain("loops", x, y)
-    assert "= max(max(x[N - t_round - 2], y_3[N - t_round - 3]), y_3[N - t_round - 1])" in backwards.explain("loops", x)
+    assert "= max(max(x[N - t_round - 2], y_2[N - t_round - 3]), y_2[N - t_round - 1])" in backwards.explain("loops", x)
     assert "= min(min(x[t_round + 1], x[t_round]), least_3_2)" in steps.explain("loops", x, 3.0)
     for f, given in ((warped, (x, y)), (warped, (x[:3], y)), (backwards, (x,)), (steps, (x, 3.0)), (steps, (y, 2.0))):
         np.testing.assert_array_equal(f(*given), f.interpret(*given))

@@ -112,7 +112,7 @@ def expected(
     if session.shapes is not None:
         return None
     kinds = {name: kind for name, kind in blank.items() if kind.weak is None}
-    for name in statement.stores.keys() & set(statement.names):
+    for name in (each for each in statement.names if each in statement.stores):
         held = before[name]
         plain = type(held) is SymbolicTensor and not held.memory
         if plain and session.builder.number(held.name) is None and not session.builder.written.is_weak(held.name):

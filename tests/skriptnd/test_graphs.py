@@ -6,7 +6,6 @@ import pickle
 import struct
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -315,56 +314,6 @@ def test_graphs_are_sent_to_other_processes() -> None:
     np.testing.assert_array_equal(again(x)[0], net(x)[0])
 
 
-def test_alexnet_like_networks() -> None:
-    torch = pytest.importorskip("torch")
-    text = """
-    import nn, layout;
-    graph alexnet {
-        @attrib { batch: int = 2; classes: int = 5; w: int = 4; }
-        @input { input: real[batch, 3, 47, 47]; }
-        @output { output: real[batch, classes]; }
-        @variable {
-            k1: real[w, 3, 11, 11]; b1: real[w]; k2: real[2 * w, w, 5, 5]; b2: real[2 * w];
-            k3: real[w, 2 * w, 3, 3]; b3: real[w]; k4: real[classes, w * 4]; b4: real[classes];
-        }
-        @compose {
-            c1 = nn.conv{padding=0, stride=4}(input, k1, b1);
-            r1 = nn.relu(c1);
-            p1 = nn.max_pool{padding=0, size=[1, 1, 3, 3], stride=[1, 1, 2, 2], axes=[0:4]}(r1);
-            c2 = nn.conv{padding=2}(p1, k2, b2);
-            r2 = nn.relu(c2);
-            c3 = nn.conv{padding=1, stride=2}(r2, k3, b3);
-            r3 = nn.relu(c3);
-            flat = layout.flatten{axis=1}(r3);
-            c4 = nn.linear(flat, k4, b4);
-            output = nn.softmax(c4);
-        }
-    }
-    """
-    net = graph_of(text)
-    rng = np.random.default_rng(0)
-    values = {k: (rng.normal(size=v.shape) * 0.2).astype(np.float32) for k, v in net.variables.items()}
-    x = rng.normal(size=(2, 3, 47, 47)).astype(np.float32)
-    weight = rng.normal(size=(2, 5)).astype(np.float32)
-    f = torch.nn.functional
-    t = {k: torch.tensor(v, requires_grad=True) for k, v in values.items()}
-    source = torch.tensor(x, requires_grad=True)
-    h = f.max_pool2d(f.relu(f.conv2d(source, t["k1"], t["b1"], stride=4)), 3, 2)
-    h = f.relu(f.conv2d(f.relu(f.conv2d(h, t["k2"], t["b2"], padding=2)), t["k3"], t["b3"], padding=1, stride=2))
-    wanted = f.softmax(f.linear(h.flatten(1), t["k4"], t["b4"]), 1)
-    (wanted * torch.tensor(weight)).sum().backward()
-
-    def loss(x: Any, *given: Any) -> Any:
-        return (net(x, variables=dict(zip(values, given, strict=True))) * weight).sum()
-
-    found = net(x, variables=values)
-    np.testing.assert_allclose(found, wanted.detach().numpy(), rtol=1e-5, atol=1e-6)
-    gradients = tc.grad(loss, argnums=tuple(range(1 + len(values))))(x, *values.values())
-    for ours, theirs in zip(gradients, (source, *t.values()), strict=True):
-        theirs = theirs.grad.numpy()
-        assert np.abs(ours - theirs).max() <= 2e-5 * np.abs(theirs).max()
-
-
 def test_models_in_folders(tmp_path: Path) -> None:
     net = graph_of(NET)
     net.variables.update(weights())
@@ -479,3 +428,23 @@ def test_extents_that_only_data_says() -> None:
     assert graph.shapes(x, y) == ((12, 2), (12,))
     gradient = tc.grad(lambda y: (graph(x, y)[1] ** 2).sum())(y)
     np.testing.assert_allclose(gradient, np.where(x > 0, 8 * y, 0), rtol=1e-5)
+
+
+def test_rounds_over_products_of_sizes() -> None:
+    text = """
+    import layout, algo;
+    graph largest {
+        @input { x: real[a|9, b|9]; }
+        @output { values: real[a * b <? 3]; places: int[a * b <? 3]; }
+        @compose {
+            flat = layout.reshape{shape=[a * b]}(x);
+            values, places = algo.top_k{k=3}(flat);
+        }
+    }
+    """
+    graph = graph_of(text)
+    for shape in ((2, 3), (1, 2), (4, 4)):
+        x = reals(*shape)
+        values, places = graph(x)
+        np.testing.assert_array_equal(places, np.argsort(-x.ravel())[:3])
+        np.testing.assert_array_equal(values, x.ravel()[places])

@@ -18,7 +18,7 @@ from tcdsl.frontend.skriptnd.accessed_cells import AccessedCells
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
 from tcdsl.frontend.skriptnd.index_ranges import is_in_range, least_and_largest, shown_size
 from tcdsl.frontend.skriptnd.loops import counted_rounds
-from tcdsl.frontend.skriptnd.tensor_recording import cell_of, recorded_store
+from tcdsl.frontend.skriptnd.tensor_recording import cell_of, recorded_store, round_count
 from tcdsl.frontend.skriptnd.text.syntax import (
     Access,
     Bound,
@@ -31,7 +31,7 @@ from tcdsl.frontend.skriptnd.text.syntax import (
 )
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, cast, constant, index, integer
 from tcdsl.ir.expressions import (
@@ -169,9 +169,7 @@ class FormulaRecording:
                 inner = replace(tensor, tensor=state[0])
                 return self._count_rounds(formula, counter, changed, others, inner, state[1])
 
-            high = first.high
-            rounds = high.value if isinstance(high, Constant) else SymbolicSize(self.session.builder, high)
-            found = counted_rounds((tensor.tensor, count), rounds, body)
+            found = counted_rounds((tensor.tensor, count), round_count(self.session, first.high), body)
             return found[0], found[1]
         arithmetic = self.evaluator.arithmetic
         here = cell_of(count, (), arithmetic.integer)
@@ -283,7 +281,6 @@ class FormulaRecording:
             hint = f"write `{name}[...] = ...` in front of it"
             raise DslSyntaxError.at(f"`:=` changes `{name}`, which has no values yet", formula.span, hint)
         first, *others = outer
-        builder = self.session.builder
 
         def body(number: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
             made = Pack.of(replace(each, tensor=tensor) for each, tensor in zip(tensors, state, strict=True))
@@ -297,8 +294,7 @@ class FormulaRecording:
             after = names[name]
             return tuple(each.tensor for each in (after if isinstance(before, Pack) else (after,)))
 
-        count = first.high.value if isinstance(first.high, Constant) else SymbolicSize(builder, first.high)
-        state = counted_rounds(tuple(each.tensor for each in tensors), count, body)
+        state = counted_rounds(tuple(each.tensor for each in tensors), round_count(self.session, first.high), body)
         made = Pack.of(replace(each, tensor=tensor) for each, tensor in zip(tensors, state, strict=True))
         names[name] = made if isinstance(before, Pack) else made[0]
 

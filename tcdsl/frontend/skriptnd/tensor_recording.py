@@ -10,15 +10,16 @@ from tcdsl.errors import ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.ir.build import index, integer
-from tcdsl.ir.expressions import Boundary, ExplicitRange, Expr, Read
+from tcdsl.ir.expressions import Boundary, Constant, ExplicitRange, Expr, Read
 from tcdsl.ir.program import Access as Cell
 from tcdsl.ir.program import Keep, Neutral
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
-__all__ = ["TensorRecording", "cell_of", "cell_variables", "recorded_store"]
+__all__ = ["TensorRecording", "cell_of", "cell_variables", "recorded_store", "round_count"]
 
 
 def recorded_store(
@@ -73,6 +74,13 @@ def cell_variables(rank: int) -> list[str]:
 def cell_of(tensor: SymbolicTensor, indices: Sequence[Expr], dtype: str) -> Read:
     """A cell that is in range."""
     return Read(tensor.name, tuple(indices), (Boundary.SKIP,) * len(indices), dtype)
+
+
+def round_count(session: Session, size: Expr) -> int | SymbolicSize:
+    """How many rounds a loop has: products of sizes have names, by which what is known of a round's number is said."""
+    if isinstance(size, Constant):
+        return int(size.value)
+    return SymbolicSize(session.builder, named_sizes(size, session.builder.opaque_size))
 
 
 @dataclass(slots=True)
@@ -140,7 +148,7 @@ class TensorRecording:
             return self.scalar(value).tensor
         if isinstance(value, ScalarValue):
             assert self.session is not None
-            return SymbolicSize(self.session.builder, value.expr)
+            return round_count(self.session, value.expr)
         return value
 
     def number(self, number: Any) -> TensorValue:

@@ -56,7 +56,8 @@ class GraphFunction(TensorFunction):
         """Add all that staging depends on."""
         lengths = sorted(self._body.lengths.items())
         given = repr(sorted(self._body.attributes.items()))
-        contents.put("skriptnd", self._text, self.__name__, given, repr(lengths), self._body.updates)
+        kind = (self._body.updates, self._body.quantized)
+        contents.put("skriptnd", self._text, self.__name__, given, repr(lengths), *kind)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self
@@ -156,8 +157,10 @@ class ModelGraph:
         text: TextModule,
         attributes: dict[str, Any],
         files: ModelFiles | None = None,
+        quantized: bool = False,
     ) -> None:
         self._files = files
+        self._quantized = quantized
         self._operator = operator
         self._sources = sources
         self._text = text
@@ -172,7 +175,9 @@ class ModelGraph:
         """Compose the graph without arrays: raises what is wrong whatever the arrays are."""
         key = tuple(sorted((lengths or {}).items()))
         if key not in self._forms:
-            form = self._forms[key] = composed(self._operator, self._sources.find, self._given, lengths)
+            form = self._forms[key] = composed(
+                self._operator, self._sources.find, self._given, lengths, self._quantized
+            )
             self._load(form)
         return self._forms[key]
 
@@ -212,8 +217,8 @@ class ModelGraph:
     def attributes(self) -> dict[str, Any]:
         """The attributes and their values."""
         from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
+        from tcdsl.frontend.skriptnd.declarations import graph_attributes
         from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
-        from tcdsl.frontend.skriptnd.inputs import graph_attributes
 
         evaluator = ExpressionEvaluator(Arithmetic("float32", "int32", StandIns()), Scope())
         found = graph_attributes(self._operator, evaluator, self._given)
@@ -222,7 +227,27 @@ class ModelGraph:
     @user_facing
     def configured(self, **attributes: Any) -> ModelGraph:
         """The graph with other attributes, and with the same arrays for variables of the same shapes."""
-        made = ModelGraph(self._operator, self._sources, self._text, {**self._given, **attributes}, self._files)
+        return self._other({**self._given, **attributes}, self._quantized)
+
+    @user_facing
+    def quantized(self) -> ModelGraph:
+        """The graph with tensors rounded as `@quantize` says, and with the same arrays for variables.
+
+        ::
+
+            net.quantized()(x)                                          # what a quantized device gives, in reals
+            tc.grad(lambda x: net.quantized()(x).sum())(x)              # passes straight through the roundings
+
+        Derivatives are those of the operators that quantize without their roundings: 1 inside the range, 0 outside
+        (arXiv:1308.3432). `ConfigurationError` if the graph says nothing of quantization.
+        """
+        if not self.look().quantizes:
+            hint = "`@quantize { x: quant.min_max_linear_quantize{min=0.0, max=1.0, bits=8}; }` quantizes a tensor `x`"
+            raise ConfigurationError.at(f"the graph `{self.__name__}` has no `@quantize`", self._operator.span, hint)
+        return self._other(self._given, True)
+
+    def _other(self, attributes: dict[str, Any], quantized: bool) -> ModelGraph:
+        made = ModelGraph(self._operator, self._sources, self._text, attributes, self._files, quantized)
         known = made.look().variables
         for label, value in self._arrays.items():
             if label in known and known[label].shape == np.shape(value):
@@ -337,6 +362,7 @@ class ModelGraph:
                 self._text.filename,
                 self._shown(),
                 key[0],
+                self._quantized,
             )
             function = self._functions[key] = GraphFunction(body, self._text.text)
         return function, [*arguments, *self._values(form, variables)]
@@ -401,7 +427,7 @@ class ModelGraph:
         return "\n".join(lines[span.line - 1 : span.end_line]) if span is not None else self._text.text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._text, self._sources.texts(), self.__name__, self._given, self._arrays)
+        return _restored, (self._text, self._sources.texts(), self.__name__, self._given, self._arrays, self._quantized)
 
     def __str__(self) -> str:
         return self._shown()
@@ -411,11 +437,16 @@ class ModelGraph:
 
 
 def _restored(
-    text: TextModule, texts: dict[str, tuple[str, str]], name: str, given: dict[str, Any], arrays: dict[str, Any]
+    text: TextModule,
+    texts: dict[str, tuple[str, str]],
+    name: str,
+    given: dict[str, Any],
+    arrays: dict[str, Any],
+    quantized: bool,
 ) -> ModelGraph:
     # A graph that was sent to another process.
     operator = next(each for each in text.operators if each.name == name)
-    made = ModelGraph(operator, Sources(text, texts.get), text, given)
+    made = ModelGraph(operator, Sources(text, texts.get), text, given, None, quantized)
     made._arrays.update(arrays)
     return made
 

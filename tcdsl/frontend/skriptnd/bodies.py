@@ -18,8 +18,8 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.composition import Composer, Library
+from tcdsl.frontend.skriptnd.declarations import GraphInputs, graph_attributes
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
-from tcdsl.frontend.skriptnd.inputs import GraphInputs, graph_attributes
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
@@ -62,6 +62,8 @@ class GraphForm:
     #: The labels of variables that a call changes.
     updates: tuple[str, ...]
     sizes: dict[str, int]
+    #: Whether there is an `@quantize` in it.
+    quantizes: bool
 
 
 def trimmed(results: Any, marks: Sequence[Sequence[bool]]) -> Any:
@@ -100,6 +102,7 @@ def composed(
     find: Library,
     attributes: Mapping[str, Any],
     lengths: Mapping[str, int] | None = None,
+    quantized: bool = False,
 ) -> GraphForm:
     """Look at a graph without arrays; its inputs are as large as they may be, its packs have ``lengths`` tensors.
 
@@ -115,7 +118,7 @@ def composed(
             raise ShapeError.at(f"the variable `{label}` has two shapes", span)
         return TensorValue(label, kind, shape)
 
-    composition = Composer(arithmetic, None, find, variable)
+    composition = Composer(arithmetic, None, find, variable, quantized=quantized)
     evaluator = ExpressionEvaluator(arithmetic, Scope())
     values = graph_attributes(operator, evaluator, attributes)
     inputs = GraphInputs(operator, evaluator)
@@ -124,7 +127,8 @@ def composed(
             inputs.length(each, lengths[each.name])
     given = inputs.stand_ins(known_sizes)
     outputs = composition.operator(operator, "main", (), values, given, "", None)
-    return GraphForm(variables, given, outputs, composition.operations, tuple(composition.updates), known_sizes.sizes)
+    updates, quantizes = tuple(composition.updates), composition.quantizes
+    return GraphForm(variables, given, outputs, composition.operations, updates, known_sizes.sizes, quantizes)
 
 
 class ArrayBody:
@@ -264,7 +268,7 @@ class GraphBody(ArrayBody):
     """``GraphBody(operator, find, attributes, lengths, variables, filename)`` for a decorated function.
 
     ``run(None, *arrays)`` records the graph in the current session: the tensors of the outputs, one after the other,
-    and with ``updates`` what variables hold afterwards.
+    and with ``updates`` what variables hold afterwards. With ``quantized`` it does what `@quantize` says.
     """
 
     def __init__(
@@ -277,6 +281,7 @@ class GraphBody(ArrayBody):
         filename: str,
         text: str,
         updates: bool = False,
+        quantized: bool = False,
     ) -> None:
         labels: list[str] = []
         for each in operator.inputs:
@@ -287,6 +292,7 @@ class GraphBody(ArrayBody):
         self.attributes = dict(attributes)
         self.variables = tuple(variables)
         self.updates = updates
+        self.quantized = quantized
 
     def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Record the graph."""
@@ -307,7 +313,7 @@ class GraphBody(ArrayBody):
                 self.require_equal(session, extent, integer(wanted), f"the variable `{label}`", axis, span)
             return _typed(session, arithmetic, tensor, label, kind, shape)
 
-        composition = Composer(arithmetic, session, self.find, variable)
+        composition = Composer(arithmetic, session, self.find, variable, quantized=self.quantized)
         evaluator = ExpressionEvaluator(arithmetic, Scope())
         values = graph_attributes(self.operator, evaluator, self.attributes)
         given = self._inputs(session, arithmetic, evaluator, arrays[:count])

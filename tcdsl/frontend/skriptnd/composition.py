@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS
 from tcdsl.frontend.skriptnd.binding import Binding
+from tcdsl.frontend.skriptnd.declarations import declared_shape, declared_tensors
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.formulas import FormulaRecording
 from tcdsl.frontend.skriptnd.loops import LoopRounds, branch
-from tcdsl.frontend.skriptnd.shapes import declared_shape
+from tcdsl.frontend.skriptnd.quantization import Quantizer, StraightArithmetic
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
 from tcdsl.frontend.skriptnd.text.syntax import (
     Assignment,
@@ -26,6 +28,7 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Loop,
     Operation,
     Operator,
+    Quantization,
     Target,
 )
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
@@ -53,8 +56,13 @@ class Composer(TensorRecording):
     find: Library
     variables: Variables
     operations: int = 0
+    #: Whether tensors are quantized as `@quantize` says; without a session that is looked at anyway.
+    quantized: bool = False
     #: What variables hold after a call, by label.
     updates: dict[str, Any] = field(default_factory=dict)
+    #: What quantizes tensors, by their labels, and the labels of tensors that may be quantized.
+    _quantizers: dict[str, Quantizer] = field(default_factory=dict)
+    _labels: set[str] = field(default_factory=set)
     _running: list[tuple[str, str]] = field(default_factory=list)
 
     def evaluator(self) -> ExpressionEvaluator:
@@ -87,24 +95,68 @@ class Composer(TensorRecording):
             binding = Binding(operator, evaluator, name, span)
             binding.run(types, attributes, inputs)
             names = evaluator.scope.names
+            region = ComposedBlock(self, module, evaluator, label, _inner_label(operator), _is_open(operator))
+            quantizers = self._quantizers_of(operator, region)
             for each in operator.inputs:
-                names[each.name] = self.recorded(names[each.name], each.name)
+                given = self.recorded(names[each.name], each.name)
+                names[each.name] = self.named(label, each.name, given, region.open)
             for each in operator.constants:
-                names[each.name] = self._constant(each, evaluator)
+                names[each.name] = self.named(label, each.name, self._constant(each, evaluator))
             for each in operator.variables:
-                names[each.name] = self._variable(each, evaluator, label)
-            return self._outputs(operator, module, evaluator, label, name, span)
+                names[each.name] = self.named(label, each.name, self._variable(each, evaluator, label))
+            found = self._outputs(operator, region, name, span)
+            for quantizer in quantizers:
+                quantizer.require_use(self._labels)
+            return found
         finally:
             self._running.pop()
 
-    def _outputs(
-        self, operator: Operator, module: str, evaluator: ExpressionEvaluator, label: str, name: str, span: Span | None
+    # -- quantization ------------------------------------------------------------------------------------------------
+
+    @property
+    def quantizes(self) -> bool:
+        """Whether a block `@quantize` was met."""
+        return bool(self._quantizers)
+
+    def _quantizers_of(self, operator: Operator, region: ComposedBlock) -> list[Quantizer]:
+        if not self.quantized and self.session is not None:
+            return []
+        found = []
+        for each in operator.quantizations:
+            # Files of Khronos' tools begin with the module and the graph.
+            own = each.tensor.removeprefix(f"main.{operator.name}.") if operator.graph else each.tensor
+            label = f"{region.label}.{own}" if region.label else own
+            if label in self._quantizers:
+                raise DslSyntaxError.at(f"`{each.tensor}` is quantized twice", each.span)
+            self._quantizers[label] = Quantizer(label, each, partial(self._quantization, each, label, region))
+            found.append(self._quantizers[label])
+        return found
+
+    def _quantization(
+        self, node: Quantization, label: str, region: ComposedBlock, value: Any, composition: Composer
     ) -> list[Any]:
+        # What the operator of a line gives for a tensor.
+        scope = Scope({"tensor": value}, outer=region.evaluator.scope)
+        evaluator = ExpressionEvaluator(composition.arithmetic, scope)
+        given = (Identifier("tensor", node.span),)
+        call = Invocation(node.operator, "", node.types, node.attributes, given, node.span, node.span)
+        return ComposedBlock(composition, region.module, evaluator, label).operation(call, "")
+
+    def named(self, label: str, name: str, value: Any, visible: bool = True) -> Any:
+        """A tensor that gets a name: quantized, where `@quantize` says so."""
+        if not self._quantizers or not visible:
+            return value
+        full = f"{label}.{name}" if label else name
+        self._labels.add(full)
+        quantizer = self._quantizers.get(full)
+        return value if quantizer is None else quantizer.applied(value, self)
+
+    def _outputs(self, operator: Operator, region: ComposedBlock, name: str, span: Span | None) -> list[Any]:
+        evaluator, label = region.evaluator, region.label
         for each in operator.outputs:
             self._data_extents(each, evaluator)
-        declared = [self._declared(each, evaluator) for each in operator.outputs]
+        declared = [declared_tensors(each, evaluator) for each in operator.outputs]
         if operator.composition is not None:
-            region = ComposedBlock(self, module, evaluator, label, _inner_label(operator))
             region.run(operator.composition)
             found = []
             for each, wanted in zip(operator.outputs, declared, strict=True):
@@ -131,7 +183,8 @@ class Composer(TensorRecording):
             else:
                 with self.session.located(formula.span):
                     recording.run(formula)
-        return [self.written(scope.names[each.name]) for each in operator.outputs]
+        outputs = ((each.name, self.written(scope.names[each.name])) for each in operator.outputs)
+        return [self.named(label, own, made, region.open) for own, made in outputs]
 
     def _data_extents(self, declaration: Declaration, evaluator: ExpressionEvaluator) -> None:
         # `k|10`: an extent that only data says, at most 10. A formula counts it.
@@ -142,24 +195,6 @@ class Composer(TensorRecording):
                     bound = evaluator.value(extent.bound)
                     unknown = Read(name, (), (), self.arithmetic.integer)
                     evaluator.scope.names[name] = ScalarValue(unknown, "int", bound=bound)
-
-    def _declared(self, declaration: Declaration, evaluator: ExpressionEvaluator) -> Any:
-        # Tensors of the declared types and shapes; None where these are open.
-        given = declaration.type
-        kind = evaluator.scope.generic(given.name) or given.name
-        what = f"the output `{declaration.name}`"
-        if given.shape is None:
-            return None
-        if given.pack is None:
-            shape = declared_shape(given.shape, evaluator, what)
-            return None if shape is None else TensorValue(declaration.name, kind, shape)
-        if given.pack.length is None:
-            return None
-        length = evaluator.count(given.pack.length, f"the length of {what}")
-        shapes = [declared_shape(given.shape, evaluator, what, k) for k in range(length)]
-        if None in shapes:
-            return None
-        return Pack.of(TensorValue(declaration.name, kind, shape) for shape in shapes if shape is not None)
 
     def _check_output(
         self, declaration: Declaration, made: Any, wanted: Any, evaluator: ExpressionEvaluator, span: Span | None
@@ -190,7 +225,23 @@ class Composer(TensorRecording):
         def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
             return TensorValue(label, kind, shape)
 
-        return Composer(self.arithmetic, None, self.find, variable, self.operations, _running=list(self._running))
+        return Composer(
+            self.arithmetic,
+            None,
+            self.find,
+            variable,
+            self.operations,
+            self.quantized,
+            _quantizers=self._quantizers,
+            _labels=self._labels,
+            _running=list(self._running),
+        )
+
+    def straight(self) -> Composer:
+        """The same in the arithmetic through which derivatives pass straight."""
+        real, known = self.arithmetic.real, self.arithmetic
+        arithmetic = StraightArithmetic(real, real, known.decisions, known.rounds, known._numbers)
+        return Composer(arithmetic, self.session, self.find, self.variables, _running=list(self._running))
 
     def _constant(self, declaration: Declaration, evaluator: ExpressionEvaluator) -> Any:
         assert declaration.default is not None
@@ -249,11 +300,16 @@ def _inner_label(operator: Operator) -> bool:
     return not operator.graph and len(components) == 1 and not operator.variables and not operator.constants
 
 
+def _is_open(operator: Operator) -> bool:
+    # Whether all of its tensors have labels, and not its variables and constants alone.
+    return operator.graph or operator.public or bool(operator.quantizations)
+
+
 @dataclass(slots=True)
 class ComposedBlock:
     """The assignments of a composition, in a scope; ``label`` is the prefix of labels in it.
 
-    ``passes`` says that the only component has the label of the whole.
+    ``passes`` says that the only component has the label of the whole, ``open`` that results have labels, too.
     """
 
     composition: Composer
@@ -261,6 +317,7 @@ class ComposedBlock:
     evaluator: ExpressionEvaluator
     label: str
     passes: bool = False
+    open: bool = False
 
     def run(self, assignments: Sequence[Assignment]) -> None:
         """Compose all assignments, in order."""
@@ -311,7 +368,7 @@ class ComposedBlock:
             case Block():
                 label = self._full_label(node.label, own)
                 scope = Scope(outer=self.evaluator.scope)
-                inner = ComposedBlock(self.composition, self.module, self.evaluator.within(scope), label)
+                inner = replace(self, evaluator=self.evaluator.within(scope), label=label, passes=False)
                 inner.run(node.assignments)
                 return [inner.value(each) for each in node.results]
             case Branch():
@@ -480,9 +537,8 @@ class ComposedBlock:
     def inner(self, names: Mapping[str, Any], label: str | None = None) -> ComposedBlock:
         """A region in this one, with names of its own."""
         scope = Scope(dict(names), outer=self.evaluator.scope)
-        return ComposedBlock(
-            self.composition, self.module, self.evaluator.within(scope), self.label if label is None else label
-        )
+        own = self.label if label is None else label
+        return replace(self, evaluator=self.evaluator.within(scope), label=own, passes=False)
 
     # -- targets -----------------------------------------------------------------------------------------------------
 
@@ -529,4 +585,4 @@ class ComposedBlock:
                 given = f"a pack of {len(result)}" if isinstance(result, Pack) else "one tensor"
                 raise ShapeError.at(f"`{target.name}` has {length} tensors, and {given} is assigned", target.span)
         made = self.composition.recorded(result, target.name)
-        names[target.name] = made
+        names[target.name] = self.composition.named(self.label, target.name, made, self.open)

@@ -1,0 +1,116 @@
+"""Quantized tensors: exact values, and derivatives that pass straight through.
+
+What quantizes rounds, so that its derivative is 0 almost everywhere. Training takes another one, that of the same
+operator without its roundings: 1 where values are inside the range, 0 where they are cut off (the straight-through
+estimator of Bengio, Leonard and Courville, arXiv:1308.3432).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
+from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, cell_of, cell_variables, recorded_store
+from tcdsl.frontend.skriptnd.text.syntax import Quantization
+from tcdsl.frontend.skriptnd.values import Extreme, Pack, ScalarValue, TensorValue, shown
+from tcdsl.ir.build import apply, constant, index
+from tcdsl.ir.expressions import Expr
+from tcdsl.span import Span
+
+__all__ = ["Quantizer", "StraightArithmetic"]
+
+_ROUNDINGS = ("round", "floor", "ceil")
+
+
+@dataclass(slots=True)
+class StraightArithmetic(Arithmetic):
+    """``StraightArithmetic("float32", "float32", decisions)``: nothing is rounded, and integers are reals."""
+
+    def data(self, value: Any, span: Span | None = None) -> Expr:
+        """A value as an expression of the type that reals have."""
+        if isinstance(value, Extreme):
+            return constant(value.sign * float("inf"), self.real, span)
+        if type(value) is int:
+            return constant(float(value), self.real, span)
+        return super(StraightArithmetic, self).data(value, span)
+
+    def called(self, name: str, value: Any, span: Span | None) -> Any:
+        """A built-in function; what rounds gives back what it takes."""
+        if name in _ROUNDINGS and isinstance(value, ScalarValue):
+            return value
+        return super(StraightArithmetic, self).called(name, value, span)
+
+    def _on_data(self, operator: str, left: Any, right: Any, kind: str, span: Span | None) -> ScalarValue:
+        if operator not in ("<?", ">?"):
+            return super(StraightArithmetic, self)._on_data(operator, left, right, kind, span)
+        # The ends belong to the range: there, too, the derivative is that of what is cut off.
+        cut, end = (left, right) if isinstance(left, ScalarValue) else (right, left)
+        pair = (self.data(cut, span), self.data(end, span))
+        inside = apply("ge" if operator == ">?" else "le", *pair)
+        return ScalarValue(apply("where", inside, *pair), kind)
+
+    def _divided(self, operator: str, span: Span | None, a: Expr, b: Expr) -> Expr:
+        if operator == "%":
+            return super(StraightArithmetic, self)._divided(operator, span, a, b)
+        return apply("div", a, b)
+
+
+def _straight_through(recording: TensorRecording, exact: TensorValue, smooth: TensorValue) -> TensorValue:
+    """``exact`` with the derivative of ``smooth``."""
+    session = recording.session
+    assert session is not None
+    dtype = recording.arithmetic.dtype(exact.type)
+    cells = [*map(index, cell_variables(len(exact.shape)))]
+    value, slope = (cell_of(recording.written(each).tensor, cells, dtype) for each in (exact, smooth))
+    # The difference is 0, so that the value stays exact.
+    moved = apply("sub", slope, apply("stop_gradient", slope))
+    made = apply("add", apply("stop_gradient", value), moved)
+    extents = [*map(recording.arithmetic.size, exact.shape)]
+    return TensorValue(exact.name, exact.type, exact.shape, recorded_store(session, exact.name, dtype, extents, made))
+
+
+@dataclass(slots=True)
+class Quantizer:
+    """``Quantizer("conv.filter", node, operate)``: a line of `@quantize`, for the tensor of that label.
+
+    ``operate(tensor, composition)`` gives the results of the line's operator in a `Composer`.
+    """
+
+    label: str
+    node: Quantization
+    operate: Callable[[TensorValue, Any], list[Any]]
+    _used: bool = False
+
+    def applied(self, value: Any, composition: Any) -> Any:
+        """The tensor, or the pack of tensors, quantized."""
+        self._used = True
+        if isinstance(value, Pack):
+            return Pack.of(self.applied(each, composition) for each in value)
+        # Unless the graph is quantized this is only looked at, and adds no variables.
+        exact = self._quantized(value, composition if composition.quantized else composition.quiet())
+        if composition.session is None:
+            return exact
+        return _straight_through(composition, exact, self._quantized(value, composition.straight()))
+
+    def _quantized(self, value: TensorValue, composition: Any) -> TensorValue:
+        name, span = self.node.operator, self.node.span
+        results = self.operate(value, composition)
+        if len(results) != 1 or not isinstance(results[0], TensorValue):
+            raise DslSyntaxError.at(f"`{name}` quantizes, and gives {len(results)} results", span)
+        made = results[0]
+        if made.type != value.type or not composition.same_shape(made.shape, value.shape, span):
+            fact = f"`{name}` makes {made.type}{shown(made.shape)} of {value.type}{shown(value.shape)}"
+            raise ShapeError.at(fact, span, "what quantizes keeps type and shape")
+        return made
+
+    def require_use(self, labels: set[str]) -> None:
+        """Raise unless there was a tensor of that label; ``labels`` are those that there were."""
+        if self._used:
+            return
+        close = get_close_matches(self.label, sorted(labels), 1)
+        hint = f"did you mean `{close[0]}`?" if close else "those of an operator have labels where it is `public`"
+        raise DslSyntaxError.at(f"there is no tensor `{self.node.tensor}` to quantize", self.node.span, hint)

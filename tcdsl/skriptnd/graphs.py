@@ -21,6 +21,7 @@ from tcdsl.locks import computed_once
 from tcdsl.runtime.calling.arguments import is_graph_tensor
 from tcdsl.runtime.kept.content import Contents
 from tcdsl.skriptnd.files import ModelFiles, write_folder
+from tcdsl.skriptnd.printing import configured_text, text_of_graph
 from tcdsl.skriptnd.sources import Sources
 from tcdsl.skriptnd.summary import Row, as_html, rows_of
 from tcdsl.tensors.functions.decorators import TensorFunction
@@ -147,7 +148,8 @@ class ModelGraph:
         net.shapes(x), net.inputs, net.outputs, net.attributes
         net.configured(batch=16)(x)
 
-    It returns an array, or a tuple of them in the order of `@output`; packs are lists.
+    It returns an array, or a tuple of them in the order of `@output`; packs are lists. ``str(net)`` is its text, which
+    parses to the same graph.
     """
 
     def __init__(
@@ -193,9 +195,11 @@ class ModelGraph:
     def save(self, folder: str | PathLike[str]) -> None:
         """Write a model's folder, which `tcdsl.skriptnd.load` and Khronos' tools read: ``net.save("models/net")``.
 
-        It holds the texts of all modules that are not the library's, and a file for each variable.
+        It holds the texts of all modules that are not the library's, with the attributes that the graph has, and a file
+        for each variable.
         """
-        texts = {"main": self._text.text, **{name: text for name, (text, _) in self._sources.texts().items()}}
+        main = configured_text(self._text, self._operator, self._given)
+        texts = {"main": main, **{name: text for name, (text, _) in self._sources.texts().items()}}
         write_folder(folder, texts, self.__name__, dict(self.variables))
 
     @property
@@ -430,7 +434,7 @@ class ModelGraph:
         return _restored, (self._text, self._sources.texts(), self.__name__, self._given, self._arrays, self._quantized)
 
     def __str__(self) -> str:
-        return self._shown()
+        return text_of_graph(self._text, self._operator, self._given)
 
     def __repr__(self) -> str:
         return f"<sknd graph {self.__name__}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"

@@ -448,3 +448,30 @@ def test_rounds_over_products_of_sizes() -> None:
         values, places = graph(x)
         np.testing.assert_array_equal(places, np.argsort(-x.ravel())[:3])
         np.testing.assert_array_equal(values, x.ravel()[places])
+
+
+def test_graphs_are_saved_and_printed_with_the_attributes_that_they_were_given(tmp_path: Path) -> None:
+    text = """import nn;  # one line
+graph first { @input { x: real[3]; } @output { y: real[3]; } @compose { y = nn.relu(x); } }
+graph net {
+    @attrib { width: int = 4; mode: str = 'a'; scales: real..(2) = [1.0,
+        2.0]; kept: optional int = 3; missing: real; }
+    @input { x: real[n|8,3]; }
+    @output { y: real[n,width]; }
+    @variable { w: real[width,3]; }
+    @compose { y = nn.linear(x, w); }
+}
+"""
+    given = {"width": 6, "mode": "it's {here}\\\n", "scales": [1e-7, -float("inf")], "kept": None, "missing": 2}
+    net = tc.skriptnd.parse(text).graphs["net"].configured(**given)
+    net.variables["w"] = reals(6, 3)
+    net.save(tmp_path)
+    again = tc.skriptnd.load(tmp_path).graphs["net"]
+    assert again.attributes == net.attributes == given
+    np.testing.assert_array_equal(again(reals(2, 3)), net(reals(2, 3)))
+    # A graph prints what it needs, without the other graphs.
+    printed = tc.skriptnd.parse(str(net))
+    assert list(printed.graphs) == ["net"]
+    assert printed.graphs["net"].attributes == given
+    assert str(printed.graphs["net"]) == str(net)
+    assert str(again) == str(net)

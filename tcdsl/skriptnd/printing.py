@@ -1,0 +1,62 @@
+"""Texts of graphs with the attributes that they were given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModule
+from tcdsl.span import Span
+
+__all__ = ["configured_text", "text_of_graph"]
+
+
+def configured_text(text: TextModule, graph: Operator, attributes: Mapping[str, Any]) -> str:
+    """The text of a module in which ``attributes`` are the defaults of a graph's attributes."""
+    return _changed(text.text, _defaults(graph, attributes))
+
+
+def text_of_graph(text: TextModule, graph: Operator, attributes: Mapping[str, Any]) -> str:
+    """The same without the other graphs."""
+    others = ((each.span, "") for each in text.operators if each.graph and each is not graph)
+    return _changed(text.text, [*others, *_defaults(graph, attributes)]).strip() + "\n"
+
+
+def _defaults(graph: Operator, attributes: Mapping[str, Any]) -> Iterable[tuple[Span | None, str]]:
+    # What stands behind the type of an attribute; there is no way to write that one is null, but to write nothing.
+    for each in graph.attributes:
+        before, after = each.type.span, each.default.span if each.default is not None else each.type.span
+        if each.name in attributes and before is not None and after is not None:
+            place = Span(before.filename, before.end_line, before.end_column, after.end_line, after.end_column)
+            value = attributes[each.name]
+            yield place, "" if value is None else f" = {_literal(value, each)}"
+
+
+def _changed(text: str, changes: Iterable[tuple[Span | None, str]]) -> str:
+    # From the last to the first, so that places stay what they are.
+    lines = text.split("\n")
+    known = [(span, new) for span, new in changes if span is not None]
+    for span, new in sorted(known, key=lambda each: (each[0].line, each[0].column), reverse=True):
+        first, last = lines[span.line - 1], lines[span.end_line - 1]
+        lines[span.line - 1 : span.end_line] = [first[: span.column] + new + last[span.end_column :]]
+    return "\n".join(lines)
+
+
+def _literal(value: Any, declaration: Declaration) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            escaped = "".join(
+                {"\n": "\\n", "\t": "\\t"}.get(each, f"\\{each}" if each in "\\'{" else each) for each in value
+            )
+            return f"'{escaped}'"
+        case list() | tuple():
+            return f"[{', '.join(_literal(each, declaration) for each in value)}]"
+    number = value.item() if hasattr(value, "item") else value
+    if declaration.type.name != "real":
+        return str(number)
+    if math.isnan(number):
+        return "0.0 / 0.0"
+    return repr(float(number))

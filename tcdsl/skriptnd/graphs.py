@@ -416,13 +416,19 @@ class ModelGraph:
         )
 
     def _structured(self, function: GraphFunction, results: Any) -> Any:
-        flat = iter(
-            results
-            if isinstance(results, tuple) and (len(results) == 0 or not isinstance(results[0], int))
-            else (results,)
-        )
-        form = self.look(function.template.lengths)
-        found = [[next(flat) for _ in each] if isinstance(each, Pack) else next(flat) for each in form.outputs]
+        nested = isinstance(results, tuple) and (len(results) == 0 or not isinstance(results[0], int))
+        flat = list(results) if nested else [results]
+        outputs = self.look(function.template.lengths).outputs
+        # Where the call says how long a pack is, it has what the others leave.
+        packs = [each for each in outputs if isinstance(each, Pack)]
+        others = len(flat) - (len(outputs) - len(packs))
+        if len(packs) > 1 and sum(map(len, packs)) != others:
+            raise ShapeError.at("the lengths of several packs depend on the call", self._operator.span)
+        found = []
+        for each in outputs:
+            count = 1 if not isinstance(each, Pack) else others if len(packs) == 1 else len(each)
+            taken, flat = flat[:count], flat[count:]
+            found.append(taken if isinstance(each, Pack) else taken[0])
         return found[0] if len(found) == 1 else tuple(found)
 
     def _shown(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tcdsl as tc
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
@@ -283,3 +284,65 @@ def test_generics() -> None:
     assert run(blocks, "f<real>(x0)", np.float32([1, 2])).tolist() == [2, 4]
     with pytest.raises(TcdslError, match="`T` is num, which bool is not"):
         run(blocks, "f(x0)", np.array([True]), kind="bool")
+
+
+STEP = """
+import math, layout;
+operator step { @input { s: real[n]; x: real[n]; } @output { t: real[n]; y: real[n]; }
+    @compose { t = math.add(s, x); y = math.mul(s, x); } }
+"""
+
+
+def stepped(s: np.ndarray, xs: list[np.ndarray], rounds: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    given = [np.zeros_like(s) for _ in xs]
+    for k in range(rounds):
+        given[k] = s * xs[k]
+        s = s + xs[k]
+    return s, given
+
+
+@pytest.mark.parametrize("rounds", [0, 2, 4])
+def test_packs_of_loops_that_data_end_are_zero_behind_the_last_round(rounds: int) -> None:
+    graph = graph_of(f"""{STEP}
+        graph g {{ @input {{ s0: real[3]; xs: real[3]..(4); n: int[]; }}
+            @output {{ s: real[3]; ys: real[3]..(4); z: real[4,3]; }}
+            @compose {{
+                s, ys = with s1 = s0 for x : xs do..(n) {{ t, y = step(s1, x); yield t, y; }};
+                z = layout.stack{{axis=0}}(ys);
+            }} }}""")
+    s, xs, n = reals(3), [reals(3, seed=k) for k in range(4)], np.int32(rounds)
+    wanted, given = stepped(s, xs, rounds)
+    found = graph(s, xs, n)
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-6)
+    np.testing.assert_allclose(found[1], given, rtol=1e-6)
+    np.testing.assert_allclose(found[2], given, rtol=1e-6)
+    wide = [each.astype(np.float64) for each in (s, xs[0], xs[1])]
+    tc.check_grads(lambda s, x, z: graph(s, [x, z, *xs[2:]], n)[2].sum(), tuple(wide))
+    # A condition ends the loop, too; more rounds than tensors are an error.
+    ended = graph_of(f"""{STEP}
+        operator below {{ @input {{ s: real[n]; }} @output {{ y: bool[]; }}
+            @lower {{ y[] &= s[i,] < 3.5, i < n; }} }}
+        graph g {{ @input {{ s0: real[3]; x: real[3]; }} @output {{ s: real[3]; ys: real[3]..(5); }}
+            @compose {{ s, ys = with s1 = s0 while below(s1) do..(5)
+                {{ t, y = step(s1, x); yield t, y; }}; }} }}""")
+    # The sums are 1, 2, 3, 4: the fourth round finds 4.
+    found = ended(np.ones(3, np.float32), np.ones(3, np.float32))[1]
+    assert [each[0] for each in found] == [1, 2, 3, 0, 0]
+    with pytest.raises(tc.DataIndexError, match=r"index 4 is out of range for axis 0 of `xs`"):
+        graph(s, xs, np.int32(5))
+
+
+def test_the_call_says_how_long_a_pack_is() -> None:
+    graph = graph_of(f"""{STEP}
+        graph g {{ @input {{ x: real[m|9]; }} @output {{ s: real[m]; ys: real[m]..(m); }}
+            @compose {{ s, ys = with s1 = x do..(m) {{ t, y = step(s1, x); yield t, y; }}; }} }}""")
+    for size in (2, 5):
+        x = reals(size)
+        wanted, given = stepped(x, [x] * size, size)
+        found = graph(x)
+        np.testing.assert_allclose(found[0], wanted, rtol=1e-6)
+        np.testing.assert_allclose(found[1], given, rtol=1e-6)
+    with pytest.raises(tc.DslSyntaxError, match="a loop that may have any number of rounds gives a pack"):
+        graph_of(f"""{STEP}
+            graph g {{ @input {{ x: real[3]; n: int[]; }} @output {{ s: real[3]; ys: real[3]..(5); }}
+                @compose {{ s, ys = with s1 = x do..(n) {{ t, y = step(s1, x); yield t, y; }}; }} }}""")

@@ -16,6 +16,7 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS
 from tcdsl.frontend.skriptnd.text.syntax import Loop
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
+from tcdsl.ir.build import integer
 
 __all__ = ["LoopRounds", "branch", "counted_rounds"]
 
@@ -140,13 +141,18 @@ class LoopRounds:
         """A loop of the program: its number of rounds, or whether there is another one, is data."""
         composition, node = self.region.composition, self.node
         looked = self._looked_at()
-        if len(looked) > len(self.state):
-            fact = "a loop whose number of rounds is data gives a pack"
-            raise DslSyntaxError.at(fact, node.span, "packs have a known length: carry what the loop computes")
+        state, given = looked[: len(self.state)], looked[len(self.state) :]
+        most = length if length is not None else self._most(count)
+        if given and most is None:
+            fact = "a loop that may have any number of rounds gives a pack"
+            hint = "let it scan a pack, which it is at most as long as, or carry what it computes"
+            raise DslSyntaxError.at(fact, node.span, hint)
+        if any(isinstance(each, Pack) for each in given):
+            raise DslSyntaxError.at("the rounds of a loop give packs", node.span, "each result is one tensor")
         if composition.session is None:
-            return looked
+            return [*state, *(Pack.of((each,) * (most or 0)) for each in given)]
         with composition.session.located(node.span):
-            return self._recorded(count, length)
+            return self._recorded(count, length, given, most)
 
     def _looked_at(self) -> list[Any]:
         # One round without a program says what the rounds give.
@@ -164,56 +170,67 @@ class LoopRounds:
             )
         return results
 
-    def _recorded(self, count: Any, length: int | None) -> list[Any]:
+    def _most(self, count: Any) -> int | None:
+        # How many rounds there are at most, where something says it.
+        if isinstance(count, ScalarValue) and count.bound is not None:
+            count = count.bound
+        if isinstance(count, ScalarValue):
+            count = self.region.composition.arithmetic.decisions.value(count.expr)
+        if type(count) is int and count > MOST_ITEMS:
+            raise ShapeError.at(f"a loop gives a pack of {count} tensors", self.node.span, f"{MOST_ITEMS} are the most")
+        return count if type(count) is int else None
+
+    def _recorded(self, count: Any, length: int | None, given: Sequence[TensorValue], most: int | None) -> list[Any]:
         region, node = self.region, self.node
         composition: Any = region.composition
-
-        def made(state: Sequence[Any]) -> list[Any]:
-            return list(composition.tensors(start, state))
-
         start = [composition.recorded(each, "start") for each in self.state]
         stacks = [(name.name, composition.stacked(pack, name.span)) for name, pack in self.packs if pack]
+        # What each round gives is a row of a tensor, which stays 0 behind the last round.
+        rows = [
+            composition.filled(each.name, each.type, Pack.of((most, *each.shape)), _ZEROS[each.type]) for each in given
+        ]
+        carried = [*start, *rows]
 
-        def around(state: Sequence[Any], number: Any) -> list[Any]:
-            position = ScalarValue(number.expr, "int", True)
-            items = {name: composition.row(stack, position) for name, stack in stacks}
-            index = composition.number(number) if node.index is not None else None
-            return self._round(composition.tensors(start, state), items, index, None)[: len(start)]
-
-        if node.condition is None:
-            found = counted_rounds(
-                composition.symbols(start),
-                composition.count(count),
-                lambda number, state: composition.symbols(around(state, number)),
+        def around(number: Any, state: Sequence[Any]) -> tuple[Any, ...]:
+            tensors = composition.tensors(carried, state)
+            names: dict[str, Any] = {}
+            index = None
+            if number is not None:
+                position = ScalarValue(number.expr, "int", True)
+                names = {name: composition.row(stack, position) for name, stack in stacks}
+                index = composition.number(number) if node.index is not None else None
+            results = self._round(tensors[: len(start)], names, index, None)
+            written = (
+                composition.with_row(row, position, each)
+                for row, each in zip(tensors[len(start) :], results[len(start) :], strict=True)
             )
-            return made(found)
-        limit = None if count is None else composition.count(count)
+            return tuple(composition.symbols([*results[: len(start)], *written]))
 
         def going(state: Sequence[Any]) -> Any:
-            names = dict(zip((each.name for each in node.carried), composition.tensors(start, state), strict=True))
+            tensors = composition.tensors(carried, state)
+            names = {each.name: tensor for each, tensor in zip(node.carried, tensors, strict=False)}
             assert node.condition is not None
             test = region.inner(names).test(node.condition)
             return test if isinstance(test, bool) else test.tensor
 
-        if limit is None and not stacks and node.index is None:
-            found = rounds_while(
-                composition.symbols(start),
-                going(composition.symbols(start)) if node.tested_first else True,
-                lambda state: composition.symbols(
-                    self._round(composition.tensors(start, state), {}, None, None)[: len(start)]
-                ),
-                going,
-            )
-            return made(found)
-        if limit is None:
-            raise DslSyntaxError.at(
-                "a loop with a condition whose number of rounds has no bound", node.span, "give a count: `do..(i -> n)`"
-            )
-        found = bounded_rounds(
-            composition.symbols(start),
-            limit,
-            lambda number, state: composition.symbols(around(state, number)),
-            going,
-            node.tested_first,
+        symbols = composition.symbols(carried)
+        limit = None if count is None else composition.count(count)
+        if node.condition is None:
+            found = counted_rounds(symbols, limit, around)
+        elif limit is not None:
+            found = bounded_rounds(symbols, limit, around, going, node.tested_first)
+        elif stacks or node.index is not None:
+            hint = "give a count: `do..(i -> n)`"
+            raise DslSyntaxError.at("a loop with a condition whose number of rounds has no bound", node.span, hint)
+        else:
+            first = going(symbols) if node.tested_first else True
+            found = rounds_while(symbols, first, lambda state: around(None, state), going)
+        tensors = composition.tensors(carried, found)
+        packs = (
+            Pack.of(composition.row(each, ScalarValue(integer(k), "int", True)) for k in range(most or 0))
+            for each in tensors[len(start) :]
         )
-        return made(found)
+        return [*tensors[: len(start)], *packs]
+
+
+_ZEROS = {"real": 0.0, "int": 0, "bool": False}

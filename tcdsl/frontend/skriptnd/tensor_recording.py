@@ -162,25 +162,34 @@ class TensorRecording:
         for each in pack:
             if not self.same_shape(each.shape, first.shape, span):
                 raise ShapeError.at("a loop on data scans tensors of several shapes", span)
-        dtype, inner = self.arithmetic.dtype(first.type), [*map(self.arithmetic.size, first.shape)]
-        variables = cell_variables(len(inner))
-        cells = [*map(index, variables)]
-        ranges = [ExplicitRange(each, integer(0), end) for each, end in zip(variables, inner, strict=True)]
-        made: SymbolicTensor | None = None
+        shape = Pack.of((len(pack), *first.shape))
+        stack = TensorValue(first.name, first.type, shape)
         for k, each in enumerate(pack):
-            value = cell_of(self.written(each).tensor, cells, dtype)
-            extents = (integer(len(pack)), *inner)
-            made = recorded_store(self.session, first.name, dtype, extents, value, (integer(k), *cells), ranges, made)
-        return TensorValue(first.name, first.type, Pack.of((len(pack), *first.shape)), made)
+            stack = self.with_row(stack, ScalarValue(integer(k), "int", True), each)
+        return stack
 
     def row(self, stack: TensorValue, position: ScalarValue) -> TensorValue:
         """One of the tensors of `stacked`."""
         assert self.session is not None
         assert stack.tensor is not None
         shape, dtype = Pack.of(stack.shape[1:]), self.arithmetic.dtype(stack.type)
-        cell = cell_of(stack.tensor, (position.expr, *map(index, cell_variables(len(shape)))), dtype)
+        # There may be more rounds than tensors.
+        first = Boundary.SKIP if isinstance(position.expr, Constant) else Boundary.CHECK
+        cells = (position.expr, *map(index, cell_variables(len(shape))))
+        cell = Read(stack.tensor.name, cells, (first, *(Boundary.SKIP,) * len(shape)), dtype)
         made = recorded_store(self.session, stack.name, dtype, [*map(self.arithmetic.size, shape)], cell)
         return TensorValue(stack.name, stack.type, shape, made)
+
+    def with_row(self, stack: TensorValue, position: ScalarValue, row: TensorValue) -> TensorValue:
+        """The tensors of `stacked` with another one in a place."""
+        assert self.session is not None
+        dtype, extents = self.arithmetic.dtype(stack.type), [*map(self.arithmetic.size, stack.shape)]
+        variables = cell_variables(len(row.shape))
+        cells = [*map(index, variables)]
+        ranges = [ExplicitRange(each, integer(0), end) for each, end in zip(variables, extents[1:], strict=True)]
+        value, target = cell_of(self.written(row).tensor, cells, dtype), (position.expr, *cells)
+        made = recorded_store(self.session, stack.name, dtype, extents, value, target, ranges, stack.tensor)
+        return TensorValue(stack.name, stack.type, stack.shape, made)
 
     def filled(self, name: str, kind: str, shape: Pack, value: Any) -> TensorValue:
         """A tensor of one value."""

@@ -23,6 +23,8 @@ Result = TypeVar("Result")
 # Frames of Python, and bytes of the stack below them: what C needs for each is far less than their quotient.
 _FRAMES = 40_000
 _BYTES = 512 * 2**20
+# So many seconds pass before the thread that waits looks whether the other one is still there.
+_LOOK = 1.0
 
 
 class _Limit:
@@ -30,28 +32,28 @@ class _Limit:
 
     def __init__(self) -> None:
         self._lock = lock_of_this_process()
-        self._running = 0
+        self._running: set[threading.Thread] = set()
         self._usual = 0
 
     def raised(self, thread: threading.Thread) -> None:
         """Start a thread that has a large stack."""
         with self._lock:
             # First the limit: the thread is at work before `start` returns.
-            if self._running == 0:
+            if not self._running:
                 self._usual = sys.getrecursionlimit()
-                sys.setrecursionlimit(max(self._usual, _FRAMES))
-            self._running += 1
+            self._running.add(thread)
+            sys.setrecursionlimit(max(self._usual, _FRAMES))
             before = threading.stack_size(_BYTES)
             try:
                 thread.start()
             finally:
                 threading.stack_size(before)
 
-    def restored(self) -> None:
+    def restored(self, thread: threading.Thread) -> None:
         """The thread has ended."""
         with self._lock:
-            self._running -= 1
-            if self._running == 0:
+            self._running.discard(thread)
+            if not self._running:
                 sys.setrecursionlimit(self._usual)
 
 
@@ -63,31 +65,38 @@ def on_large_stack(action: Callable[[], Result]) -> Result:
     outcome: list[Any] = []
     error: list[BaseException] = []
     context = contextvars.copy_context()
+    working = threading.Lock()
+    working.acquire()
 
     def run() -> None:
         try:
             outcome.append(context.run(action))
         except BaseException as raised:  # it is raised again where the thread was started
             error.append(raised)
+        finally:
+            working.release()
 
     thread = threading.Thread(target=run, name="tcdsl-large-stack", daemon=True)
     try:
         _LIMIT.raised(thread)
-        _wait_for(thread)
+        _wait_for(thread, working)
     except RuntimeError:
         raise RecursionError from None  # the system has no memory for such a stack
     finally:
-        _LIMIT.restored()
-    if error:
-        raise error[0]
+        _LIMIT.restored(thread)
+    if not outcome:
+        raise error[0] if error else KeyboardInterrupt
     result: Result = outcome[0]
     return result
 
 
-def _wait_for(thread: threading.Thread) -> None:
-    while thread.is_alive():
+def _wait_for(thread: threading.Thread, working: threading.Lock) -> None:
+    # Neither `join` nor `is_alive`: where they are interrupted, Python 3.11 takes the thread for one that has ended,
+    # and the limit would fall below the frames that it has. The lock stays closed where `run` itself is interrupted.
+    while thread.ident in sys._current_frames():
         try:
-            thread.join()
+            if working.acquire(timeout=_LOOK):
+                return
         except KeyboardInterrupt:
             # What interrupts the thread that waits is meant for the work.
             ctypes.pythonapi.PyThreadState_SetAsyncExc(

@@ -16,6 +16,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tcdsl.large_stack import on_large_stack
 from tcdsl.locks import COMPILING
 
 pytestmark = [
@@ -141,3 +142,19 @@ def test_interruptions_that_isl_drops_are_heard(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(KeyboardInterrupt):
             sums.interpret(np.ones(3))
     np.testing.assert_array_equal(sums.interpret(np.ones(3)), [1, 2, 3])
+
+
+def test_work_on_a_large_stack_is_interrupted() -> None:
+    """Python's limit falls only when the thread has left its frames."""
+
+    def depth(levels: int) -> int:
+        return 1 + depth(levels - 1) if levels else 0
+
+    def long_work() -> int:
+        return sum(depth(5000) for _ in range(3000))
+
+    limit = sys.getrecursionlimit()
+    for seconds in (0.01, 0.05, 0.1):
+        assert interrupting(lambda: on_large_stack(long_work), seconds)
+        assert sys.getrecursionlimit() == limit
+    assert on_large_stack(lambda: depth(20_000)) == 20_000

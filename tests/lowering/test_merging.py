@@ -7,6 +7,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.program_passes import merging
 from tests.lowering.test_plausible_faults import check, staged
@@ -130,3 +131,29 @@ def test_what_merging_asks_grows_as_the_statements_do(monkeypatch: pytest.Monkey
         counts.append(len(asked))
     assert 0 < counts[1] <= 2.2 * counts[0]
     assert counts[2] <= 2.2 * counts[1]
+
+
+def test_nests_of_many_statements_are_cut_so_that_their_number_alone_grows() -> None:
+    # What LLVM takes for a statement grows with what stands beside it; equal parts are compiled once.
+    @op
+    def many(x):
+        for _ in range(60):
+            x = 0.5 * x + sin(x)
+        return x
+
+    @op
+    def f(x, *, times):
+        for _ in range(times):
+            x = many(x)
+        return x
+
+    x = np.linspace(-2, 3, 12)
+    nests = {times: lower(f.program(x, times=times)).nests for times in (1, 5)}
+    sizes = {times: [sum(1 for _ in walk_nodes(nest.body)) for nest in found] for times, found in nests.items()}
+    assert len(sizes[1]) == 1
+    assert max(sizes[5]) < 2 * sizes[1][0]
+    assert len(set(sizes[5])) <= 2 < len(sizes[5])
+    wanted = x
+    for _ in range(300):
+        wanted = 0.5 * wanted + np.sin(wanted)
+    np.testing.assert_allclose(f(x, times=5), wanted, rtol=1e-12)

@@ -56,7 +56,7 @@ from tcdsl.lowering.program_passes.touched_tensors import evaluated, never_moves
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import arranged
 
-__all__ = ["fresh_locals", "fuse"]
+__all__ = ["fresh_locals", "fuse", "work"]
 
 # Nodes of a statement's expressions beyond which nothing more moves in: compile time grows faster than the code.
 _LARGEST = 160
@@ -223,14 +223,15 @@ def _worth_repeating(producer: _Producer, reader: Statement, tensors: Declaratio
     wide = {read.indices for read in reads(producer.value) if len(tensors[read.tensor].shape) >= max(rank, 1)}
     if len(wide) > 1 or any(read.fill is not None for read in reads(producer.value)):
         return False
-    work = _work(producer.value)
+    own = work(producer.value)
     if len(reader.domain.variables) > max(len(reader.target.indices), 2):
         # Contractions stay what they are.
-        return work == 0
-    return work <= _TRIVIAL
+        return own == 0
+    return own <= _TRIVIAL
 
 
-def _work(expr: Expr) -> int:
+def work(expr: Expr) -> int:
+    """The operations of an expression; what calls a function counts as ten."""
     own = 0
     match expr:
         case Apply(primitive=primitive):
@@ -242,7 +243,7 @@ def _work(expr: Expr) -> int:
             return sum(_HEAVY for axis in indices if any(isinstance(node, Read) for node in walk(axis)))
         case _:
             pass
-    return own + sum(_work(part) for part in children(expr))
+    return own + sum(work(part) for part in children(expr))
 
 
 def _size(expr: Expr) -> int:

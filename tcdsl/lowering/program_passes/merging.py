@@ -16,8 +16,10 @@ from tcdsl.ir.build import apply, index
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Statement, statement_reads
+from tcdsl.lowering.program_passes.fusion import work
 from tcdsl.lowering.program_passes.schedule import LoopOrder, constant_length
 from tcdsl.lowering.program_passes.shared_memory import Memory
+from tcdsl.lowering.program_passes.touched_tensors import evaluated
 from tcdsl.polyhedra.affine import holds
 from tcdsl.polyhedra.index_variables import renamed
 
@@ -25,6 +27,8 @@ __all__ = ["Group", "is_contraction", "merge", "thin_targets"]
 
 # How many groups a statement may move past to join one.
 _REACH = 8
+# Operations of a group beyond which no other statement joins it: LLVM takes longer for each where there are more.
+_LARGEST = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class _Touches:
     cells: Mapping[str, tuple[tuple[Access, bool], ...]]
     indexed: frozenset[str]
     mergeable: bool
+    work: int
 
 
 class _Touched:
@@ -120,7 +125,8 @@ class _Touched:
             indexed = frozenset(name for name, found in cells.items() if any(access.indices for access, _ in found))
             mergeable = plan.plain and not plan.statement.unique and not is_contraction(plan)
             # The plan is kept, so that no other object gets its number.
-            known = _Touches(plan, {name: tuple(found) for name, found in cells.items()}, indexed, mergeable)
+            own = 1 + sum(map(work, evaluated(plan.statement)))
+            known = _Touches(plan, {name: tuple(found) for name, found in cells.items()}, indexed, mergeable, own)
             self._found[id(plan)] = known
         return known
 
@@ -165,6 +171,8 @@ class _Touched:
 
 
 def _joined(group: Group, plan: LoopOrder, touched: _Touched, context: isl.Set, names: FreshNames) -> Group | None:
+    if sum(touched.of(each).work for each in (*group.plans, plan)) > _LARGEST:
+        return None
     if _scalar_code(plan) and all(_scalar_code(other) for other in group.plans):
         return Group((*group.plans, plan), 0)
     if not touched.of(plan).mergeable or not _related(group, plan, touched):

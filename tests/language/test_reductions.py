@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tcdsl as tc
 from tcdsl import op
@@ -363,3 +364,35 @@ def test_numbers_are_reduced_over_the_points_of_a_generator() -> None:
     wanted = ([2, 0, 1], [6, 6, 0], [7, 7, 7], [9, 9, 9], 12.0)
     for found, expected in zip(f.interpret(x, 7.0), wanted, strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_whole_arrays_meet_values_without_index_variables_in_statements() -> None:
+    @op
+    def f(x, A):
+        (N,) = x.shape
+        spread[()] += mean(square(x - mean(x)))
+        y[i] = x[i] - np.max(x / np.sum(x))
+        z = np.zeros(5)
+        z[0] = np.max(np.abs(x - x[0])) / (N - 1.0)
+        z[1] = np.sum((x > np.mean(x)) * (2.0 * N))
+        z[2] = np.sum(np.where(x < np.mean(x), x, 0.0))
+        z[3] = np.max(np.sum(A, axis=1)) + sum(mean(A, axis=0, keepdims=True))
+        for t in range(N):
+            z[4] += np.sum(np.where(x > x[t], x - x[t], 0.0) / (t + 1))
+        return spread, y, z
+
+    x = np.array([3.5, 1.0, 2.0, 6.0])
+    A = np.outer(x, x)
+    above = sum(np.where(x > cell, x - cell, 0.0).sum() / (t + 1) for t, cell in enumerate(x))
+    z = [2.5 / 3, 8.0 * (x > x.mean()).sum(), x[x < x.mean()].sum(), A.sum(1).max() + A.mean(0).sum(), above]
+    assert_gives(f, x, A, wanted=(np.var(x), x - 6 / 12.5, np.array(z)))
+    tc.check_grads(f, (x, A))
+    narrow = f(x.astype(np.float32), A.astype(np.float32))
+    assert [each.dtype for each in narrow] == [np.float32, np.float32, np.float64]
+
+
+@pytest.mark.parametrize("value", ["sum(x * x[i])", "sum(x > x[i])", "sum(x * sum(A[i, k]))"])
+def test_whole_arrays_and_values_at_points_are_an_error(value: str) -> None:
+    f = program(f"y[i] = {value}\nreturn y", "x, A")
+    with pytest.raises(tc.ShapeError, match=r"`x` has rank 1 and stands here without an index(.|\n)*as in `x\[i\]`"):
+        f(np.ones(3), np.ones((3, 3)))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.name_resolution import Position, is_range
 from tcdsl.frontend.points.definitions import GENERATED
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
@@ -60,6 +61,10 @@ def reduction(evaluation: Evaluator, name: str, node: ast.Call, function: object
     """``sum(...)`` and the like with one argument; ``name`` is the language's name of it."""
     argument = node.args[0]
     if node.keywords:
+        options = {str(each.arg): evaluation.quietly(each.value) for each in node.keywords}
+        given = evaluation.quietly(argument)
+        if evaluation.is_array(given) and FAULTY not in options.values():
+            return evaluation.native(lambda: call_function(function, [given], options), node)
         return evaluation.fault(
             DslSyntaxError,
             f"`{name}` takes no keyword arguments in a tensor statement",

@@ -190,20 +190,15 @@ def call(evaluation: Evaluator, node: ast.Call, position: Position) -> object:
         return evaluation.fault(DslSyntaxError, f"`{name}` takes no keyword arguments in a tensor statement", node)
     if not any(map(evaluation.is_symbolic, positional)):
         return _plain(evaluation, name, function, positional, node)
-    if callable(function) and _is_whole(evaluation, positional):
-        return evaluation.native(lambda: function(*positional), node)
+    whole = statement_operators.whole_arrays(evaluation, positional, node)
+    if callable(function) and whole is not None:
+        return evaluation.native(lambda: function(*whole), node)
     nodes = node.args if len(node.args) == len(positional) else [node] * len(positional)
     values = [evaluation.scalar(given, part) for given, part in zip(positional, nodes, strict=True)]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return FAULTY
     return evaluation.attempt(lambda: _applied(name, known, evaluation, node), node)
-
-
-def _is_whole(evaluation: Evaluator, arguments: Sequence[object]) -> bool:
-    # np.exp(A) of a whole tensor: ordinary arithmetic on arrays.
-    whole = any(evaluation.is_array(given) and getattr(given, "shape", ()) for given in arguments)
-    return whole and not any(isinstance(given, Value) for given in arguments)
 
 
 def _applied(name: str, values: Sequence[Value], evaluation: Evaluator, node: ast.Call) -> Value:

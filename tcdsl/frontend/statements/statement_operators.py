@@ -8,25 +8,37 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.names.name_resolution import Position
-from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, standing_alone
 from tcdsl.frontend.source.python_stores import OPERATORS
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.run_time_integers import terms
 from tcdsl.frontend.statements.evaluator import Evaluator
-from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
+from tcdsl.frontend.statements.recorded_values import record_bare
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicSize
 from tcdsl.frontend.symbols.values import Value, as_truth
-from tcdsl.ir.expressions import reads
+from tcdsl.ir.expressions import IndexValue, Local, Reduction, reads, walk
 from tcdsl.ir.python_operators import PYTHON_OPERATORS
 
-__all__ = ["BINARY", "COMPARISONS", "arithmetic", "binary", "compare", "conditional", "logical", "unary"]
+__all__ = [
+    "BINARY",
+    "COMPARISONS",
+    "arithmetic",
+    "binary",
+    "compare",
+    "conditional",
+    "logical",
+    "unary",
+    "whole_arrays",
+]
 
 
 def _rows(kind: type[ast.AST]) -> Mapping[type[ast.AST], tuple[str, Callable[..., Any]]]:
@@ -63,11 +75,9 @@ def binary(evaluation: Evaluator, kind: type[ast.operator], left: object, right:
     if isinstance(left, Faulty) or isinstance(right, Faulty):
         return FAULTY
     primitive, native = BINARY[kind]
-    sides = (left, right)
-    points = any(isinstance(side, Value | PointValue) for side in sides)
-    whole = any(evaluation.is_array(side) and len(side.shape) > 0 for side in sides)  # type: ignore[attr-defined]
-    if not any(map(evaluation.is_symbolic, sides)) or (whole and not points):
-        return evaluation.native(lambda: native(left, right), node)
+    sides = whole_arrays(evaluation, (left, right), node)
+    if sides is not None or not any(map(evaluation.is_symbolic, (left, right))):
+        return evaluation.native(lambda: native(*(sides or (left, right))), node)
     if not primitive:
         return evaluation.fault(
             DtypeError, "`@` multiplies whole arrays, not scalars", node, "write `*`, or sum over an index"
@@ -78,6 +88,38 @@ def binary(evaluation: Evaluator, kind: type[ast.operator], left: object, right:
         right = evaluation.native(lambda: operator.index(number), node) if right.weak_kind == "int" else right
     values = [evaluation.scalar(side, node) for side in (left, right)]
     return evaluation.apply(primitive, values, node)
+
+
+def whole_arrays(evaluation: Evaluator, given: Sequence[object], node: ast.expr) -> list[object] | None:
+    """``given`` as operands of whole arrays, if one of them is one; ``None`` where one depends on index variables.
+
+    A value beside it, ``x - mean(x)`` or ``x / x[0]``, is an array of rank 0.
+    """
+    if not any(evaluation.is_array(each) and each.shape for each in given):  # type: ignore[attr-defined]
+        return None
+    values = [each for each in given if isinstance(each, Value)]
+    if any(isinstance(each, PointValue) for each in given) or any(_depends(each, evaluation) for each in values):
+        return None
+    return [_array(evaluation, each, node) if isinstance(each, Value) else each for each in given]
+
+
+def _depends(value: Value, evaluation: Evaluator) -> bool:
+    # Whether it is another one at other points of the statement, or of a generator around.
+    nodes = list(walk(value.expr))
+    own = {name for each in nodes if isinstance(each, Reduction) for name in each.variables}
+    if any(isinstance(each, IndexValue) and each.name not in own for each in nodes):
+        return True
+    definitions = [evaluation.definitions.get(each.name) for each in nodes if isinstance(each, Local)]
+    return any(each is not None and each.names for each in definitions)
+
+
+def _array(evaluation: Evaluator, value: Value, node: ast.expr) -> PendingArray:
+    environment = evaluation.environment
+    builder = environment.session.builder
+    if not any(isinstance(each, Reduction | Local) for each in walk(value.expr)):
+        return PendingArray(builder, value, ())
+    point = PointValue(standing_alone(value), evaluation.definitions, evaluation.span(node))
+    return BareReduction(builder, "number", point, partial(record_bare, environment))
 
 
 def _is_whole(side: object) -> bool:
@@ -160,7 +202,8 @@ def compare(evaluation: Evaluator, node: ast.Compare, position: Position) -> obj
         elif isinstance(found, Value) or isinstance(one, Value):
             found = evaluation.apply("and_", [evaluation.scalar(found, node), evaluation.scalar(one, node)], node)
         else:
-            found = found and one
+            before, after = found, one
+            found = evaluation.native(lambda: before and after, node)  # noqa: B023
     return found
 
 
@@ -193,8 +236,9 @@ def _comparison(evaluation: Evaluator, kind: type[ast.cmpop], left: object, righ
             )
         return evaluation.native(lambda: _PYTHON_COMPARISONS[kind](left, right), node)
     primitive, native = COMPARISONS[kind]
-    if not evaluation.is_symbolic(left) and not evaluation.is_symbolic(right):
-        return evaluation.native(lambda: native(left, right), node)
+    sides = whole_arrays(evaluation, (left, right), node)
+    if sides is not None or not any(map(evaluation.is_symbolic, (left, right))):
+        return evaluation.native(lambda: native(*(sides or (left, right))), node)
     return evaluation.apply(primitive, [evaluation.scalar(left, node.left), evaluation.scalar(right, node)], node)
 
 

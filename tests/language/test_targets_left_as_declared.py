@@ -1,4 +1,4 @@
-"""Declared targets to which nothing is written, because no round runs and no arm is taken: they stay as declared."""
+"""Declared targets: they stay as declared where nothing is written, and whole values fill them."""
 
 from __future__ import annotations
 
@@ -62,3 +62,51 @@ def test_what_would_fail_where_it_is_left_out_is_not_looked_at_but_for_the_type(
 def test_the_shape_of_a_declared_target_is_known_before_it_is_written(length: str) -> None:
     f = program(f"q: real[N, 3]\nfor t in range({length}):\n    q[t, j] = x[t]\nreturn q", "x: 'real[N]'")
     np.testing.assert_array_equal(f(X), X[:, None] + np.zeros(3))
+
+
+WHOLE = {
+    "y = x": [[1, 2, 4], [1, 2, 4]],
+    "y = 5": [[5, 5, 5], [5, 5, 5]],
+    "y = [1, 2, 3]": [[1, 2, 3], [1, 2, 3]],
+    "y = x.shape[0]": [[3, 3, 3], [3, 3, 3]],
+    "y = np.array([1.0, 2.0, 4.0])": [[1, 2, 4], [1, 2, 4]],
+    "y = sum(x[i])": [[7, 7, 7], [7, 7, 7]],
+    "y, other = x, x": [[1, 2, 4], [1, 2, 4]],
+    "y += x": [[1, 2, 4], [1, 2, 4]],
+    "y -= x": [[-1, -2, -4], [-1, -2, -4]],
+    "y *= x": [[1, 2, 4], [1, 2, 4]],
+    "if x[0] > 2:\n    y = x\nelif x[1] > 1:\n    y = x + 1\nelse:\n    y = 7": [[2, 3, 5], [2, 3, 5]],
+    "if x[0] < 2:\n    y = x": [[1, 2, 4], [1, 2, 4]],
+    "y = x[0] if x[1] > 1 else 3.0": [[1, 1, 1], [1, 1, 1]],
+    "for t in range(x.shape[0]):\n    y = x * t": [[2, 4, 8], [2, 4, 8]],
+    "for t in range(x.shape[0]):\n    y += x": [[3, 6, 12], [3, 6, 12]],
+    "for t in range(x.shape[0]):\n    if x[t] > 1:\n        y = x * t": [[2, 4, 8], [2, 4, 8]],
+}
+
+
+@pytest.mark.parametrize("writes", WHOLE)
+@pytest.mark.parametrize("declared", ["y: real[2, 3]", "y = output(2, 3)"])
+def test_a_whole_value_fills_a_declared_target(writes: str, declared: str) -> None:
+    expected = np.array(WHOLE[writes], float)
+    f = program(f"{declared}\n{writes}\nreturn y * 1.0", "x")
+    np.testing.assert_array_equal(f(X), expected)
+    np.testing.assert_array_equal(f.interpret(X), expected)
+    assert tc.grad(lambda x: f(x).sum())(X).shape == X.shape
+    code = program(f"{declared}\n{writes}\nout['.'] = y", "out, x", "cd")
+    out = np.zeros((2, 3))
+    code(out, X)
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_a_whole_value_has_the_type_of_the_declaration_and_open_extents_of_its_own() -> None:
+    assert program("y: float32[3]\ny = x\nreturn y", "x")(X).dtype == np.float32
+    assert program("y: real[2, K]\ny = x\nreturn y", "x")(X).shape == (2, 3)
+    with pytest.raises(tc.DtypeError, match="a tensor of int32 cannot hold float64 values"):
+        program("y: int32[3]\ny = x\nreturn y", "x")(X)
+    with pytest.raises(tc.ShapeError, match="extents x_0 = 3 and 4 meet on one axis"):
+        program("y: real[2, 4]\ny = x\nreturn y", "x")(X)
+
+
+def test_what_is_written_already_gets_another_value_in_an_operation() -> None:
+    written = "y: real[2, 3]\nif x[0] < 2:\n    y = x\nelif x[0] < 1:\n    t = 2\nelse:\n    t = 3\n"
+    assert program(f"{written}y = y.sum()\nreturn y", "x")(X) == 14

@@ -33,24 +33,25 @@ from tcdsl.frontend.source.logic_operands import LogicOperand
 from tcdsl.frontend.source.nested_blocks import own_frame
 from tcdsl.frontend.source.python_stores import augmented, store_item
 from tcdsl.frontend.source.spacing import refused, signed
-from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
+from tcdsl.frontend.staging.declarations import BegunInRound, DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.staging.target_states import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.statements.local_definitions import evaluate_local, is_local_definition
-from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic
+from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic, record_whole
 from tcdsl.frontend.statements.part_targets import extents_of, is_part, record_part
 from tcdsl.frontend.statements.statement_syntax import AUGMENTED
 from tcdsl.frontend.statements.tensor_statements import evaluate_statement
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.symbols import OpenArray, SymbolicArray, SymbolicNumber, SymbolicTensor, View
+from tcdsl.frontend.symbols.symbols import OpenArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
 from tcdsl.frontend.symbols.weak_targets import in_its_type
 
 __all__ = ["Recorder"]
 
 _CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _NUMBERS = SymbolicNumber | int | float
+_WHOLE = SymbolicArray | SymbolicSize | GraphTensor | np.ndarray | np.generic | _NUMBERS
 
 
 class Recorder(LoopRecorder, OperatorRecorder):
@@ -244,6 +245,12 @@ class Recorder(LoopRecorder, OperatorRecorder):
             states.stored(current, value)
         return self._stored(current, store_elementwise(current, accumulate, value))
 
+    def _begun(self, name: str, current: object, accumulate: str, value: Any) -> Any:
+        # `r: real[N, M]` and then `r = e` or `r += e`: the statement on all cells that `r["."]` is.
+        session = session_of("a tensor statement")
+        record = partial(record_whole, session, accumulate, value)
+        return self._guarded(session, lambda: self._recorded(session, name, current, record), current)
+
     def signed(self, sign: str, value: Any) -> Any:
         """The value of ``name =+ value`` or ``name =- value``: Python's, unless it is a tensor."""
         session = session_of("a tensor statement")
@@ -287,38 +294,42 @@ class Recorder(LoopRecorder, OperatorRecorder):
         if isinstance(value, OpenArray):
             value.bound(name)
             return value
-        # In code a name that holds memory is stored into.
-        if isinstance(value, BareReduction) and not (self._in_place and isinstance(holds(name), View | SymbolicTensor)):
-            return value
+        before = holds(name)
+        if _is_begun_by(before) and (isinstance(value, _WHOLE) or is_literal(value)):
+            return self._begun(name, before, "assign", value)
+        if self._in_place:
+            return self._bound_in_code(name, value, before)
         if isinstance(value, GraphTensor):
-            if not self._in_place:
-                value.bound(name)
-                return value
-            value = session_of("a tensor statement").capture(value, name)
-        if not isinstance(value, SymbolicArray | SymbolicNumber) and not self._in_place:
+            value.bound(name)
+            return value
+        if isinstance(value, BareReduction) or not isinstance(value, SymbolicArray | SymbolicNumber):
+            return value
+        return materialized(value, _label(session_of("a tensor statement"), name))
+
+    def _bound_in_code(self, name: str, value: Any, before: object) -> Any:
+        # In code a name that holds memory is stored into.
+        if isinstance(value, BareReduction) and not isinstance(before, View | SymbolicTensor):
             return value
         session = session_of("a tensor statement")
+        if isinstance(value, GraphTensor):
+            value = session.capture(value, name)
         if isinstance(value, DeclaredTarget) and session.context.states is not None and value.extents is None:
             # `m = output()`: from here on the name is state if it is read before it is written.
             known = session.context.states.known(name)
             return Unwritten(name) if known is None else known
-        if self._in_place:
-            current = holds(name)
-            if isinstance(value, View) and value.memory and not is_tensor_memory(current):
-                return value
-            if isinstance(current, View) or is_tensor_memory(current):
-                if value is current:
-                    return current
-                return self._guarded(session, lambda: self._store(current, "assign", value), current)
-            self._require_memory(session, name, current, value)
-            if session.context.states is not None:
-                session.context.states.created(name, value)
+        if isinstance(value, View) and value.memory and not is_tensor_memory(before):
+            return value
+        if isinstance(before, View) or is_tensor_memory(before):
+            if value is before:
+                return before
+            return self._guarded(session, lambda: self._store(before, "assign", value), before)
+        self._require_memory(session, name, before, value)
+        if session.context.states is not None:
+            session.context.states.created(name, value)
         label = _label(session, name)
         value = materialized(value, label)
-        if self._in_place and isinstance(value, SymbolicTensor):
-            # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
-            return value.own_memory(label)
-        return value
+        # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
+        return value.own_memory(label) if isinstance(value, SymbolicTensor) else value
 
     def named(self, value: Any, several: bool = False) -> Any:
         """The value of ``w = v`` for a name ``v``: of a view, and of memory in ``w, k = v, 1``, the cells of now."""
@@ -346,6 +357,8 @@ class Recorder(LoopRecorder, OperatorRecorder):
         if isinstance(current, Poison) or isinstance(value, Poison):
             return Poison()
         session = session_of("a tensor statement")
+        if _is_begun_by(current) and kind in AUGMENTED:
+            return self._begun(name, current, AUGMENTED[kind], value)
         current = self._target(of_its_own(current, name), name)
         if isinstance(current, SymbolicTensor | View) and kind in AUGMENTED:
             refuse_bitwise(session, name, kind, current)
@@ -433,6 +446,13 @@ def _letters(definition: RecordedDefinition, scope: FunctionScope) -> frozenset[
         for letter, bases in definition.bases.items()
         if scope.is_index_letter(letter) or any(map(scope.may_be_tensor, bases))
     }
+
+
+def _is_begun_by(current: object) -> bool:
+    # Whether a name holds a target that is declared, and that nothing has written yet.
+    if isinstance(current, DeclaredTarget):
+        return current.extents is not None
+    return isinstance(current, DeclaredInRound | BegunInRound)
 
 
 def _one_or_all(values: Iterable[object]) -> object:

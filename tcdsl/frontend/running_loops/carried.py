@@ -11,7 +11,7 @@ import numpy as np
 
 from tcdsl.frontend.running_loops.nested_values import outline, rebuilt, values_in
 from tcdsl.frontend.source.rewritten_functions import RECORDER
-from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
+from tcdsl.frontend.staging.declarations import BegunInRound, DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphShapes, GraphTensor
 from tcdsl.frontend.symbols.known_integers import number_kind
@@ -39,6 +39,7 @@ __all__ = [
     "joined",
     "kind_of",
     "label_of",
+    "maybe_unwritten",
     "shown",
     "unheld",
     "unwritten_targets",
@@ -205,6 +206,13 @@ def is_declared(value: Any) -> bool:
     if isinstance(value, DeclaredTarget):
         return value.extents is not None
     return isinstance(value, SymbolicTensor) and value.declared
+
+
+def maybe_unwritten(before: Any, value: Any) -> Any:
+    """``value`` in a round, or an arm, of a name that held ``before``; a target that was only declared stays begun."""
+    before = unheld(before)
+    declared = isinstance(before, BegunInRound) or (isinstance(before, DeclaredTarget) and before.extents is not None)
+    return BegunInRound(value) if declared and isinstance(value, SymbolicTensor) and not value.memory else value
 
 
 def is_read(recording: Recording, name: str) -> bool:

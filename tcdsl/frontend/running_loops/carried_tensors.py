@@ -10,7 +10,7 @@ import numpy as np
 
 from tcdsl.errors import ShapeError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
-from tcdsl.frontend.running_loops.carried import Carried, Kind, is_declared, is_read, shown
+from tcdsl.frontend.running_loops.carried import Carried, Kind, is_declared, is_read, maybe_unwritten, shown
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten, real_type
@@ -121,7 +121,7 @@ def stand_in(builder: ProgramBuilder, carried: Carried) -> Any:
         made.sized = before.sized
         if before.element_type == kind.dtype:
             builder.written.stands_for(made.name, before.name)
-    return number_of(carried, made)
+    return maybe_unwritten(before, number_of(carried, made))
 
 
 def number_of(carried: Carried, held: SymbolicTensor) -> Any:

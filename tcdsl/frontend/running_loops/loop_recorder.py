@@ -26,7 +26,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.arithmetic import combine
 from tcdsl.frontend.arrays.unpacking import Parts, nothing_for, unpacked
 from tcdsl.frontend.names.array_calls import call_function
-from tcdsl.frontend.running_loops.carried import declared_targets, unheld, unwritten_targets
+from tcdsl.frontend.running_loops.carried import declared_targets, maybe_unwritten, unheld, unwritten_targets
 from tcdsl.frontend.running_loops.conditions import (
     asked,
     asks_more,
@@ -219,7 +219,8 @@ class LoopRecorder:
             yield from running.passes(arm)
             if arm:
                 session.running.pop()
-                before |= dict(zip(statement.names, running.after(), strict=True))
+                after = zip(statement.names, running.after(), strict=True)
+                before |= {name: maybe_unwritten(before.get(name), value) for name, value in after}
 
     def chosen(
         self,

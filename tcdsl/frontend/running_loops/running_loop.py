@@ -65,7 +65,7 @@ from tcdsl.frontend.running_loops.run_time_checks import both_passed
 from tcdsl.frontend.running_loops.settled_bodies import Settled, SettledBody, expected
 from tcdsl.frontend.source.function_source import span_of
 from tcdsl.frontend.source.rewritten_functions import is_result
-from tcdsl.frontend.staging.declarations import DeclaredInRound, DeclaredTarget, Unwritten
+from tcdsl.frontend.staging.declarations import BegunInRound, DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import layers_met, meet_layers_from
 from tcdsl.frontend.staging.entry_states import EntryState
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
@@ -429,6 +429,7 @@ class RunningLoop:
 
     def _after_round(self, name: str) -> Any:
         before, found = self._before[name], self._shaped.get(name)
+        before = before.tensor if isinstance(before, BegunInRound) else before
         if name in self._after or not isinstance(before, Unwritten):
             return self._after.get(name, found if isinstance(found, GraphTensor) else before)
         return unbound_after(name, self.statement, self.span, self._numbers) if found is None else found

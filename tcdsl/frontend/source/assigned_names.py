@@ -121,6 +121,7 @@ class _Visitor(Bindings, ast.NodeVisitor):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if isinstance(node.target, ast.Name):
             self.bound.add(node.target.id)
+            self.assigned.add(node.target.id)
             self.sizes.update(dict.fromkeys(annotation_names(node.annotation)))
         if node.value is not None:
             self.visit(node.value)

@@ -21,6 +21,7 @@ from tcdsl.ir.program import Tensor
 from tcdsl.span import Span
 
 __all__ = [
+    "BegunInRound",
     "DeclaredInRound",
     "DeclaredTarget",
     "OfARound",
@@ -218,6 +219,17 @@ class DeclaredInRound(SymbolicTensor):
         """The value of the cell at ``indices``."""
         found = super().cell(indices, span, boundaries, fill)
         return replace(found, weak="int") if self.open else found
+
+
+class BegunInRound(SymbolicTensor):
+    """The cells of a target that was declared before a loop or branch: its first statement may be one of this round."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: SymbolicTensor) -> None:
+        super().__init__(tensor.builder, tensor.name, tensor.element_type, tensor.extents, tensor.label)
+        self.declared = tensor.declared
+        self.tensor = tensor
 
 
 def real_type(inputs: Sequence[Tensor]) -> str:

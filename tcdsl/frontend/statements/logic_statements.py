@@ -28,7 +28,7 @@ from tcdsl.ir.expressions import Expr, index_variables
 from tcdsl.rows.logic import COMPOSE, POINTWISE
 from tcdsl.span import Span
 
-__all__ = ["LogicForm", "indexes_tensors", "logic_form", "record_logic"]
+__all__ = ["LogicForm", "indexes_tensors", "logic_form", "record_logic", "record_whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,11 @@ def record_logic(session: Session, form: LogicForm, state: TargetState, term: Lo
         left, right, added = (staged_operand(each, session) for each in operands)
         primitive, operands, logic = "id", (session.builder.algebra.matrix_product(left, right) + added,), POINTWISE
     return stage_logic(session, logic, primitive, operands, accumulate, reset=reset, target=state, span=form.span)
+
+
+def record_whole(session: Session, accumulate: str, value: object, state: TargetState) -> SymbolicTensor:
+    """Record ``target["."] <accumulate>= value`` and return the new version of the target."""
+    return stage_logic(session, POINTWISE, "id", (value,), accumulate, target=state)
 
 
 def _in_slots(

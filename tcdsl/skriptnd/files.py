@@ -17,7 +17,7 @@ import numpy as np
 
 from tcdsl.errors import ConfigurationError, ShapeError, TcdslError
 
-__all__ = ["ModelFiles", "read_array", "text_in_folder", "write_array", "write_folder"]
+__all__ = ["ModelFiles", "holds_levels", "read_array", "text_in_folder", "write_array", "write_folder"]
 
 _MAGIC, _VERSION, _HEADER, _MOST_AXES = b"\x4e\xef", (1, 0), 128, 8
 _WORDS = struct.Struct("<31I")
@@ -58,6 +58,12 @@ def read_array(data: bytes, name: str) -> np.ndarray:
     if not letter or bits not in ((16, 32, 64) if letter == "f" else (8, 16, 32, 64)):
         raise _fault(name, f"has items of type {kind} with {bits} bits, which is not known")
     return np.frombuffer(body, np.dtype(f"<{letter}{bits // 8}")).reshape(shape).astype(f"={letter}{bits // 8}")
+
+
+def holds_levels(data: bytes) -> bool:
+    """Whether the bytes of a file are levels of a quantized variable."""
+    kind: int = _WORDS.unpack_from(data, 4)[3 + _MOST_AXES]
+    return kind in (_QUANTIZED, _QUANTIZED_SIGNED)
 
 
 def write_array(array: np.ndarray, name: str) -> bytes:
@@ -108,8 +114,8 @@ class ModelFiles:
         """The text of a module, and the name of its file."""
         return _module(self._text, self._root, name)
 
-    def variable(self, graph: str, label: str, shape: tuple[int, ...]) -> np.ndarray | None:
-        """The array of a variable; None if there is no file of it."""
+    def variable(self, graph: str, label: str, shape: tuple[int, ...]) -> tuple[np.ndarray, bool] | None:
+        """The array of a variable, and whether it holds levels of quantization; None if there is no file of it."""
         name = f"main.{graph}.{label}.dat"
         data = self._read(name)
         if data is None:
@@ -118,7 +124,7 @@ class ModelFiles:
         if found.shape != shape:
             fact = f"{os.path.join(self._root, name)} has shape {found.shape}, and the variable `{label}` {shape}"
             raise ShapeError.at(fact)
-        return found
+        return found, holds_levels(data)
 
 
 def text_in_folder(folder: Path, name: str) -> tuple[str, str] | None:

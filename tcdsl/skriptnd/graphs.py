@@ -132,10 +132,34 @@ def checked_variable(known: Variable, value: Any) -> Any:
 def loaded_variable(known: Variable, array: np.ndarray) -> np.ndarray:
     """An array of a file in the type that the variable has."""
     kind = {"f": "real", "b": "bool"}.get(array.dtype.kind, "int")
-    if kind != known.type and (known.type, kind) != ("real", "int"):  # integers of quantized variables
+    if kind != known.type and (known.type, kind) != ("real", "int"):
         raise DtypeError.at(f"the file of the variable `{known.label}` holds {array.dtype}, and it is {known.type}")
     wide = array.dtype.itemsize == 8 and kind == known.type
     return array if wide else array.astype(_ARRAYS[known.type])
+
+
+def _of_levels(levels: np.ndarray, label: str, rule: tuple[str, dict[str, Any]] | None) -> np.ndarray:
+    # The numbers that the levels of a quantized variable stand for, as the library's operators have it.
+    operator, given = rule or ("", {})
+
+    def of_channels(name: str) -> np.ndarray:
+        shape = np.ones(levels.ndim, int)
+        if isinstance(given[name], Pack):
+            shape[given.get("channel_axis", 1)] = -1
+        return np.reshape(np.array(given[name], np.float64), shape)
+
+    match operator:
+        case "quant.zero_point_linear_quantize":
+            return np.asarray((levels - of_channels("zero_point")) * of_channels("scale"), np.float32)
+        case "quant.min_max_linear_quantize":
+            signed, symmetric = given.get("signed", True), given.get("symmetric", False)
+            steps = 2 ** given["bits"] - 1 - int(signed and symmetric)
+            shift = 2 ** (given["bits"] - 1) - int(symmetric) if signed else 0
+            low, high = of_channels("min"), of_channels("max")
+            return np.asarray((levels + float(shift)) / steps * (high - low) + low, np.float32)
+    fact = f"the file of the variable `{label}` holds levels, and the text does not say what they stand for"
+    hint = f"write it: `@quantize {{ {label}: quant.zero_point_linear_quantize{{...}}; }}`"
+    raise ConfigurationError.at(fact, hint=hint)
 
 
 class ModelGraph:
@@ -189,7 +213,10 @@ class ModelGraph:
                 continue
             found = self._files.variable(self.__name__, label, known.shape)
             if found is not None:
-                self._arrays[label] = loaded_variable(known, found)
+                array, levels = found
+                if levels and known.type == "real":
+                    array = _of_levels(array, label, form.quantizations.get(label))
+                self._arrays[label] = loaded_variable(known, array)
 
     @user_facing
     def save(self, folder: str | PathLike[str]) -> None:
@@ -245,7 +272,7 @@ class ModelGraph:
         Derivatives are those of the operators that quantize without their roundings: 1 inside the range, 0 outside
         (arXiv:1308.3432). `ConfigurationError` if the graph says nothing of quantization.
         """
-        if not self.look().quantizes:
+        if not self.look().quantizations:
             hint = "`@quantize { x: quant.min_max_linear_quantize{min=0.0, max=1.0, bits=8}; }` quantizes a tensor `x`"
             raise ConfigurationError.at(f"the graph `{self.__name__}` has no `@quantize`", self._operator.span, hint)
         return self._other(self._given, True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import struct
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tcdsl as tc
+from tcdsl.skriptnd.files import write_array
 from tcdsl.skriptnd.graphs import ModelGraph
 from tests.skriptnd.graphs import graph_of, reals
 
@@ -136,6 +139,29 @@ def test_faults_of_the_block_are_told_when_the_text_is_read(line: str, message: 
     with pytest.raises(tc.TcdslError) as caught:
         tc.skriptnd.parse(NET.replace("QUANTIZATIONS", line))
     assert message in str(caught.value)
+
+
+def test_files_of_levels_are_the_numbers_that_they_stand_for(net: ModelGraph, tmp_path: Path) -> None:
+    # The files that quantized models have: levels, which the text gives a scale.
+    net.save(tmp_path)
+    levels = {"h.filter": np.arange(-7, 8, dtype=np.int8).reshape(5, 3), "y.filter": np.arange(-5, 5).reshape(2, 5)}
+    for label, array in levels.items():
+        data = bytearray(write_array(array.astype(np.int8), label))
+        struct.pack_into("<I", data, 4 + 4 * 11, 3)
+        (tmp_path / f"main.net.{label}.dat").write_bytes(data)
+    loaded = tc.skriptnd.load(tmp_path).graphs["net"]
+    ends = np.array([[-1.0, 1.0], [-2.0, 0.5]])
+    np.testing.assert_allclose(loaded.variables["h.filter"], levels["h.filter"] / 7, rtol=1e-6)
+    wanted = (levels["y.filter"] + 8) / 15 * (ends[:, 1:] - ends[:, :1]) + ends[:, :1]
+    np.testing.assert_allclose(loaded.variables["y.filter"], wanted, rtol=1e-5)
+    # Such numbers stay what they are where they are rounded.
+    x = reals(3, 3)
+    rounded = {**loaded.variables, "h.filter": min_max(loaded.variables["h.filter"], -1, 1, 4, True)}
+    np.testing.assert_allclose(loaded.quantized()(x), loaded.quantized()(x, variables=rounded), atol=1e-6)
+    lines = (tmp_path / "main.sknd").read_text().split("\n")
+    (tmp_path / "main.sknd").write_text("\n".join(line for line in lines if "h.filter" not in line))
+    with pytest.raises(tc.ConfigurationError, match=r"`h\.filter` holds levels, and the text does not say what"):
+        tc.skriptnd.load(tmp_path)
 
 
 def test_a_graph_without_the_block_is_not_quantized() -> None:

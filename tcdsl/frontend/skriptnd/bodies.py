@@ -62,8 +62,8 @@ class GraphForm:
     #: The labels of variables that a call changes.
     updates: tuple[str, ...]
     sizes: dict[str, int]
-    #: Whether there is an `@quantize` in it.
-    quantizes: bool
+    #: What quantizes tensors, by their labels: an operator, and its attributes.
+    quantizations: dict[str, tuple[str, dict[str, Any]]]
 
 
 def trimmed(results: Any, marks: Sequence[Sequence[bool]]) -> Any:
@@ -127,8 +127,9 @@ def composed(
             inputs.length(each, lengths[each.name])
     given = inputs.stand_ins(known_sizes)
     outputs = composition.operator(operator, "main", (), values, given, "", None)
-    updates, quantizes = tuple(composition.updates), composition.quantizes
-    return GraphForm(variables, given, outputs, composition.operations, updates, known_sizes.sizes, quantizes)
+    updates, sizes = tuple(composition.updates), known_sizes.sizes
+    quantizations = composition.quantizations
+    return GraphForm(variables, given, outputs, composition.operations, updates, sizes, quantizations)
 
 
 class ArrayBody:

@@ -114,9 +114,9 @@ class Composer(TensorRecording):
     # -- quantization ------------------------------------------------------------------------------------------------
 
     @property
-    def quantizes(self) -> bool:
-        """Whether a block `@quantize` was met."""
-        return bool(self._quantizers)
+    def quantizations(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """What quantizes tensors, by their labels: the operator, and its attributes."""
+        return {label: (each.node.operator, each.attributes) for label, each in self._quantizers.items()}
 
     def _quantizers_of(self, operator: Operator, region: ComposedBlock) -> list[Quantizer]:
         if not self.quantized and self.session is not None:
@@ -128,7 +128,9 @@ class Composer(TensorRecording):
             label = f"{region.label}.{own}" if region.label else own
             if label in self._quantizers:
                 raise DslSyntaxError.at(f"`{each.tensor}` is quantized twice", each.span)
-            self._quantizers[label] = Quantizer(label, each, partial(self._quantization, each, label, region))
+            attributes = {given.name: region.value(given.value) for given in each.attributes}
+            operate = partial(self._quantization, each, label, region)
+            self._quantizers[label] = Quantizer(label, each, attributes, operate)
             found.append(self._quantizers[label])
         return found
 

@@ -75,13 +75,14 @@ def _straight_through(recording: TensorRecording, exact: TensorValue, smooth: Te
 
 @dataclass(slots=True)
 class Quantizer:
-    """``Quantizer("conv.filter", node, operate)``: a line of `@quantize`, for the tensor of that label.
+    """``Quantizer("conv.filter", node, attributes, operate)``: a line of `@quantize`, for the tensor of that label.
 
     ``operate(tensor, composition)`` gives the results of the line's operator in a `Composer`.
     """
 
     label: str
     node: Quantization
+    attributes: dict[str, Any]
     operate: Callable[[TensorValue, Any], list[Any]]
     _used: bool = False
 

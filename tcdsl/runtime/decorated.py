@@ -119,7 +119,7 @@ class DecoratedStaging(StagedFunction):
                 if isinstance(value, SymbolicTensor):
                     value.memory = True
                     given[value.name] = value
-        session.readings.extend(owner.template.surroundings.read(owner.receiver, configuration))
+        session.read(owner.template.surroundings.read(owner.receiver, configuration))
         names = [getattr(value, "label", f"x{k}") for k, value in enumerate(positional)]
         recording = _recording(session, owner, names, positional, configuration)
         if recording is not None:
@@ -212,7 +212,7 @@ def run_inline(
             if not function.in_place:
                 value = SymbolicTensor(value.builder, value.name, value.element_type, value.extents, value.label)
         values.append(value)
-    session.readings.extend(function.template.surroundings.read(function.receiver, configuration))
+    session.read(function.template.surroundings.read(function.receiver, configuration))
     recording = _recording(session, function, [name for name, _ in positional], values, configuration)
     if recording is not None:
         values = recording.values

@@ -64,7 +64,7 @@ def run_projected(function: ProjectedFunction, slots: Mapping[str, Any], project
     """
     session = session_of("a projected function")
     given: dict[str, Any] = {**slots, PROJECTIONS: projections}
-    session.readings.extend(function.surroundings.read(None, {}))
+    session.read(function.surroundings.read(None, {}))
     with session.within(slots=dict(slots)):
         function.run(None, **{name: given.get(name) for name in function.parameters})
 

@@ -52,9 +52,8 @@ class Template:
         Its statements go to the current session.
         """
         session, code = session_of("a decorated function"), self._run.__code__
-        session.uses.filenames.add(self.filename)
+        session.filenames.add(self.filename)
         session.uses.definitions[code] = self._definition
-        session.uses.runs[code] += 1
         if session.waiting[code] >= _MOST_CALLS:
             raise RecursionError(self._function.__name__)
         if instance is not None:

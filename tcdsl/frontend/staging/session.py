@@ -146,7 +146,7 @@ class Session:
         self.uses = ArrayUses()
         #: How often each decorated function is being staged, one call within another.
         self.waiting: Counter[CodeType] = Counter()
-        self.filenames = self.uses.filenames
+        self.filenames = self.uses.runs.filenames
         #: Where the instructions of user's code come from, by the id of the code, which is kept alive.
         self._positions: dict[int, tuple[CodeType, list[Any]]] = {}
         self.readings: list[Reading] = []
@@ -225,6 +225,11 @@ class Session:
         """What comes now is for one point: a function that a statement calls is called for each of them."""
         if self.context.at_points:
             raise AtEachPoint
+
+    def read(self, readings: Sequence[Reading]) -> None:
+        """What is staged from here on may depend on these."""
+        self.readings.extend(readings)
+        self.uses.expect(readings)
 
     # -- what ordinary Python asks ---------------------------------------------------------------------------
 
@@ -311,7 +316,7 @@ class Session:
                 found = [reading for reading in self.readings if reading.seen is owner]
         reading = found[0] if found else None
         if reading is not None:
-            self.uses.note(reading.seen, value, found, sys._getframe(1))
+            self.uses.note(reading.seen, sys._getframe(1))
             label = reading.label
         for captured in self.captured:
             if captured.value is value or (view is not None and (captured.reading, captured.view) == (reading, view)):

@@ -9,21 +9,20 @@ expressions in which it was captured. The ways there are those of `Uses`: other 
 from __future__ import annotations
 
 import ast
-import dis
-import functools
 import inspect
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcdsl.frontend.surroundings.containers import Item
-from tcdsl.frontend.surroundings.named_values import is_installed
+from tcdsl.frontend.surroundings.code_runs import CodeRuns, Spot
+from tcdsl.frontend.surroundings.containers import Item, is_array
+from tcdsl.frontend.surroundings.plain_values import PLAIN
 from tcdsl.frontend.surroundings.readings import Instance, Reading
-from tcdsl.frontend.surroundings.value_uses import Key, Keys, Place, Spot, Tree, Uses
+from tcdsl.frontend.surroundings.value_uses import Key, Keys, Tree, Uses
 
 __all__ = ["ArrayUses", "owner_of"]
 
@@ -32,62 +31,68 @@ _MANY = 1000  # items: in longer containers no array is looked for
 
 
 class ArrayUses:
-    """``uses.note(array, held, readings, frame)`` whenever an array is captured, ``uses.captured(...)`` at the end.
+    """``uses.note(array, frame)`` whenever an array is captured, ``uses.captured(...)`` at the end.
 
-    ``definitions`` are those of decorated functions, by their code, ``filenames`` where they come from, and
-    ``outside`` the code that runs what is staged: frames around it have nothing to do with it.
+    ``definitions`` are those of decorated functions, by their code, ``outside`` the code that runs what is staged:
+    frames around it have nothing to do with it.
     """
 
     def __init__(self) -> None:
         self.definitions: dict[CodeType, ast.FunctionDef] = {}
-        #: How often each of them has run.
-        self.runs: Counter[CodeType] = Counter()
-        self.filenames: set[str] = set()
         self.outside: CodeType | None = None
-        # By array: where it was captured, and the local names that held it, behind which keys.
+        self.runs = CodeRuns(self._begun)
+        # By array: where it was captured, and the parameters that held it, behind which keys.
         self._captured: defaultdict[int, set[Spot]] = defaultdict(set)
-        self._local: defaultdict[int, set[tuple[CodeType, str, Keys]]] = defaultdict(set)
+        self._given: defaultdict[int, set[tuple[CodeType, str, Keys]]] = defaultdict(set)
         self._read: set[int] = set()
+        #: Whether what holds arrays is too long to look for them.
+        self._is_hidden = False
+        # What values are, or hold, by id: arrays, behind which keys; and the arrays whose memory one is.
+        self._known: defaultdict[int, set[tuple[int, Keys]]] = defaultdict(set)
+        self._shared: defaultdict[int, set[int]] = defaultdict(set)
 
-    def note(self, array: Any, held: Any, readings: Iterable[Reading], frame: FrameType | None) -> None:
-        """An array was captured, as a whole or as its view ``held``, by what is being executed from ``frame`` on.
-
-        ``readings`` are those that lead to it.
-        """
-        captured, local = self._captured[id(array)], self._local[id(array)]
-        keys: dict[int, Keys] = {id(array): (), id(held): ()}
+    def expect(self, readings: Iterable[Reading]) -> None:
+        """These readings may lead to arrays, whose uses count from here on."""
         for reading in readings:
-            keys.update((id(holder), inner) for holder, inner in _holders(reading))
+            if is_array(reading.seen):
+                self._known[id(reading.seen)].add((id(reading.seen), ()))
+                if isinstance(reading.seen, np.ndarray):
+                    self._shared[id(_base(reading.seen))].add(id(reading.seen))
+                for holder, keys in _holders(reading):
+                    self._known[id(holder)].add((id(reading.seen), keys))
+                self.runs.begin()
+
+    def note(self, array: Any, frame: FrameType | None) -> None:
+        """An array was captured, as a whole or as a view, by what is being executed from ``frame`` on."""
+        captured = self._captured[id(array)]
         while frame is not None and frame.f_code is not self.outside:
-            code = frame.f_code
-            if code.co_filename in self.filenames or not is_installed(code.co_filename):
-                place = _place(list(code.co_positions())[frame.f_lasti // 2])
-                if place is not None:
-                    captured.add((code.co_filename, place))
-                for name in self._given(code):
-                    value = frame.f_locals.get(name)
-                    found = self._keys(value, array, keys)
-                    if found is not None:
-                        local.add((code, name, found))
+            spot = self.runs.note(frame)
+            if spot is not None:
+                captured.add(spot)
             frame = frame.f_back
 
-    def _given(self, code: CodeType) -> Collection[str]:
-        # The variables that may hold what a call has given. Others are followed from where they are bound.
-        return _parameters(code) if code in self.definitions or not _rebinds(code) else code.co_varnames
+    def _begun(self, frame: FrameType) -> None:
+        # A function of the user's is called: its parameters may hold arrays.
+        for name in _parameters(frame.f_code):
+            for array, keys in self._held(frame.f_locals.get(name)):
+                self._given[array].add((frame.f_code, name, keys))
 
-    def _keys(self, value: Any, array: Any, known: Mapping[int, Keys]) -> Keys | None:
-        # Where in ``value`` the array is, if it is there.
-        if id(value) in known:
-            return known[id(value)]
+    def _held(self, value: Any) -> Iterable[tuple[int, Keys]]:
+        if id(value) in self._known:
+            return self._known[id(value)]
         if isinstance(value, np.ndarray):
-            return () if isinstance(array, np.ndarray) and _base(value) is _base(array) else None
-        if isinstance(value, _LISTED) and type(value).__module__ == "builtins":
-            if len(value) > _MANY:
-                self._read.add(id(array))
-                return None
-            items = value.items() if isinstance(value, dict) else enumerate(value)
-            return next(((_key(value, key), *known[id(item)]) for key, item in items if id(item) in known), None)
-        return None
+            return [(array, ()) for array in self._shared.get(id(_base(value)), ())]
+        if not isinstance(value, _LISTED) or type(value).__module__ != "builtins":
+            return ()
+        if len(value) > _MANY:
+            self._is_hidden |= any(
+                type(each) not in PLAIN for each in (value.values() if type(value) is dict else value)
+            )
+            return ()
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return [
+            (array, (_key(value, key), *keys)) for key, item in items for array, keys in self._known.get(id(item), ())
+        ]
 
     def note_read(self, value: Any) -> None:
         """Python has this value in an expression whose result the program depends on."""
@@ -104,8 +109,8 @@ class ArrayUses:
         holder = reading.holder
         is_object = not isinstance(holder, type | ModuleType | dict)
         kinds = [each.__qualname__ for each in type(holder).__mro__] if is_object else []
-        others: set[Spot] = set().union(*self._captured.values())
-        uses = Uses(self._captured.get(id(reading.seen), ()), others, kinds)
+        every: set[Spot] = set().union(*self._captured.values())
+        uses = Uses(self._captured.get(id(reading.seen), ()), every, self.runs, kinds)
         if not self._all_captured(uses, reading, readings, definition_of) or not uses.is_loaded:
             return reading.with_cells()
         return reading.with_layout() if uses.of_layout else reading
@@ -115,12 +120,10 @@ class ArrayUses:
     ) -> bool:
         key = id(reading.seen)
         place = _name_of(reading)
-        if key in self._read or place is None:
+        if self._is_hidden or key in self._read or place is None:
             return False
         name, keys, owner = place
         trees: dict[CodeType, Tree] = {code: _tree(code, self.definitions.get, code) for code in self.definitions}
-        for code, tree in trees.items():
-            tree.runs = self.runs[code]
         for each in readings:
             if isinstance(each.seen, CodeType) and isinstance(each.root, Instance):
                 tree = _tree(each.seen, definition_of, each.root.value)
@@ -134,7 +137,7 @@ class ArrayUses:
                     return False
             elif not uses.of_name(tree, name, keys):
                 return False
-        for code, local, inside in self._local.get(key, ()):
+        for code, local, inside in self._given.get(key, ()):
             around = next((tree for known, tree in trees.items() if _is_within(code, known)), None)
             if around is None or not uses.of_local(around, local, inside):
                 return False
@@ -213,20 +216,5 @@ def _parameters(code: CodeType) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + more]
 
 
-@functools.lru_cache(maxsize=1024)
-def _rebinds(code: CodeType) -> bool:
-    # Whether a parameter becomes another value.
-    stores = (each.argval for each in dis.get_instructions(code) if each.opname.startswith(("STORE_", "DELETE_")))
-    return any(name in _parameters(code) for each in stores for name in (each if isinstance(each, tuple) else (each,)))
-
-
 def _is_within(inner: CodeType, outer: CodeType) -> bool:
     return inner is outer or any(_is_within(inner, each) for each in outer.co_consts if isinstance(each, CodeType))
-
-
-def _place(positions: Any) -> Place | None:
-    # None where Python keeps no columns.
-    line, last_line, column, last_column = positions or (None,) * 4
-    if line is None or last_line is None or column is None or last_column is None:
-        return None
-    return line, column, last_line, last_column

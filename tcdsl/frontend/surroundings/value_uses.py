@@ -2,7 +2,7 @@
 
 ::
 
-    uses = Uses(captured)
+    uses = Uses(captured, others, runs)
     uses.of_name(tree, "weights", (Key(0, 2),))     # the first in a list of two
     # True for `w = weights[k]; return x * w`, where `x * w` was captured; False for `weights[0].max()`
 
@@ -19,12 +19,9 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-__all__ = ["Key", "Keys", "Place", "Spot", "Tree", "Uses"]
+from tcdsl.frontend.surroundings.code_runs import CodeRuns, Place, Spot
 
-Place = tuple[int, int, int, int]
-"""Line, column, last line, last column."""
-Spot = tuple[str, Place]
-"""A place of a file."""
+__all__ = ["Key", "Keys", "Tree", "Uses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +62,6 @@ class Tree:
         names = code.co_qualname.rpartition(".")
         self.kind = names[0] if names[0] and not names[0].endswith(">") else ""
         self.receiver = code.co_varnames[0] if self.kind and code.co_argcount else ""
-        #: How often it has run, for a decorated function.
-        self.runs = 0
         self.filename = filename
         self.around: dict[ast.AST, ast.AST] = {}
         self.loads: defaultdict[str, list[ast.expr]] = defaultdict(list)
@@ -94,13 +89,6 @@ class Tree:
                     return True
                 texts += call.args[first : first + 1] if function != "attrgetter" else call.args
         return any(not isinstance(each, ast.Constant) or name in str(each.value).split(".") for each in texts)
-
-    def runs_once(self, node: ast.AST) -> bool:
-        """Whether a node was evaluated once."""
-        if self.runs != 1:
-            return False
-        several = ast.For | ast.While | _Function | _Comprehension
-        return not any(isinstance(each, several) for each in self._all_around(node))
 
     def loads_behind(self, statement: ast.AST, name: str) -> list[ast.expr]:
         """The loads of a variable that may give what a statement has bound to it."""
@@ -166,12 +154,16 @@ def _bindings(node: ast.AST) -> Iterator[str]:
 class Uses:
     """The uses of one value, which was captured at the places ``captured``, of files.
 
-    ``others`` are those where other values were, and ``kinds`` the names of the classes whose attribute it may be.
+    At ``every`` place some value was, in which of their ``runs`` these know; ``kinds`` are the names of the classes
+    whose attribute it may be.
     """
 
-    def __init__(self, captured: Collection[Spot], others: Collection[Spot], kinds: Collection[str] = ()) -> None:
+    def __init__(
+        self, captured: Collection[Spot], every: Collection[Spot], runs: CodeRuns, kinds: Collection[str] = ()
+    ) -> None:
         self._captured = captured
-        self._others = others
+        self._every = every
+        self._runs = runs
         self._kinds = kinds
         #: Whether its shape, beside its cells, was asked for: of itself, or for a view of it.
         self.of_layout = False
@@ -215,7 +207,7 @@ class Uses:
         if not hasattr(node, "lineno"):
             return False
         spot = tree.filename, _place(node)
-        return spot in self._captured or (spot in self._others and tree.runs_once(node))
+        return spot in self._every and self._runs.are_captured(spot)
 
     def _is_whole(self, tree: Tree, node: ast.expr, keys: Keys) -> bool:
         # Whether the value of ``node`` ends where it was captured.
@@ -343,7 +335,9 @@ class Uses:
                 return False
             node = tree.around[node]
         place = _place(node)
-        if not self._is_captured(tree, node) or isinstance(node, ast.For | ast.While | ast.If | ast.With):
+        if (tree.filename, place) not in self._captured or not self._is_captured(tree, node):
+            return False
+        if isinstance(node, ast.For | ast.While | ast.If | ast.With):
             return False
         inside = [each for name, each in self._captured if name == tree.filename and each != place]
         return not any(place[:2] <= each[:2] and each[2:] <= place[2:] for each in inside)

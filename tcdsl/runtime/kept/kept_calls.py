@@ -21,6 +21,7 @@ import numpy as np
 
 from tcdsl.config import Settings, settings, tape_memory
 from tcdsl.errors import TcdslError
+from tcdsl.frontend.surroundings.code_runs import is_traced_by_others
 from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.installation import sources_digest
 from tcdsl.locks import COMPILING
@@ -179,7 +180,7 @@ class KeptCalls:
 
 def _is_traced() -> bool:
     # Coverage counts the lines that are executed, and debuggers stop at them: the function itself is to run.
-    if sys.gettrace() is not None:
+    if is_traced_by_others():
         return True
     monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
     return monitoring is not None and any(map(monitoring.get_tool, (monitoring.DEBUGGER_ID, monitoring.COVERAGE_ID)))

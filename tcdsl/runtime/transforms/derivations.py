@@ -200,7 +200,7 @@ class DerivativeStaging(StagedFunction):
         function = self.function
         if isinstance(function, FunctionType):
             session.filenames.add(function.__code__.co_filename)
-        session.readings.extend(called_readings(configuration, given=function))
+        session.read(called_readings(configuration, given=function))
         try:
             with self._watch(function, configuration):
                 result = function(*positional, **configuration)

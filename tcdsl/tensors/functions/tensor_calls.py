@@ -234,7 +234,7 @@ def _called(
         tensors_session(function.__name__, algebra) as (session, recording),
         session.within(oob=function.oob),
     ):
-        session.readings.extend(called_readings(configuration))
+        session.read(called_readings(configuration))
         session.may_be_whole, session.loops = not whole, loops
         session.shapes = algebra if isinstance(algebra, ShapesOfRounds) else None
         values = [known(_operand(each)) for each in given]

@@ -14,6 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -181,6 +182,12 @@ def numpy_function(
     if function is np.outer and ranks == [1, 1]:
         column, row = options.values()
         return algebra.combine("mul", column[:, None], row)
+    if function in _DERIVED and isinstance(next(iter(options.values()), None), SymbolicArray | GraphTensor):
+        try:
+            inspect.signature(_DERIVED[function]).bind(algebra, **options)
+        except TypeError:
+            return NotImplemented
+        return _DERIVED[function](algebra, **options)
     if not isinstance(array, SymbolicArray | GraphTensor):
         return NotImplemented
     if name is not None and name in REDUCTIONS and options.keys() <= {"a", "axis", "keepdims"}:
@@ -192,6 +199,39 @@ def numpy_function(
     if len(options) == 1 and function in (np.shape, np.ndim, np.size):
         return getattr(array, function.__name__)
     return NotImplemented
+
+
+def _variance(algebra: Algebra, a: Any, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) -> Any:
+    distance = a - algebra.reduced("mean", a, axis, True)
+    axes = range(a.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    count = prod((a.shape[k] for k in axes), start=1)
+    return algebra.reduced("add", distance * distance, axis, keepdims) / (count - ddof)
+
+
+def _deviation(algebra: Algebra, a: Any, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) -> Any:
+    return algebra.combine("sqrt", _variance(algebra, a, axis, ddof=ddof, keepdims=keepdims))
+
+
+def _flipped(_: Algebra, m: Any, axis: Any = None) -> Any:
+    axes = range(m.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    turned = {k % max(m.ndim, 1) for k in axes}
+    return m[tuple(slice(None, None, -1 if k in turned else 1) for k in range(m.ndim))]
+
+
+def _norm(algebra: Algebra, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    vectors = x.ndim == 1 if axis is None else isinstance(axis, int)
+    if ord is not None and not (ord == 2 and vectors):
+        return NotImplemented
+    return algebra.combine("sqrt", algebra.reduced("add", x * x, axis, keepdims))
+
+
+# By what the language has; with other options than these they have no meaning.
+_DERIVED: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    np.var: _variance,
+    np.std: _deviation,
+    np.flip: _flipped,
+    np.linalg.norm: _norm,
+}
 
 
 def _options(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:

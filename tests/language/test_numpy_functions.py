@@ -47,6 +47,18 @@ def through_helper(function: Callable[[Any], Any]) -> Any:
         lambda x: (x > 0).all(),
         lambda x: x * np.shape(x)[1] + np.ndim(x) + np.size(x),
         lambda x: np.ones_like(x, dtype=bool),
+        lambda x: np.var(x),
+        lambda x: np.var(x, axis=(0, 1), ddof=1, keepdims=True),
+        lambda x: np.std(x.astype(np.float32), axis=1),
+        lambda x: x.std(axis=-1, ddof=1) + x.var(axis=0, keepdims=True).sum(),
+        lambda x: np.std((x > 1).astype(np.int64)),
+        lambda x: np.flip(x),
+        lambda x: np.flip(x, axis=-1) + np.flip(x, (0,)),
+        lambda x: np.linalg.norm(x),
+        lambda x: np.linalg.norm(x, 2, axis=1) + np.linalg.norm(x[0], ord=2),
+        lambda x: np.linalg.norm(x, axis=0, keepdims=True),
+        lambda x: np.add.outer(x, x[0]),
+        lambda x: np.maximum.outer(x[0], 2.0) + np.multiply.outer(2.0, x[1]),
     ],
 )
 def test_functions_that_have_a_meaning_are_those_of_numpy(function: Callable[[Any], Any]) -> None:
@@ -58,6 +70,7 @@ def test_functions_that_have_a_meaning_are_those_of_numpy(function: Callable[[An
 def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
     np.testing.assert_allclose(tc.grad(lambda x: np.sum(np.where(x > 0, x * x, 0.0)))(X), np.where(X > 0, 2 * X, 0))
     np.testing.assert_allclose(tc.grad(lambda x: np.mean(x, axis=0)[0])(X), [[0.5, 0, 0], [0.5, 0, 0]])
+    tc.check_grads(lambda x: np.std(x, axis=0) * np.linalg.norm(np.flip(x)) + x.var(), (X,))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +78,10 @@ def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
     [
         (lambda x: np.argmax(x), "`argmax` of a whole array"),
         (lambda x: x.argmin(axis=0), "`argmin` of a whole array"),
-        (lambda x: np.linalg.norm(x), r"np\.linalg\.norm has no meaning for tensors"),
+        (lambda x: np.linalg.norm(x, 2), r"np\.linalg\.norm has no meaning for tensors"),
+        (lambda x: np.linalg.norm(x, ord=1, axis=0), r"np\.linalg\.norm with ord, axis has no meaning"),
+        (lambda x: np.var(x, dtype=np.float32), r"np\.var with dtype has no meaning"),
+        (lambda x: np.add.outer(x, x, dtype=np.float32), r"np\.add\.outer is not a primitive"),
         (lambda x: np.sum(x, dtype=np.float32), r"np\.sum with dtype has no meaning"),
         (lambda x: np.stack([x, x]), r"np\.stack has no meaning"),
         (lambda x: np.cumsum(x), r"np\.cumsum has no meaning"),

@@ -318,6 +318,68 @@ def bubble_sort(x):
     return x
 
 
+def correlation(data):
+    N, M = data.shape
+    spread = np.std(data, axis=0)
+    spread = np.where(spread <= 0.1, 1.0, spread)
+    data = data - np.mean(data, axis=0)
+    data = data / (np.sqrt(N) * spread)
+    corr = np.eye(M)
+    for i in range(M - 1):
+        corr[i + 1 : M, i] = corr[i, i + 1 : M] = data[:, i] @ data[:, i + 1 : M]
+    return corr
+
+
+def durbin(r):
+    N = len(r)
+    y = np.empty_like(r)
+    alpha = -r[0]
+    beta = 1.0
+    y[0] = -r[0]
+    for k in range(1, N):
+        beta *= 1.0 - alpha * alpha
+        alpha = -(r[k] + np.dot(np.flip(r[:k]), y[:k])) / beta
+        y[:k] += alpha * np.flip(y[:k])
+        y[k] = alpha
+    return y
+
+
+def horizontal_diffusion(u, coefficients):
+    I, J, _ = coefficients.shape
+    lap = 4.0 * u[1 : I + 3, 1 : J + 3, :] - (
+        u[2 : I + 4, 1 : J + 3, :] + u[: I + 2, 1 : J + 3, :] + u[1 : I + 3, 2 : J + 4, :] + u[1 : I + 3, : J + 2, :]
+    )
+    res = lap[1:, 1 : J + 1, :] - lap[:-1, 1 : J + 1, :]
+    x = np.where((res * (u[2 : I + 3, 2 : J + 2, :] - u[1 : I + 2, 2 : J + 2, :])) > 0, 0, res)
+    res = lap[1 : I + 1, 1:, :] - lap[1 : I + 1, :-1, :]
+    y = np.where((res * (u[2 : I + 2, 2 : J + 3, :] - u[2 : I + 2, 1 : J + 2, :])) > 0, 0, res)
+    return u[2 : I + 2, 2 : J + 2, :] - coefficients * (x[1:] - x[:-1] + y[:, 1:] - y[:, :-1])
+
+
+def arnoldi(A, b):
+    N = A.shape[0]
+    Q = np.zeros((N, N + 1))
+    H = np.zeros((N + 1, N))
+    Q[:, 0] = b / np.linalg.norm(b)
+    for k in range(N - 1):
+        v = A @ Q[:, k]
+        for j in range(k + 1):
+            H[j, k] = Q[:, j] @ v
+            v = v - H[j, k] * Q[:, j]
+        H[k + 1, k] = np.linalg.norm(v)
+        Q[:, k + 1] = v / H[k + 1, k]
+    return Q, H
+
+
+def moving_variances(x, w):
+    n = len(x) - w + 1
+    y = np.zeros(n)
+    for i in range(n):
+        z = x[i : i + w]
+        y[i] = np.mean((z - np.mean(z)) ** 2) / np.sum(np.where(z > z[0], z, 1.0))
+    return y
+
+
 def symmetric(n: int) -> np.ndarray:
     a = GENERATOR.random((n, n))
     return a + a.T
@@ -344,6 +406,11 @@ PROGRAMS: dict[Any, tuple[tuple[Any, ...], bool]] = {
     ),
     bisection: ((np.sort(GENERATOR.random(9)), 0.5), False),
     bubble_sort: ((GENERATOR.random(8),), True),
+    correlation: ((GENERATOR.random((8, 5)),), True),
+    durbin: ((GENERATOR.random(6),), True),
+    horizontal_diffusion: ((GENERATOR.random((9, 8, 3)), GENERATOR.random((5, 4, 3))), True),
+    arnoldi: ((symmetric(5), GENERATOR.random(5)), False),
+    moving_variances: ((GENERATOR.random(9), 4), True),
 }
 
 

@@ -166,6 +166,7 @@ _RULES: tuple[tuple[Any, Callable[..., PendingArray]], ...] = (
     (np.zeros, _constant(0)),
     (np.ones, _constant(1)),
     (np.empty, _constant(0)),
+    (np.ndarray, _constant(0)),
     (np.full, _full),
     (np.zeros_like, _constant_like(0)),
     (np.ones_like, _constant_like(1)),

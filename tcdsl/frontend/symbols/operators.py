@@ -296,13 +296,17 @@ class ArithmeticOperators(PrimitiveOperators):
                 return self.builder.algebra.cells(self, key)
         return self.builder.algebra.view(self, key)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **keywords: object) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: object) -> Any:
         algebra, primitive = self.builder.algebra, recognize(ufunc)
         if method == "__call__" and not keywords:
             if ufunc is np.matmul:
                 return algebra.matrix_product(*inputs)
             if primitive is not None:
                 return algebra.combine(primitive, *inputs)
+        if method == "outer" and not keywords and primitive is not None and len(inputs) == 2:
+            left, right = inputs
+            apart = left[(..., *[None] * np.ndim(right))] if np.ndim(left) else left
+            return algebra.combine(primitive, apart, right)
         called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         hint = "write it in index notation, or with the primitives of the language reference"
         raise algebra.fault(DtypeError, f"np.{called} is not a primitive of tcdsl", hint)

@@ -176,6 +176,15 @@ class ArrayMethods(CellOperators):
     mean = _reduction("mean", "The mean")
     any = _reduction("any", "Whether any cell is true")
     all = _reduction("all", "Whether all cells are true")
+
+    def var(self, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) -> Any:
+        """The variance, over all axes or the given ones."""
+        return self.builder.algebra.function(np.var, (self, axis), {"ddof": ddof, "keepdims": keepdims})
+
+    def std(self, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) -> Any:
+        """The standard deviation, over all axes or the given ones."""
+        return self.builder.algebra.function(np.std, (self, axis), {"ddof": ddof, "keepdims": keepdims})
+
     # These are errors that say how to write it.
     argmax = _reduction("argmax", "The place of the largest cell")
     argmin = _reduction("argmin", "The place of the smallest cell")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Sequence
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
+
+from tcdsl.recent import Recent
 
 __all__ = ["COMPREHENSIONS", "SKRIPTND", "Span"]
 
@@ -17,6 +18,17 @@ SKRIPTND = "<sknd "
 
 #: Line, last line, column, last column.
 _Place = tuple[int | None, int | None, int | None, int | None]
+
+# All places of a function at once: there is no way to one that does not pass those before it. By the id of the code,
+# which is kept alive.
+_PLACES: Recent[int, tuple[CodeType, list[_Place]]] = Recent(200)
+
+
+def _places(code: CodeType) -> list[_Place]:
+    known = _PLACES.get(id(code))
+    if known is None:
+        known = _PLACES[id(code)] = code, list(code.co_positions())
+    return known[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +45,10 @@ class Span:
     end_column: int
 
     @staticmethod
-    def executed(frame: FrameType, instruction: int, positions: Sequence[_Place] = ()) -> Span:
-        """The expression that ``instruction`` of the frame's code belongs to.
-
-        ``positions`` are those of all its instructions, where they are known.
-        """
+    def executed(frame: FrameType, instruction: int) -> Span:
+        """The expression that ``instruction`` of the frame's code belongs to."""
         code = frame.f_code
-        line, end_line, column, end_column = (positions or list(code.co_positions()))[instruction // 2]
+        line, end_line, column, end_column = _places(code)[instruction // 2]
         if line is None:
             return Span(code.co_filename, frame.f_lineno, 0, frame.f_lineno, 0)
         return Span(code.co_filename, line, column or 0, end_line or line, end_column or 0)

@@ -32,7 +32,7 @@ MODULES_MAY_IMPORT = {
     "pass_names": {"errors"},
     "primitives": {"tensors"},
     "recent": set(),
-    "span": set(),
+    "span": {"recent"},
     "target_names": {"errors"},
     "tile": {"frontend", "tensors"},
     "tracebacks": {"errors", "installation", "large_stack", "span"},

@@ -147,8 +147,6 @@ class Session:
         #: How often each decorated function is being staged, one call within another.
         self.waiting: Counter[CodeType] = Counter()
         self.filenames = self.uses.runs.filenames
-        #: Where the instructions of user's code come from, by the id of the code, which is kept alive.
-        self._positions: dict[int, tuple[CodeType, list[Any]]] = {}
         self.readings: list[Reading] = []
         self.context = StagingContext()
         #: The loops that run, innermost last, while their bodies are staged.
@@ -351,13 +349,8 @@ class Session:
             return self._located
         frame = sys._getframe(1)
         while frame is not None:
-            code = frame.f_code
-            if code.co_filename in self.filenames:
-                # All of a function's places at once: there is no way to one that does not pass those before it.
-                _, positions = self._positions.setdefault(id(code), (code, []))
-                if not positions:
-                    positions.extend(code.co_positions())
-                return Span.executed(frame, frame.f_lasti, positions)
+            if frame.f_code.co_filename in self.filenames:
+                return Span.executed(frame, frame.f_lasti)
             frame = frame.f_back  # type: ignore[assignment]
         return self.context.outer_location()
 

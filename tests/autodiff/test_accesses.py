@@ -210,6 +210,19 @@ def test_one_read_under_two_guards() -> None:
     check(made, RNG.random(6), [1.0, -1.0, 1.0, -1.0, 1.0, 1.0])
 
 
+@pytest.mark.parametrize(("safe", "safer", "index"), [("p[i] >= 0", "p[i] >= 1", "p[i]"), ("i > 0", "i > 1", "i - 1")])
+def test_a_guard_that_reads_what_different_guards_make_safe_is_asked_behind_them(
+    safe: str, safer: str, index: str
+) -> None:
+    # t gets its derivative where m[i] > 0, the first guard and x[index] > 0 hold, and where m[i] <= 0, the second and
+    # x[index] > 0 do: the last is common to both, and cannot be asked before.
+    one, other = f"(t if x[{index}] > 0.0 else 0.0)", f"(t * t if x[{index}] > 0.0 else 0.0)"
+    value = f"({one} if {safe} else 0.0) if m[i] > 0 else ({other} if {safer} else 0.0)"
+    body = f"y[i] = let(t := x[i] * x[i], {value}) for [i]: 0 <= i < N"
+    made = program("x: float64[N]; p: int64[N]; m: int64[N]", "y: float64[N]", body)
+    check(made, [0.7, -0.4, 0.9, 1.2, 0.3], [1, -1, -1, 0, 2], [0, 1, 0, 1, 0])
+
+
 def test_shared_values() -> None:
     body = "y[i] = let(t := sin(x[i]), u := t * t, u * exp(u) + t) for [i]: 0 <= i < N"
     check(program("x: float64[N]", "y: float64[N]", body), RNG.random(3))

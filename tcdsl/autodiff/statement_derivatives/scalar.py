@@ -19,6 +19,7 @@ from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.text.rule_parser import parse_rule
+from tcdsl.polyhedra.read_pieces import is_affine_condition
 from tcdsl.simplification.expressions.folding import negated
 from tcdsl.simplification.expressions.tape import Tape
 
@@ -156,7 +157,7 @@ def _combined(tape: Tape, shares: list[Guarded]) -> Guarded:
     """The sum of guarded values: what all guards have in common stays a guard, the rest chooses inside the sum."""
     if len(shares) == 1:
         return shares[0]
-    common = tuple(guard for guard in shares[0].guards if all(guard in share.guards for share in shares))
+    common = _common_guards(tape, shares)
     groups: dict[Guards, Expr] = {}
     for share in shares:
         rest = tuple(guard for guard in share.guards if guard not in common)
@@ -179,6 +180,22 @@ def _combined(tape: Tape, shares: list[Guarded]) -> Guarded:
     if len(conditions) < len(groups):
         return Guarded(common, total)
     return Guarded((*common, conjunction(tape, conditions.values(), "or_")), total)
+
+
+def _common_guards(tape: Tape, shares: list[Guarded]) -> Guards:
+    """The guards of all shares that may be asked before the others of each share.
+
+    ``x[p[i]] > 0`` may be asked only where the guards before it hold, such as ``p[i] >= 0``: these must be common too.
+    What reads nothing may be asked anywhere.
+    """
+    found: list[Expr] = []
+    for guard in shares[0].guards:
+        if all(guard in share.guards for share in shares) and (
+            all(before in found for share in shares for before in share.guards[: share.guards.index(guard)])
+            or all(map(is_affine_condition, tape.conjuncts(guard)))
+        ):
+            found.append(guard)
+    return tuple(found)
 
 
 def _sum(tape: Tape, left: Expr, right: Expr) -> Expr:

@@ -13,6 +13,7 @@ from tcdsl.errors import DataIndexError
 from tcdsl.ir.build import apply, in_range, index, integer, plain_read
 from tcdsl.ir.expressions import Expr, Local, SizeValue
 from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.lowering.linking import linker
 from tcdsl.lowering.linking.opposite_branches import with_opposite_branches_joined
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
 from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
@@ -408,3 +409,23 @@ def test_indices_are_checked_once_until_they_change() -> None:
         ([check, replace(loop, body=(check,))], [check, replace(loop, body=())]),
     ):
         assert without_known_checks(nodes) == tuple(wanted)
+
+
+def test_what_later_parts_read_is_asked_of_each_loop_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    @op
+    def f(x, *, rounds):
+        s = x[0]
+        for _ in range(rounds):
+            if s > 0.5:
+                s = s * 0.7
+        return s
+
+    asked: list[object] = []
+    cells_read = linker._cells_read
+    monkeypatch.setattr(linker, "_cells_read", lambda repeat: asked.append(repeat) or cells_read(repeat))
+    counts = []
+    for rounds in (6, 24):
+        asked.clear()
+        lower(f.program(np.ones(3), rounds=rounds))
+        counts.append(len(asked))
+    assert 0 < counts[1] <= 4 * counts[0]

@@ -121,11 +121,14 @@ class _Linker:
         rounds: list[Rounds] = []
         updates: list[tuple[str, str]] = []
         parts = list(stage_programs(scope.program))
-        needs = [_needs(straight) for straight, _ in parts]
+        read = [set() if repeat is None else _cells_read(repeat) for _, repeat in parts]
+        # What is read last by each part: of many parts not each is asked about all behind it.
+        last = {name: k for k, (straight, _) in enumerate(parts) for name in (*_needs(straight), *read[k])}
+        later = set(last)
         for k, (straight, repeat) in enumerate(parts):
-            later = set[str]().union(*needs[k + 1 :], *(_cells_read(each) for _, each in parts[k + 1 :] if each))
+            later -= {name for name in (*_needs(straight), *read[k]) if last[name] == k}
             if repeat is not None:
-                needed = later | _cells_read(repeat)
+                needed = later | read[k]
                 straight = replace(straight, outputs=tuple(name for name in straight.outputs if name in needed))
             updates = self._straight(straight, scope, later if repeat is None else needed)
             if repeat is None:

@@ -368,6 +368,28 @@ def test_arithmetic_of_truth_values_is_that_of_numpy() -> None:
     agrees(f(x, b)[1], x + b)
 
 
+@pytest.mark.parametrize("sign", ["-", "+", "sign"])
+def test_truth_values_have_no_sign(sign: str) -> None:
+    @op
+    def whole(a):
+        return -a if sign == "-" else +a if sign == "+" else np.sign(a)
+
+    @op
+    def at_points(a):
+        if sign == "-":
+            y[i] = -(a[i] > 0)
+        elif sign == "+":
+            y[i] = +a[i]
+        else:
+            y[i] = np.sign(a[i])
+        return y
+
+    a = np.array([True, False])
+    for run in (whole, at_points, whole.interpret, lambda a: whole(a > 0), lambda a: whole(tc.tensor(a)).value):
+        with pytest.raises(tc.TcdslError, match=f"`[{sign}]+` of a truth value, which NumPy does not have"):
+            run(a)
+
+
 def test_truth_values_are_not_subtracted() -> None:
     @op
     def whole(a, b):
@@ -624,10 +646,11 @@ def test_accumulations_onto_whole_arrays_mean_what_they_mean_with_indices(
 ) -> None:
     p, x = np.array([1, 0, 2, 1]).astype(target), np.array([1, 1, 2, 1]).astype(source)
     logical = operator in ("|=", "&=")
-    number = target == "bool" and operator in ("+=", "-=", "/=")
+    number = target == "bool" and (operator == "/=" or (operator == "+=" and source != "bool"))
+    subtracted = target == "bool" and operator == "-="
     inexact = operator == "/=" and np.dtype(target).kind == "i"
-    if number or inexact or not (logical or np.can_cast(source, target, "same_kind")):
-        with pytest.raises(tc.DtypeError, match=f"a tensor of {target} cannot hold"):
+    if number or subtracted or inexact or not (logical or np.can_cast(source, target, "same_kind")):
+        with pytest.raises(tc.DtypeError, match=r"a tensor of \w+ cannot hold|`-=` between truth values"):
             whole_accumulations.interpret(p, x, operator=operator)
         return
     (found,) = whole_accumulations.interpret(p, x, operator=operator)

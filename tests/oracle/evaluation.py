@@ -73,16 +73,6 @@ class Result:
     counts: dict[tuple[int, ...], int] = field(default_factory=dict)
 
 
-def _check_factors(statement: Statement, arrays: Mapping[str, np.ndarray]) -> None:
-    values = Values(arrays, {})
-    for part in (*statement.conditions, statement.value):
-        for node in walk(part):
-            factors = node.arguments if isinstance(node, Operation) and node.name == "product" else ()
-            negated = [factor for factor in factors if isinstance(factor, Operation) and factor.name == "neg"]
-            if any(is_bool(values.kind(factor.arguments[0])) for factor in negated):
-                raise UnspecifiedError("a negated truth value as a factor: a bracket or a number")
-
-
 def _folds(statement: Statement) -> list[Fold]:
     parts = (statement.value, *statement.conditions)
     return [node for part in parts for node in walk(part) if isinstance(node, Fold)]
@@ -132,7 +122,6 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     """The target after ``statement``, under one of the `READINGS` of conditional reads."""
     arrays = dict(arrays)
     _check_types(statement, target, arrays)
-    _check_factors(statement, arrays)
     accesses = reading_accesses(statement, arrays)
     explicit = explicit_ranges(statement)
     stated = {name for name, ends in explicit.items() if None not in ends}

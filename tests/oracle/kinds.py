@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.oracle.nodes import Cell, Fold, Node, Number, Operation, Variable
+from tests.oracle.outcome import DtypeFaultError
 
 __all__ = ["COMPARISONS", "Kind", "concrete", "fresh_kind", "is_bool", "is_float", "is_whole", "kind_of", "promoted"]
 
@@ -100,6 +101,6 @@ def kind_of(node: Node, dtypes: Mapping[str, np.dtype]) -> Kind:
     met = promoted(*kinds)
     if name in _REAL:
         return met if is_float(met) else float if met is int else np.dtype("float64")
-    if name in ("+", "-", "neg", "abs") and is_bool(met):
-        return np.dtype("int64")
+    if name in ("-", "neg") and is_bool(met):
+        raise DtypeFaultError("truth values have no sign and no difference")
     return met

@@ -43,10 +43,6 @@ def _lifted(name: str, parts: tuple[Node, ...], dtypes: Mapping[str, np.dtype]) 
     if name == "product":
         return Operation(name, tuple(factor for part in parts for factor in _factors(part)))
     numerator = parts[0]
-    if name != "neg" and isinstance(numerator, Operation) and numerator.name == "neg":
-        (negated,) = numerator.arguments
-        if is_bool(kind_of(negated, dtypes)):
-            numerator = Operation("product", (negated, Number(-1)))
     factors = _factors(numerator) if name in _NUMERATOR_FIRST else ()
     brackets = tuple(factor for factor in factors if is_bool(kind_of(factor, dtypes)))
     if not brackets or (name == "neg" and len(factors) == 1):

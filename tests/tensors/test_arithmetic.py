@@ -214,7 +214,7 @@ def test_brackets_guard_through_nodes() -> None:
     t = tc.tensor(given)
     kept = (t > 0) * 3.0
     assert value(kept / t).tolist() == [0, 1.5, 0]
-    assert value(-(t > 0) * 3.0 / t * 2.0).tolist() == [0, -3, 0]
+    assert value(-((t > 0) * 3.0) / t * 2.0).tolist() == [0, -3, 0]
     assert value((t > 0) * 1.0 * tc.number(2.0) * np.log(t)).tolist() == [0, 2 * np.log(2.0), 0]
     matrix = tc.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0]])
     np.testing.assert_array_equal(value((t != 0) * 4.0 * matrix / t), [[0, 2, -2], [0, 0, 0]])

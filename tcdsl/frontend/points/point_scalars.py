@@ -26,7 +26,7 @@ from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import OperatorHost, PrimitiveOperators, itself
 from tcdsl.frontend.symbols.recognition import recognize
-from tcdsl.frontend.symbols.scalar_primitives import call_function
+from tcdsl.frontend.symbols.scalar_primitives import call_function, of_a_number
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, number_value
 from tcdsl.frontend.symbols.values import Value, stored_dtype
 from tcdsl.ir.expressions import Expr, Reduction, transform
@@ -130,6 +130,10 @@ class PointValue(PrimitiveOperators):
     __matmul__ = __rmatmul__ = _composed
 
     __deepcopy__ = itself
+
+    def __pos__(self) -> PointValue:
+        of_a_number("pos", self.value, self.span)
+        return self
 
     def _fault(self, fact: str, hint: str) -> TcdslError:
         return DslSyntaxError.at(fact, self.span, hint)

@@ -23,6 +23,7 @@ from tcdsl.frontend.staging.faults import FAULTY, Faulty
 from tcdsl.frontend.staging.run_time_integers import terms
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.statements.recorded_values import record_bare
+from tcdsl.frontend.symbols.scalar_primitives import of_a_number
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicSize
 from tcdsl.frontend.symbols.values import Value, as_truth
 from tcdsl.ir.expressions import IndexValue, Local, Reduction, reads, walk
@@ -144,7 +145,9 @@ def _applied(evaluation: Evaluator, node: ast.UnaryOp, operand: object) -> objec
     if not evaluation.is_symbolic(operand) or (evaluation.is_array(operand) and operand.shape):  # type: ignore[attr-defined]
         return evaluation.native(lambda: native(operand), node)
     value = evaluation.scalar(operand, node.operand)
-    return value if not primitive and value is not None else evaluation.apply(primitive, [value], node)
+    if not primitive and value is not None:
+        return evaluation.attempt(lambda: of_a_number("pos", value, evaluation.span(node)), node)
+    return evaluation.apply(primitive, [value], node)
 
 
 def logical(evaluation: Evaluator, node: ast.BoolOp, position: Position) -> object:

@@ -63,7 +63,7 @@ def store(state: TargetState, accumulate: str, reset: bool, value: Value, span: 
     if accumulate in ("or", "and"):
         return _logical(accumulate, dtype, start, as_truth(value, span), span)
     if is_boolean(dtype):
-        return _into_bool(accumulate, start, value, span)
+        return _into_bool(accumulate, reset, start, value, span)
     if accumulate == "divide" and not is_floating(dtype):
         raise DtypeError.at(
             f"`/=` gives floating numbers, which a tensor of {dtype} cannot hold",
@@ -136,7 +136,13 @@ def _logical(accumulate: str, dtype: str, start: Start, value: Value, span: Span
 _ON_TRUTH = {"assign": "assign", "multiply": "and", "max": "or", "min": "and"}
 
 
-def _into_bool(accumulate: str, start: Start, value: Value, span: Span | None) -> TargetStore:
+def _into_bool(accumulate: str, reset: bool, start: Start, value: Value, span: Span | None) -> TargetStore:
+    if is_boolean(value.logical) and not reset and accumulate in ("add", "subtract"):
+        # As with the operators: `+` between truth values is the logical or, but what a sum makes counts.
+        if accumulate == "subtract":
+            hint = "write `a != b` for where they differ, or convert what is to count: `int64(a) - int64(b)`"
+            raise DtypeError.at("`-=` between truth values, which NumPy does not subtract", span, hint)
+        accumulate = "max"
     if accumulate not in _ON_TRUTH:
         raise DtypeError.at(
             "a tensor of bool cannot hold the result, which is a number",

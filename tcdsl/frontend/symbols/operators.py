@@ -184,6 +184,8 @@ class PrimitiveOperators:
     __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
 
     def __pos__(self) -> Any:
+        if getattr(self, "_element_type", None) == "bool":  # of a tensor whose type is open nobody asks
+            raise self._fault("`+` of a truth value, which NumPy does not have", "write `a`, or `int64(a)` to count")
         return self
 
     def __pow__(self, other: object, modulus: object = None) -> Any:

@@ -38,7 +38,7 @@ from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.span import Span
 
-__all__ = ["apply_primitive", "call_function"]
+__all__ = ["apply_primitive", "call_function", "of_a_number"]
 
 # Beyond this, exponents are left to the pow primitive; a power of two of this size takes 16 multiplications.
 _LARGEST_EXPONENT = 2**16
@@ -56,6 +56,8 @@ def apply_primitive(name: str, values: Sequence[Value], span: Span | None = None
         return Value.of(folded, span)
     if name in ("floor_div", "mod") and values[0].weak == values[1].weak == "int" and values[1].number == 0:
         raise value_fault(f"`{row.operator}` by 0", span, "divide by a number that is not 0", DslSyntaxError)
+    if name in _OF_NUMBERS:
+        of_a_number(name, values[0], span)
     if any(value.product or is_boolean(value.logical) for value in values[: _FACTORS.get(name, 0)]):
         return _bracketed(name, values, span)
     if name == "pow":
@@ -63,9 +65,19 @@ def apply_primitive(name: str, values: Sequence[Value], span: Span | None = None
     return _KINDS[row.kind](name, values, span)
 
 
+def of_a_number(name: str, value: Value, span: Span | None) -> Value:
+    """``value``, of which a number is asked: `DtypeError` for ``-a``, ``+a`` and ``sign(a)`` of a truth value."""
+    if is_boolean(value.logical) and value.weak is None:
+        sign, instead = _OF_NUMBERS[name]
+        raise value_fault(f"`{sign}` of a truth value, which NumPy does not have", span, instead)
+    return value
+
+
 def _numeric(name: str, values: Sequence[Value], span: Span | None) -> Value:
     dtype, weak = common_dtype(values)
     if is_boolean(dtype):
+        if name == "abs":
+            return values[0]
         if name in ("max", "min"):
             return _logical("or_" if name == "max" else "and_", values, span)
         if name == "add" and weak is None:
@@ -83,7 +95,7 @@ def _numeric(name: str, values: Sequence[Value], span: Span | None) -> Value:
 def _real(name: str, values: Sequence[Value], span: Span | None) -> Value:
     dtype, weak = common_dtype(values)
     if not is_floating(dtype):
-        if name in ("floor", "ceil", "round") and is_integer(dtype):
+        if name in ("floor", "ceil") or (name == "round" and is_integer(dtype)):
             return values[0]
         dtype, weak = "float64", "float" if weak else None
     expr = applied(name, tuple(convert(value, dtype, span) for value in values), span)
@@ -183,6 +195,12 @@ _KINDS = {
     "select": _select,
 }
 
+
+_OF_NUMBERS = {
+    "neg": ("-", "write `~a` for the other one, or convert what is to count: `-int64(a)`"),
+    "pos": ("+", "write `a`, or `int64(a)` to count"),
+    "sign": ("sign", "write `a`, or `int64(a)` to count"),
+}
 
 # How many of a primitive's operands, from the left, are factors of what it computes.
 _FACTORS = {"mul": 2, "neg": 1, "div": 1, "floor_div": 1, "mod": 1}

@@ -21,7 +21,7 @@ MASK = np.array([True, False, True, True, False, True])
         ("O[i] += x[k], k <= i, i < 6", np.cumsum(X)),
         ("O[i] += x[k] * (k <= i), i < 6", np.cumsum(X)),
         ("O[i] -= (k <= i) * x[k], i < 6", -np.cumsum(X)),
-        ("O[i] += -(x[k] * -(k <= i)), i < 6", np.cumsum(X)),
+        ("O[i] += -(x[k] * -1 * (k <= i)), i < 6", np.cumsum(X)),
         ("O[i] += (0 <= i - k < 2) * x[k], i < 6", X + np.r_[0, X[:-1]]),
         ("O[i] = x[i] * m[i]", X * MASK),
         ("O[i] += x[i] * m[i] * 2", 2 * X * MASK),
@@ -38,7 +38,7 @@ MASK = np.array([True, False, True, True, False, True])
         ("O[()] += x[i], x[i] > 0 and m[i] or i == 1", X[((X > 0) & MASK) | (np.arange(6) == 1)].sum()),
         ("O[i] = x[i], m[i]", X * MASK),
         ("O[i] = 3 * (x[i] > 0) + m[i]", 3 * (X > 0) + MASK),
-        ("O[i] = -(x[i] > 0)", -(X > 0).astype(int)),
+        ("O[i] = -int64(x[i] > 0)", -(X > 0).astype(int)),
         ("O[i] += x[i] if i > 2 else 0.0", np.r_[np.zeros(3), X[3:]]),
     ],
 )

@@ -133,8 +133,12 @@ def test_bool_targets_that_exist() -> None:
     np.testing.assert_array_equal(run("b[i] *= m[i, k]", "b", b=b, m=m), [True, False])
     np.testing.assert_array_equal(run("b[i] >>= m[i, k]", "b", b=b, m=m), [True, True])
     np.testing.assert_array_equal(run("b[i] <<= m[i, k]", "b", b=b, m=m), [True, False])
-    with pytest.raises(DtypeError, match="a tensor of bool cannot hold"):
-        run("b[i] += m[i, k]", "b", b=b, m=m)
+    np.testing.assert_array_equal(run("b[i] += m[i, k]", "b", b=b, m=m), [True, True])
+    for counts in ("b[i] = sum(m[i, k])", "b[i] += 1", "b[i] /= m[i, k]", "b[i] += int8(m[i, 0])"):
+        with pytest.raises(DtypeError, match="a tensor of bool cannot hold"):
+            run(counts, "b", b=b, m=m)
+    with pytest.raises(DtypeError, match="`-=` between truth values, which NumPy does not subtract"):
+        run("b[i] -= m[i, k]", "b", b=b, m=m)
 
 
 def test_rank_0_targets() -> None:

@@ -253,6 +253,25 @@ def test_series_with_different_indices_are_refused() -> None:
         around(lambda _: whole(later), earlier)
 
 
+def test_tensors_made_of_series_keep_their_labels() -> None:
+    pandas = pytest.importorskip("pandas")
+    one, other = pandas.Series([1.0, 2.0], ["a", "b"]), pandas.Series([10.0, 20.0], ["b", "a"])
+    t = tc.tensor(one, label="t")
+    np.testing.assert_array_equal((t + tc.tensor(one * 10)).value, [11, 22])
+    np.testing.assert_array_equal((t + other.to_numpy()).value, [11, 22])
+    np.testing.assert_array_equal((t + pandas.Series([1.0, 2.0, 3.0])[:1].to_numpy()).value, [2, 3])
+    u = tc.tensor(other, label="u")
+    for make in (lambda: t + u, lambda: u * t, lambda: t + other, lambda: added(t, u), lambda: added(t, other)):
+        with pytest.raises(tc.DtypeError, match=r"have different labels for their cells, which would be lost\n"):
+            make().value
+    with pytest.raises(tc.DtypeError, match=r"`p` and `u` have different labels|`u` and `p` have different labels"):
+        tc.compile(increase(tc.param("p", init=one), u))()
+    xarray = pytest.importorskip("xarray")
+    grid = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("t", "z"))
+    with pytest.raises(tc.DtypeError, match=r"has the dimensions \('t', 'z'\)"):
+        (tc.tensor(grid) + tc.tensor(grid.T)).value  # computes it
+
+
 def test_labels_of_other_axes_count_where_they_are_the_same_in_another_order() -> None:
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame([[1.0, 10.0], [2.0, 20.0]], index=["mon", "tue"], columns=["a", "b"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from numbers import Number
 from typing import Any
@@ -19,7 +20,7 @@ from tcdsl.errors import DtypeError, TcdslError
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.span import Span
 
-__all__ = ["element_type", "given_array", "instead_of", "require_aligned", "require_plain"]
+__all__ = ["Labels", "element_type", "given_array", "instead_of", "labels_of", "require_aligned", "require_plain"]
 
 # Native byte order only. Finding a name here is quicker than asking the dtype.
 _NAMES: dict[np.dtype, str] = {np.dtype(name): name for name in DTYPES}
@@ -153,25 +154,40 @@ def instead_of(value: Any, label: str) -> str:
     return f"wrap it with `np.asarray({code})`"
 
 
-def require_aligned(given: Sequence[tuple[str, Any]], context: str = "") -> None:
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What an array of another library calls its cells: of each axis its name, if axes have names, and its labels."""
+
+    names: tuple[Any, ...] | None
+    axes: tuple[Any, ...]
+
+
+def labels_of(value: Any) -> Labels | None:
+    """The labels of a Series, DataFrame or index of pandas or of a DataArray of xarray; ``None`` of anything else."""
+    pandas, xarray = sys.modules.get("pandas"), sys.modules.get("xarray")
+    if pandas is not None and isinstance(value, pandas.Series | pandas.DataFrame):
+        return Labels(None, tuple(value.axes))
+    if xarray is not None and isinstance(value, xarray.DataArray):
+        return Labels(value.dims, tuple(value.indexes.get(name) for name in value.dims))
+    return value if isinstance(value, Labels) else None
+
+
+def require_aligned(given: Sequence[tuple[str, Any]], context: str = "", span: Span | None = None) -> None:
     """Raise `DtypeError` where the labels of two arrays say that other cells belong together than their positions do.
 
-    ``given`` are labels and values, of which Series, DataFrames and indices of pandas and DataArrays of xarray have
-    labels. pandas counts axes that are equally long, and xarray those of one name.
+    ``given`` are names and values, or their `Labels`. pandas counts axes that are equally long, and xarray those of one
+    name.
     """
-    pandas, xarray = sys.modules.get("pandas"), sys.modules.get("xarray")
-    if pandas is not None:
-        series = [(label, value) for label, value in given if isinstance(value, pandas.Series | pandas.DataFrame)]
-        for (label, one), (other_label, other) in combinations(series, 2):
-            if _labels_differ(one.axes, other.axes):
-                hint = f"align them, as in `{_code(label)}, {_code(other_label)} = {_code(label)}.align("
-                hint += f"{_code(other_label)})`, or pass cells by their positions: `{_code(label)}.to_numpy()`"
-                fact = f"{context}{_called(label)} and {_called(other_label)} have different labels for their cells"
-                raise _fault(fact + ", which would be lost", None, hint)
-    if xarray is not None:
-        arrays = [(label, value) for label, value in given if isinstance(value, xarray.DataArray)]
-        for (label, one), (other_label, other) in combinations(arrays, 2):
-            _require_same_dimensions(label, one, other_label, other, context)
+    labelled = [(name, labels) for name, value in given if (labels := labels_of(value)) is not None]
+    for (name, one), (other_name, other) in combinations(labelled, 2):
+        if one.names is not None and other.names is not None:
+            _require_same_dimensions(name, one, other_name, other, context, span)
+        elif one.names is other.names and _labels_differ(one.axes, other.axes):
+            code, other_code = _code(name), _code(other_name)
+            hint = f"align them, as in `{code}, {other_code} = {code}.align({other_code})`, or pass cells by their "
+            hint += f"positions: `{code}.to_numpy()`"
+            fact = f"{context}{_called(name)} and {_called(other_name)} have different labels for their cells"
+            raise _fault(fact + ", which would be lost", span, hint)
 
 
 def _labels_differ(axes: Sequence[Any], others: Sequence[Any]) -> bool:
@@ -185,17 +201,20 @@ def _labels_differ(axes: Sequence[Any], others: Sequence[Any]) -> bool:
     )
 
 
-def _require_same_dimensions(label: str, one: Any, other_label: str, other: Any, context: str) -> None:
-    shared = [name for name in one.dims if name in other.dims]
-    code, other_code = _code(label), _code(other_label)
-    if shared != [name for name in other.dims if name in one.dims]:
-        fact = f"{context}{_called(label)} has the dimensions {one.dims}, and {_called(other_label)} {other.dims}"
-        raise _fault(fact, None, f"put them in one order: `{other_code}.transpose(*{code}.dims)`")
-    for name in shared:
-        labels, others = one.indexes.get(name), other.indexes.get(name)
-        if labels is not None and others is not None and _labels_differ([labels], [others]):
-            fact = f"{context}{_called(label)} and {_called(other_label)} have different coordinates along {name!r}"
-            raise _fault(fact, None, f"align them: `{code}, {other_code} = xr.align({code}, {other_code})`")
+def _require_same_dimensions(
+    name: str, one: Labels, other_name: str, other: Labels, context: str, span: Span | None
+) -> None:
+    by_name, others = (dict(zip(each.names or (), each.axes, strict=True)) for each in (one, other))
+    shared = [dimension for dimension in by_name if dimension in others]
+    code, other_code = _code(name), _code(other_name)
+    if shared != [dimension for dimension in others if dimension in by_name]:
+        fact = f"{context}{_called(name)} has the dimensions {one.names}, and {_called(other_name)} {other.names}"
+        raise _fault(fact, span, f"put them in one order: `{other_code}.transpose(*{code}.dims)`")
+    for dimension in shared:
+        labels, met = by_name[dimension], others[dimension]
+        if labels is not None and met is not None and _labels_differ([labels], [met]):
+            fact = f"{context}{_called(name)} and {_called(other_name)} have different coordinates along {dimension!r}"
+            raise _fault(fact, span, f"align them: `{code}, {other_code} = xr.align({code}, {other_code})`")
 
 
 def _called(label: str) -> str:

@@ -26,7 +26,7 @@ from tcdsl.frontend.arrays.array_literals import literal_array
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.active_session import DeclarationMet
 from tcdsl.frontend.staging.declared_parameters import current_parameters, declaring
-from tcdsl.frontend.staging.given_arrays import given_array
+from tcdsl.frontend.staging.given_arrays import given_array, labels_of
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.ir.dtypes import is_floating
@@ -214,7 +214,7 @@ def _initial(name: str, init: Any) -> tuple[InitialValue | None, tuple[tuple[int
         array, ranks = np.array(array), (0, array.ndim, 0)
     sizes = array.shape
     batch, output = ranks[0], ranks[0] + ranks[1]
-    return Given(array), (sizes[batch:output], sizes[output:], sizes[:batch])
+    return Given(array, labels_of(init)), (sizes[batch:output], sizes[output:], sizes[:batch])
 
 
 def _agreed(name: str, literal: tuple[tuple[int, ...], ...], stated: tuple[_Sizes, _Sizes]) -> tuple[_Sizes, _Sizes]:

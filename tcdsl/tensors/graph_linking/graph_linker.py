@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from tcdsl.config import settings
 from tcdsl.errors import DifferentiationError
+from tcdsl.frontend.staging.given_arrays import require_aligned
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.staging.subprograms import symbolic
 from tcdsl.frontend.symbolic_operators import WholeArrays
@@ -28,6 +29,8 @@ from tcdsl.tensors.graph_linking.late_reads import LateRead, split
 from tcdsl.tensors.graph_linking.static_indices import StaticIndex, without_checks
 from tcdsl.tensors.graph_staging.fragments import recorded, without_unread_inputs
 from tcdsl.tensors.graph_staging.graph_recordings import ancestors
+from tcdsl.tensors.graphs.initialization import Given
+from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.node_operations import Recorded
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -60,6 +63,8 @@ class Linker:
         self.tapes = False
         self._current: dict[TensorMemory, str] = {}
         self._inputs: dict[TensorMemory | Setting, str] = {}
+        #: The leaves whose cells have labels, which another library would align.
+        self._labelled: list[tuple[str, object]] = []
         self._written: dict[TensorMemory, None] = {}
         self._shifted = {id(tensor): tensor for tensor in shifted}
         #: Where the programs of nodes have been put: the tensors that are their inputs and outputs.
@@ -141,6 +146,9 @@ class Linker:
 
     def _read_memory(self, buffer: TensorMemory) -> None:
         owner = buffer.owner
+        if isinstance(owner.initial, Given) and owner.initial.labels is not None:
+            self._labelled.append((owner.name, owner.initial.labels))
+            require_aligned(self._labelled, span=user_location())
         made = self.session.builder.fixed_input(buffer.label, owner.element_type, owner.sizes)
         self._inputs[buffer] = self._current[buffer] = made.name
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.array_stores import store_elementwise
+from tcdsl.frontend.staging.given_arrays import labels_of
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -79,7 +80,8 @@ class InputRecording:
     def hold(self, value: Any, array: np.ndarray, label: str) -> SymbolicTensor:
         """An array of the surroundings, as it is now: a leaf of the graph, which code does not write."""
         if id(value) not in self._held:
-            leaf = Tensor((label,), known(array.shape, name=label), str(array.dtype), initial=Given(array.copy()))
+            initial = Given(array.copy(), labels_of(value))
+            leaf = Tensor((label,), known(array.shape, name=label), str(array.dtype), initial=initial)
             self._held[id(value)] = value, leaf
         _, leaf = self._held[id(value)]
         held = self.lift(leaf, label)

@@ -69,9 +69,10 @@ class Filled(InitialValue):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given(InitialValue):
-    """An array of the user's."""
+    """An array of the user's; ``labels`` are those of its cells, by which another library would align it."""
 
     value: np.ndarray
+    labels: object = None
 
     def array(self, sizes: tuple[int, ...], fan_in: int, dtype: str) -> np.ndarray:
         """The value, copied."""

@@ -26,7 +26,7 @@ from tcdsl.frontend.arrays.array_literals import (
     literal_array,
     parts_of,
 )
-from tcdsl.frontend.staging.given_arrays import given_array, require_plain
+from tcdsl.frontend.staging.given_arrays import given_array, labels_of, require_plain
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.operators import ArithmeticOperators
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicSize
@@ -91,7 +91,9 @@ def tensor(
     sizes = array.shape
     output, inputs = ranks[0], ranks[0] + ranks[1]
     rows = known(sizes[output:inputs], sizes[inputs:], sizes[:output], name=label or "tensor")
-    return Tensor((label or "tensor",), rows, str(array.dtype), initial=Given(array), differentiable=grad)
+    return Tensor(
+        (label or "tensor",), rows, str(array.dtype), initial=Given(array, labels_of(value)), differentiable=grad
+    )
 
 
 def _data(value: Any, label: str, dtype: Any) -> np.ndarray:

@@ -7,13 +7,27 @@ from dataclasses import replace
 
 from tcdsl.ir.program import Program, Repeat, with_statements
 from tcdsl.ir.stages import tensors_needed
+from tcdsl.recent import Recent
 from tcdsl.rewrite.needed_inputs import with_needed_inputs
 
 __all__ = ["trimmed"]
 
 
+# Derivatives of loops in loops ask for the same of the same loops at each depth. By the id of the loop, which is kept
+# alive.
+_KNOWN: Recent[tuple[int, frozenset[str]], tuple[Repeat, Repeat]] = Recent(300)
+
+
 def trimmed(repeat: Repeat, needed: Collection[str]) -> Repeat:
     """``repeat`` for those of its results that are ``needed``, and those that they need in turn."""
+    key = id(repeat), frozenset(each for each in repeat.results if each in needed)
+    known = _KNOWN.get(key)
+    if known is None:
+        known = _KNOWN[key] = repeat, _trimmed(repeat, key[1])
+    return known[1]
+
+
+def _trimmed(repeat: Repeat, needed: Collection[str]) -> Repeat:
     body = repeat.body
     wanted = {name for result, (name, _) in zip(repeat.results, body.updates, strict=True) if result in needed}
     wanted.update(body.outputs)

@@ -129,3 +129,19 @@ def test_staging_takes_each_arm_a_constant_number_of_times(tmp_path: Path, monke
         f, _ = functions_of(tmp_path, body)
         f.program(np.ones(3), np.array([1]))
         assert len(begun) <= 4 * body.count("if k[0]")
+
+
+def test_derivatives_of_nests_trim_a_loop_once_for_each_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcdsl.rewrite import loop_trimming
+
+    trimmed = []
+    trim = loop_trimming._trimmed
+    monkeypatch.setattr(loop_trimming, "_trimmed", lambda *given: trimmed.append(given) or trim(*given))
+    depth = 20
+    body = "    y = x[0] * 1.0\n" + nest([f"if k[0] > {n}:" for n in range(depth)], "y = y + {n}")
+    for n in reversed(range(depth)):
+        body += "    " * (n + 1) + f"else:\n{'    ' * (n + 2)}y = y * {n}\n"
+    f, plain = functions_of(tmp_path, body + "    return y\n")
+    x, k = np.array([2.0]), np.array([12])
+    np.testing.assert_allclose(tc.grad(f)(x, k), plain(x + 1, k) - plain(x, k))
+    assert len(trimmed) <= 3 * depth**2

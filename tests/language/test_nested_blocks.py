@@ -145,3 +145,17 @@ def test_derivatives_of_nests_trim_a_loop_once_for_each_depth(tmp_path: Path, mo
     x, k = np.array([2.0]), np.array([12])
     np.testing.assert_allclose(tc.grad(f)(x, k), plain(x + 1, k) - plain(x, k))
     assert len(trimmed) <= 3 * depth**2
+
+
+def test_choices_in_choices_are_rewritten_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcdsl.frontend.python.loop_rewriting import LoopRewriter
+
+    rewritten = []
+    rewrite = LoopRewriter.visit_IfExp
+    monkeypatch.setattr(LoopRewriter, "visit_IfExp", lambda self, node: rewritten.append(node) or rewrite(self, node))
+    depth = 40
+    value = "".join(f"{n}.5 * x[i] if x[i] < {n} else (" for n in range(depth)) + "0.0" + ")" * depth
+    f, _ = functions_of(tmp_path, f"    y[i] = {value}\n    return y\n")
+    x = np.array([-1.0, 12.25, 50.0])
+    np.testing.assert_allclose(f(x, np.array([0])), [-0.5, 13.5 * 12.25, 0])
+    assert len(rewritten) == depth

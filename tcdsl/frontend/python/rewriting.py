@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from tcdsl.frontend.logics.slots import PROJECTIONS, SLOTS
 from tcdsl.frontend.names.annotated_targets import Dimensions
 from tcdsl.frontend.names.language_functions import is_language_name
+from tcdsl.frontend.names.name_resolution import is_letter
 from tcdsl.frontend.python.binding_rewriting import RECORDER, FunctionNames, recorder_call
 from tcdsl.frontend.python.cell_targets import with_cells_apart
 from tcdsl.frontend.python.declared_texts import ORDER, asks_numbers, declared_names, is_declaration, may_declare
@@ -117,7 +118,12 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         named = any(keyword.arg in ("logic", PROJECTIONS) for keyword in options)
         if value is None or not (named or isinstance(target, ast.Name) or may_be_logic(target)):
             return None
+        if not named and isinstance(target, ast.Subscript) and self._is_index(target.slice):
+            return None
         return term_thunk(value, self.visit)
+
+    def _is_index(self, key: ast.expr) -> bool:
+        return isinstance(key, ast.Name) and is_letter(key.id) and key.id not in self.own
 
     def _in_slot(self, target: ast.Name) -> bool:
         return self.names.projected and target.id in SLOTS

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tcdsl.library.functions import LibraryModule
 
-__all__ = ["algo", "image", "layout", "linalg", "math", "misc", "nn", "quant"]  # made when used
+__all__ = ["algo", "image", "layout", "linalg", "math", "misc", "nn", "quant", "rand"]  # made when used
 
 
 def __getattr__(name: str) -> LibraryModule:

@@ -13,7 +13,7 @@ from tcdsl.span import SKRIPTND, Span
 
 __all__ = ["MODULES", "find_in_library", "library_module", "library_text"]
 
-MODULES = ("math", "layout", "linalg", "nn", "layer", "image", "quant", "algo", "misc")
+MODULES = ("math", "layout", "linalg", "nn", "layer", "image", "quant", "algo", "rand", "misc")
 
 
 def library_text(name: str) -> str:

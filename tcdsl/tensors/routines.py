@@ -26,6 +26,7 @@ from tcdsl.tensors.graph_linking.asked_values import executable, read_memory
 from tcdsl.tensors.graph_linking.code import Code, sequence
 from tcdsl.tensors.graph_linking.linked_within_memory import linked_within_memory
 from tcdsl.tensors.graph_linking.static_indices import StaticIndex
+from tcdsl.tensors.graphs.initialization import Drawn
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -50,6 +51,8 @@ class Routine:
         #: The program with the memory behind it.
         self.linked = linked_within_memory(code)
         self._given = tuple(each for each in self.linked.inputs if isinstance(each, TensorMemory))
+        #: What a run draws anew.
+        self._keys = [each for each in self._given if isinstance(each.owner.initial, Drawn)]
         for each in self.linked.inputs:
             if isinstance(each, Setting):
                 self._numbers[each] = each.array()
@@ -104,6 +107,8 @@ class Routine:
         bound = self._bound
         if bound is None:
             bound = self._bound = self._bind()
+        for key in self._keys:
+            key.drawn()
         bound()
         now = tick()
         for buffer in self.linked.written:

@@ -580,6 +580,7 @@ def test_modules_are_complete() -> None:
         "image": 10,
         "quant": 2,
         "algo": 2,
+        "rand": 3,
         "misc": 1,
     }
     assert {name: sum(each[0] != "_" for each in library_module(name)) for name in MODULES} == counts

@@ -130,6 +130,8 @@ class RunningLoop:
         self._blank: dict[str, Kind] = self._before.hold_blank(blank or {})
         #: What stands for the number of the round, where the body has one name for it.
         self.number: Any = None
+        #: The input of the body that counts rounds.
+        self.counter: Any = None
         #: Whether the round was left by `break`.
         self.left: Any = False
         #: What a pass has bound that no name held before.
@@ -268,7 +270,7 @@ class RunningLoop:
         numbers = self.statement.numbers
         label = BRANCH if self.statement.arms else numbers[0] if len(numbers) == 1 else "round"
         number, counter = self.rounds.counted(self._session, label)
-        self._counter = counter
+        self.counter = counter
         self.number = number if len(numbers) == 1 else None
         self._stand_ins = {name: stand_in(self._builder, each) for name, each in self._names.items()}
         for name, before in self._before.values.items():
@@ -372,7 +374,7 @@ class RunningLoop:
         if known is not None:
             return self._same(name, known.kind, found)
         if not self._declared.corrected(recording, name, before, self._stand_ins.get(name), found.dtype):
-            kind, needed = kind_for_all_rounds(self._session, name, before, found, self._counter)
+            kind, needed = kind_for_all_rounds(self._session, name, before, found, self.counter)
             self._names[name] = Carried(label_of(name), before, kind, *begun_by(recording, after), needed)
         return False
 

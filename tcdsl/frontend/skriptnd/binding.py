@@ -17,6 +17,7 @@ from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import (
     Assertion,
     Binary,
+    Call,
     Declaration,
     Expand,
     Expression,
@@ -29,6 +30,7 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Using,
     Zip,
     names_in,
+    walk,
 )
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, is_size, shown, type_of
 from tcdsl.span import Span
@@ -150,7 +152,7 @@ class Binding:
         for each in operator.attributes:
             if each.name in attributes:
                 self.names[each.name] = self._attribute(each, attributes[each.name])
-            elif each.default is not None and not names_in(each.default):
+            elif each.default is not None and not names_in(each.default) and not self._converts(each.default):
                 self.names[each.name] = self._attribute(each, self.evaluator.value(each.default), each.span)
             elif each.default is None and not each.type.optional:
                 hint = f"write `{self.name}{{{each.name}=...}}`"
@@ -208,6 +210,10 @@ class Binding:
             if each.name not in generics:
                 hint = f"give it: `{self.name}<real>(...)`"
                 raise self.fault(f"nothing says what type `{each.name}` is", DtypeError, hint)
+
+    def _converts(self, default: Expression) -> bool:
+        # To a type that the inputs or other attributes may bind: `T(0)`.
+        return any(isinstance(node, Call) and self._is_generic(node.function) for node in walk(default))
 
     def _is_generic(self, name: str) -> bool:
         return any(each.name == name for each in self.operator.generics)

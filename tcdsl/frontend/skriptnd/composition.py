@@ -16,6 +16,7 @@ from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.formulas import FormulaRecording
 from tcdsl.frontend.skriptnd.loops import LoopRounds, branch
 from tcdsl.frontend.skriptnd.quantization import Quantizer, StraightArithmetic
+from tcdsl.frontend.skriptnd.random_numbers import DISTRIBUTIONS, drawn
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
 from tcdsl.frontend.skriptnd.text.syntax import (
     Assignment,
@@ -171,9 +172,13 @@ class Composer(TensorRecording):
             if operator.updates:
                 region.update(operator)
             return found
-        if operator.formulas is None:
-            raise DslSyntaxError.at(f"`{name}` has no formula, and is not known here", operator.name_span)
         scope = evaluator.scope
+        if operator.formulas is None:
+            draw = DISTRIBUTIONS.get(f"{region.module}.{operator.name}")
+            if draw is None:
+                raise DslSyntaxError.at(f"`{name}` has no formula, and is not known here", operator.name_span)
+            wanted = declared[0]
+            return [wanted if self.session is None else drawn(self.session, self.arithmetic, wanted, draw, scope.names)]
         for each, wanted in zip(operator.outputs, declared, strict=True):
             if wanted is None:
                 raise ShapeError.at(f"the shape of the output `{each.name}` is open", each.span)

@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.accessed_cells import AccessedCells
+from tcdsl.frontend.skriptnd.accessed_cells import (
+    AccessedCells,
+    is_in_range,
+    least_and_largest,
+    shown_size,
+)
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
-from tcdsl.frontend.skriptnd.index_ranges import is_in_range, least_and_largest, shown_size
 from tcdsl.frontend.skriptnd.loops import counted_rounds
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of, recorded_store, round_count
 from tcdsl.frontend.skriptnd.text.syntax import (

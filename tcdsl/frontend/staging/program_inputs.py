@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.frontend.surroundings.readings import Reading
 
-__all__ = ["LARGEST_CARRIED", "CapturedArray", "CarriedInteger", "ViewOf"]
+__all__ = ["LARGEST_CARRIED", "CapturedArray", "CarriedInteger", "DrawnKey", "ViewOf"]
 
 LARGEST_CARRIED = 1 << 40  # Larger ones could leave 64 bits together with other sizes.
 
@@ -56,6 +57,16 @@ class CapturedArray:
             return self.value
         array = self.reading.current()
         return array if self.view is None else self.view.of(array)
+
+
+class DrawnKey(CapturedArray):
+    """The key of a call's random numbers."""
+
+    __slots__ = ()
+
+    def current(self) -> Any:
+        """The key of this call."""
+        return KEYS.current()
 
 
 @dataclass(frozen=True, slots=True)

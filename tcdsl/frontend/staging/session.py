@@ -20,9 +20,10 @@ from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.given_arrays import element_type, given_array, instead_of
 from tcdsl.frontend.staging.loop_choices import LoopChoices, asked_for
-from tcdsl.frontend.staging.program_inputs import CapturedArray, ViewOf
+from tcdsl.frontend.staging.program_inputs import CapturedArray, DrawnKey, ViewOf
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
 from tcdsl.frontend.surroundings.array_uses import ArrayUses, owner_of
+from tcdsl.frontend.surroundings.draws import KEY_TYPE
 from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.frontend.symbols.graph_tensors import GraphRecording, GraphShapes, GraphTensor, KeptTensors
 from tcdsl.frontend.symbols.operators import Algebra
@@ -168,6 +169,8 @@ class Session:
         self.renewed: dict[tuple[Any, Any], frozenset[str]] = {}
         #: The lists that Python has joined or repeated, by id.
         self.python_lists: dict[int, Any] = {}
+        #: How many tensors of random numbers have been drawn.
+        self.draws = 0
 
     @contextmanager
     def checking_anew(self) -> Iterator[None]:
@@ -333,6 +336,17 @@ class Session:
             self.extents[declared.name] = extent  # type: ignore[union-attr]
         self.captured.append(CapturedArray(tensor.name, value, reading, view))
         return tensor
+
+    def key(self) -> SymbolicTensor:
+        """The input for the key of the call's random numbers, of rank 0; tensors of graphs have one for each node."""
+        if self.context.graph is not None:
+            held: SymbolicTensor = self.context.graph.key()
+            return held
+        names = [each.tensor for each in self.captured if isinstance(each, DrawnKey)]
+        if not names:
+            names = [self.builder.input("key", KEY_TYPE, 0).name]
+            self.captured.append(DrawnKey(names[0], None))
+        return SymbolicTensor(self.builder, names[0], KEY_TYPE, (), "key")
 
     @contextmanager
     def located(self, span: Span | None) -> Iterator[None]:

@@ -69,6 +69,9 @@ class GraphRecording(Protocol):
     def hold(self, value: Any, array: Any, label: str) -> Any:
         """The tensor of the program for an array of the surroundings, ``value``, whose cells are in ``array``."""
 
+    def key(self) -> Any:
+        """The tensor of the program for a key of random numbers."""
+
 
 class GraphShapes(Protocol):
     """What a function says about the shapes of tensors of graphs, where it is staged for that alone."""

@@ -16,8 +16,9 @@ import numpy as np
 from tcdsl.config import Settings, settings
 from tcdsl.errors import DtypeError
 from tcdsl.frontend.staging.given_arrays import require_aligned
-from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
+from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger, DrawnKey
 from tcdsl.frontend.staging.session import BroadcastGuard
+from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.frontend.surroundings.plain_values import exact, same_plain
 from tcdsl.frontend.surroundings.readings import same_configuration
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
@@ -196,8 +197,20 @@ class Entry:
             check()  # some arrays may have been made from other objects
         sizes = self.executable.sizes(arrays)
         buffers = None if out is None else output_buffers(program, out, arrays, sizes)
-        results = self.executable.run(arrays, buffers, sizes, check)
+        results = self.computed(arrays, buffers, sizes, check)
         return self.structure.build([array if array.ndim else array[()] for array in results])
+
+    def computed(self, arrays: list[np.ndarray], *options: Any) -> Sequence[np.ndarray]:
+        """The results of the program, which spends the key of random numbers that it was given."""
+        results = self.executable.run(arrays, *options)
+        if self.draws:
+            KEYS.spend()
+        return results
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return any(isinstance(each, DrawnKey) for each in self.inputs)
 
     @property
     def input_types(self) -> tuple[tuple[np.dtype, int], ...]:

@@ -17,7 +17,8 @@ import numpy as np
 
 from tcdsl.config import CURRENT, PROCESS, Settings, from_environment
 from tcdsl.errors import TcdslError
-from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
+from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger, DrawnKey
+from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.frontend.surroundings.plain_values import same_plain
 from tcdsl.frontend.surroundings.readings import same_configuration
 from tcdsl.recent import Recent
@@ -164,6 +165,7 @@ class RepeatedCall:
         self._places = [None if argument.weak else where[argument.place] for argument in used]
         self._arrays = [k for k, place in enumerate(self._places) if place is not None]
         self._arrays += range(len(used), len(entry.inputs))
+        self._draws = any(isinstance(each, DrawnKey) for each in self._others)
         self._scalars = any(isinstance(argument, np.generic) for argument in arguments)
         self._direct = not self._others and not self._scalars and all(self._places[k] == k for k in self._arrays)
         self._bare = self._direct and len(self._arrays) == len(arguments)
@@ -228,11 +230,10 @@ class RepeatedCall:
         if self._bare:
             shapes = tuple(map(_SHAPE, arguments))
         else:
-            if not self._direct:
-                gathered = self._gathered(arguments, keywords)
-                if gathered is None:
-                    return None
-                inputs = gathered
+            gathered = arguments if self._direct else self._gathered(arguments, keywords)
+            if gathered is None:
+                return None
+            inputs = gathered
             shapes = tuple([inputs[k].shape for k in self._arrays])
         current = CURRENT.get() or PROCESS.settings or from_environment()
         whose, launches = self._launches
@@ -249,6 +250,8 @@ class RepeatedCall:
             if results is None:
                 return None
         self.entry.hits += 1
+        if self._draws:
+            KEYS.spend()
         structure = self._structure
         if structure.kind == "leaf":
             array = results[0]  # behind it may stand whether checks have passed

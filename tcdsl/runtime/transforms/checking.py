@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, TcdslError
+from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.runtime.calling.arguments import tensor_argument
 from tcdsl.runtime.calling.structure import flatten
@@ -170,13 +171,20 @@ def check_grads(
     Floating arguments are converted to float64, integer and bool ones stay. In mode ``rev``, random directions and
     cotangents must satisfy ``<dy, J v> = <J^T dy, v>``, with ``J v`` by central differences; in mode ``fwd``, `jvp`
     must agree with the differences. ``rtol`` (1e-6) is relative to the larger of 1 and the two sides. ``order=2``
-    checks the derivatives of the pullback too.
+    checks the derivatives of the pullback too. Random numbers that ``f`` draws are the same in all these calls.
     """
     if not modes or not set(modes) <= {"fwd", "rev"}:
         raise ConfigurationError(f"modes={tuple(modes)!r}: choose among 'fwd' and 'rev'")
     if eps is not None:
         raise ConfigurationError("eps cannot be chosen: differences are of fourth order, with steps of 3e-4 and less")
     f = getattr(f, "in_double", f)  # of a function whose types are declared
+    with KEYS.held():
+        _check_grads(f, args, order, modes, atol, rtol)
+
+
+def _check_grads(
+    f: Callable[..., Any], args: Sequence[Any], order: int, modes: Sequence[str], atol: float | None, rtol: float | None
+) -> None:
     tolerance = max(t for t in (rtol, atol, 0.0) if t is not None) if (rtol or atol) else 1e-6
     arrays = [_double(position, value) for position, value in enumerate(args)]
     wrt = [k for k, given in enumerate(arrays) if _is_real(given)]

@@ -211,7 +211,7 @@ def _computed(
     # The structure of all results and these, the floating arguments, and the linear part.
     call = staging.signature.call(primals, {})
     entry, arrays = staging.entry(call)
-    results = entry.executable.run(arrays)
+    results = entry.computed(arrays)
     program = entry.executable.program
     held = dict(zip((tensor.name for tensor in program.inputs), arrays, strict=True))
     residuals = dict(zip(program.outputs, results, strict=True))

@@ -17,6 +17,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.staging.given_arrays import labels_of
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.surroundings.draws import KEY_TYPE
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
@@ -25,7 +26,7 @@ from tcdsl.ir.expressions import Constant
 from tcdsl.rows.inference import Shape, known
 from tcdsl.span import Span
 from tcdsl.tensors.graphs.element_types import FloatingType
-from tcdsl.tensors.graphs.initialization import Given
+from tcdsl.tensors.graphs.initialization import Drawn, Given
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.node_operations import ENGINE
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -70,6 +71,7 @@ class InputRecording:
         self.versions: dict[TensorMemory, list[str]] = {}
         #: The floating type of the tensors that take part, which those without a type take.
         self.floating: FloatingType | None = None
+        self._key: Tensor | None = None
 
     def lift(self, tensor: GraphTensor, label: str) -> StagedTensor:
         """The input for the value of ``tensor``."""
@@ -87,6 +89,12 @@ class InputRecording:
         held = self.lift(leaf, label)
         held.memory = False
         return held
+
+    def key(self) -> SymbolicTensor:
+        """The key of random numbers: a leaf, which every run of a routine draws anew."""
+        if self._key is None:
+            self._key = Tensor(("key",), known((), name="key"), KEY_TYPE, initial=Drawn())
+        return self.lift(self._key, "key")
 
     def meet(self, tensors: Sequence[Tensor]) -> None:
         """These tensors take part."""

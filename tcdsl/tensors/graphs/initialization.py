@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError
+from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["Filled", "Given", "InitialValue", "Made", "Uniform", "seed"]
+__all__ = ["Drawn", "Filled", "Given", "InitialValue", "Made", "Uniform", "seed"]
 
 
 class InitialValue:
@@ -49,11 +50,13 @@ _SEEDS = _Seeds()
 def seed(number: int) -> None:
     """``tc.seed(1)``: parameters made from here on start with the values of that seed. Without a call the seed is 0.
 
-    A parameter's first value depends on the seed, on how many parameters were made since, and on its sizes.
+    A parameter's first value depends on the seed, on how many parameters were made since, and on its sizes. So do
+    random numbers that functions draw (`tcdsl.library.rand`), which depend on how many calls have drawn some since.
     """
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
         raise fault(ConfigurationError, f"tc.seed({number!r}): a seed is an integer, 0 or more")
     _SEEDS.set(int(number))
+    KEYS.start(int(number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,16 @@ class Uniform(InitialValue):
         """The value for these sizes."""
         bound = 1 / math.sqrt(max(fan_in, 1))
         return np.random.default_rng(self._key).uniform(-bound, bound, sizes).astype(dtype)
+
+
+class Drawn(InitialValue):
+    """A key of random numbers."""
+
+    def array(self, sizes: tuple[int, ...], fan_in: int, dtype: str) -> np.ndarray:
+        """The key of the call that comes next, which is spent."""
+        key = KEYS.current()
+        KEYS.spend()
+        return key
 
 
 class Made(InitialValue):

@@ -108,6 +108,13 @@ class TensorMemory:
         """What the memory is called in messages."""
         return f"{KINDS[self.kind]} of `{self.owner.name}`"
 
+    def drawn(self) -> None:
+        """Take another first value: a key of random numbers."""
+        initial = self.owner.initial
+        assert initial is not None
+        self.allocated()[...] = initial.array((), 0, self.owner.element_type)
+        self.clock = tick()
+
     def allocated(self, initial: Callable[[], np.ndarray] | None = None) -> np.ndarray:
         """The array, made if there is none: with ``initial`` values, else zeros."""
         if self.array is None:

@@ -577,7 +577,7 @@ def test_modules_are_complete() -> None:
         "linalg": 4,
         "nn": 27,
         "layer": 4,
-        "image": 10,
+        "image": 12,
         "quant": 2,
         "algo": 2,
         "rand": 3,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import tcdsl as tc
-from tcdsl import cd
+from tcdsl import cd, output
 from tcdsl.tensors.graph_linking.code import Code, GradientUpdate
 
 
@@ -95,3 +99,135 @@ def test_accumulating_by_a_logic_onto_a_name_that_nothing_has_written_is_state()
     assert_allclose(step.state["total.x_2"].value, 3 * x.value)
     with pytest.raises(tc.DslSyntaxError, match="`total` is read before anything is written to it"):
         summed(np.ones((2, 2)), logic="ij; => ji")
+
+
+@cd
+def from_number(p):
+    v = output(init=1.5)
+    v = 0.5 * v + p.grad
+    p -= 0.1 * v
+
+
+@cd
+def from_array(p):
+    v = output(init=[3.0, 4.0])
+    v *= 0.5
+    v += p.grad
+    p -= 0.1 * v
+
+
+@cd
+def from_tensor(p):
+    v = output(init=p)
+    p -= 0.1 * v * p.grad
+    v[i] = 0.5 * v[i] + 0.5 * p[i]
+
+
+@cd
+def from_filled(p):
+    v = output(init=np.full_like(p, 0.25))
+    v[i] += p.grad[i] ** 2
+    p -= 0.1 * p.grad / np.sqrt(v)
+
+
+@cd
+def from_whole_numbers(p):
+    v = output(init=0.5)
+    v += 1
+    n = output(init=2)
+    n += 1
+    p -= p.grad / (v * n)
+
+
+@cd
+def of_rows(p):
+    v = output(init=np.zeros_like(p))
+    p -= 0.1 * v + np.ones_like(p)
+    v += p
+
+
+@cd
+def from_others(p):
+    from_number(p)
+    from_tensor(p)
+
+
+def by_numpy(rule: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]], start: object) -> np.ndarray:
+    # Two steps down p * p.
+    p, v = np.array([1.0, 2.0]), np.asarray(start)
+    for _ in range(2):
+        p, v = rule(p, v)
+    return p
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("code", "start", "rule"),
+    [
+        (from_number, 1.5, lambda p, v: (p - 0.1 * (v / 2 + 2 * p), v / 2 + 2 * p)),
+        (from_array, [3.0, 4.0], lambda p, v: (p - 0.1 * (v / 2 + 2 * p), v / 2 + 2 * p)),
+        (from_tensor, [1.0, 2.0], lambda p, v: (p - 0.2 * v * p, (v + p - 0.2 * v * p) / 2)),
+        (from_filled, 0.25, lambda p, v: (p - 0.2 * p / np.sqrt(v + 4 * p * p), v + 4 * p * p)),
+    ],
+)
+def test_state_starts_from_what_code_says(code: Any, start: object, rule: Any, dtype: str) -> None:
+    p = tc.param("p", init=[1.0, 2.0], dtype=dtype)
+    step = tc.compile(tc.train.grad_update((p * p).sum()), code(p))
+    assert_allclose(step.state["v.p"].value, np.broadcast_to(start, 2))
+    assert str(step.state["v.p"].dtype) == dtype
+    again, other = pickle.loads(pickle.dumps((p, step)))
+    for routine in (step, other):
+        routine.run()
+        routine.run()
+    for each in (p, again):
+        assert_allclose(each.value, by_numpy(rule, start), rtol=1e-6)
+
+
+def test_starts_of_numbers_and_of_functions_that_code_calls() -> None:
+    p = tc.param("p", init=[1.0, 2.0])
+    step = tc.compile(tc.train.grad_update((p * p).sum()), from_whole_numbers(p), from_others(p))
+    assert {name: each.value.tolist() for name, each in step.state.items()} == {
+        "v.p": 0.5, "n.p": 2, "v.p_2": [1.5, 1.5], "v.p_3": [1.0, 2.0]
+    }  # fmt: skip
+    step.run()
+    assert (step.state["v.p"].value.item(), step.state["n.p"].value.item()) == (1.5, 3)
+    w = tc.param("w", o=2, i=3, init=4.0)
+    step = tc.compile(of_rows(w))
+    step.run()
+    step.run()
+    assert step.state["v.w"].row_ranks == w.row_ranks
+    assert_allclose(w.value, np.full((2, 3), 1.7))
+
+
+def test_a_tensor_is_copied_when_state_is_first_used() -> None:
+    p = tc.param("p", init=[1.0, 2.0])
+    code = from_tensor(p)
+    p.value = [5.0, 6.0]
+    assert_allclose(tc.compile(code).state["v.p"].value, [5.0, 6.0])
+
+
+def test_starts_that_are_none() -> None:
+    @cd
+    def from_gradient(p):
+        v = output(init=p.grad)
+        v += p
+
+    @cd
+    def of_extents(p):
+        v = output(2, init=1.0)
+        v += p
+
+    @cd
+    def from_three(p):
+        v = output(init=[1.0, 2.0, 3.0])
+        v += p
+
+    p = tc.param("p", init=[1.0, 2.0])
+    with pytest.raises(tc.ConfigurationError, match=r"`v` starts from <tensor p_grad(.|\n)*`np.full_like\(p, 0.1\)`"):
+        from_gradient(p)
+    with pytest.raises(tc.DslSyntaxError, match=r"state has those of what is stored into it"):
+        of_extents(p)
+    with pytest.raises(tc.ShapeError, match=r"has the shape \[2\], and starts from an array of the shape \[3\]"):
+        from_three(p)
+    with pytest.raises(tc.DslSyntaxError, match=r"on arrays make it a parameter, and pass the buffer"):
+        from_number(np.ones(2))

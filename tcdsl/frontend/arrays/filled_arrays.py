@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
-from tcdsl.frontend.arrays.arithmetic import broadcast, combine, element_of
-from tcdsl.frontend.arrays.row_alignment import axis_variable
+from tcdsl.frontend.arrays.arithmetic import broadcast, combine, element_of, staged_operand
+from tcdsl.frontend.arrays.row_alignment import axis_variable, rows_of
 from tcdsl.frontend.staging.declarations import given_extent
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -93,10 +93,12 @@ def _full(session: Session, shape: Any, fill_value: Any, dtype: Any = None) -> P
 
 
 def _full_like(session: Session, a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None) -> PendingArray:
+    a = staged_operand(a, session)
     value, extents = element_of(a, session)
-    if shape is None:
-        shape = tuple(SymbolicSize(session.builder, extent) for extent in extents)
-    return _full(session, shape, fill_value, stored_dtype(value) if dtype is None else dtype)
+    like = tuple(SymbolicSize(session.builder, extent) for extent in extents) if shape is None else shape
+    made = _full(session, like, fill_value, stored_dtype(value) if dtype is None else dtype)
+    # As the array that it is like, it has batch and input axes.
+    return PendingArray(made.builder, made.element, made.extents, rows_of(a, extents)) if shape is None else made
 
 
 def _eye(session: Session, N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> PendingArray:

@@ -315,7 +315,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
             value = session.capture(value, name)
         if isinstance(value, DeclaredTarget) and session.context.states is not None and value.extents is None:
             # `m = output()`: from here on the name is state if it is read before it is written.
-            known = session.context.states.known(name)
+            known = session.context.states.begun(name, value.init)
             return Unwritten(name) if known is None else known
         if isinstance(value, View) and value.memory and not is_tensor_memory(before):
             return value

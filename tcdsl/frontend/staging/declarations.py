@@ -147,12 +147,13 @@ class DeclaredTarget(_NotWritten):
     """A target declared before its first statement.
 
     ``extents`` is ``None`` where `output` was called without any: they are inferred. ``dtype`` of ``None`` is the type
-    of what is written.
+    of what is written. ``init`` says how state starts.
     """
 
     extents: tuple[Expr, ...] | None
     dtype: str | None = None
     span: Span | None = None
+    init: Any = None
 
     def fault(self) -> TcdslError:
         """The error of reading the target, unless Python has left out what writes to it: then it is as declared."""
@@ -238,16 +239,25 @@ def real_type(inputs: Sequence[Tensor]) -> str:
     return str(np.result_type(*given)) if given else "float64"
 
 
-def output(*extents: Any, dtype: str | None = None) -> Any:
+def output(*extents: Any, dtype: str | None = None, init: Any = None) -> Any:
     """``C = output(N, M)`` declares a target with these extents; ``C = output()`` leaves them to be inferred.
 
     ``output((N, M))`` says the same, as NumPy's functions do, and ``output(())`` declares a tensor of rank 0. Extents
     are sizes or integers; ``dtype`` is the type of what is written unless given. The first statement on ``C`` starts it
     from the accumulator's neutral element, and cells out of the statement's range keep that (``language`` rule 3).
+
+    In code on tensors ``m = output(init=1.0)`` introduces state that starts with this number, with an array, or with
+    what a tensor then holds.
     """
     session = session_of("output()")
+    if init is not None and session.context.states is None:
+        fact = "`output(init=...)` begins state, which code on tensors keeps from run to run"
+        raise session.fault(DslSyntaxError, fact, "on arrays make it a parameter, and pass the buffer")
+    if init is not None and extents:
+        fact = "`output(init=...)` with extents: state has those of what is stored into it"
+        raise session.fault(DslSyntaxError, fact, "write `output(init=1.0)`, or `output(init=np.full_like(p, 1.0))`")
     if not extents:
-        return DeclaredTarget(None, dtype, session.location())
+        return DeclaredTarget(None, dtype, session.location(), init)
     if len(extents) == 1 and isinstance(extents[0], tuple | list):
         extents = tuple(extents[0])
     return DeclaredTarget(

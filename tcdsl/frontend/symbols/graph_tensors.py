@@ -47,6 +47,9 @@ class KeptTensors(Protocol):
     def known(self, name: str) -> Any:
         """The tensor of the program for ``name``, if it is known to be state."""
 
+    def begun(self, name: str, init: Any) -> Any:
+        """The same for a name that is state, if it is read before it is written, and starts from ``init``."""
+
     def label(self, name: str) -> str:
         """What a tensor that code declares is called in programs."""
 

@@ -7,7 +7,8 @@
         velocity = beta * velocity + p.grad          # starts at zero, and keeps its value from run to run
         p -= learning_rate * velocity
 
-State belongs to the function, its configuration and the tensors that it is called with. Its shape is that of the array
+State belongs to the function, its configuration and the tensors that it is called with. It starts at zero, or as
+``velocity = output(init=...)`` says. Its shape is that of the array
 that is first stored into it, that of a number if none is. So the function is staged as often as it takes to know all of
 them: reading state of unknown shape gives one, and stores tell the shape.
 """
@@ -17,11 +18,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tcdsl.errors import ConfigurationError, ShapeError
 from tcdsl.frontend.symbols.graph_tensors import PendingState
-from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.expressions import Constant
 from tcdsl.rows.inference import Shape, known
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, StagedTensor, known_shape
-from tcdsl.tensors.graphs.initialization import Filled
+from tcdsl.tensors.graphs.initialization import Copied, Filled, Given, InitialValue
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tensors.graphs.tensor_memory import TensorMemory
 
@@ -46,6 +53,7 @@ class StateShape(BaseException):
 
 
 _NUMBERS = float | SymbolicNumber | Tensor
+_ZERO = Filled(0.0)
 
 
 def _memory(value: object) -> TensorMemory | None:
@@ -74,6 +82,8 @@ class CodeState:
         self._pending: set[str] = set()
         #: State that is a number as far as stores have told.
         self._numbers: set[str] = set()
+        #: How state starts that does not start at zero.
+        self._starts: dict[str, InitialValue] = {}
         self._recording: InputRecording | None = None
 
     def begin(self, recording: InputRecording) -> CodeState:
@@ -98,6 +108,31 @@ class CodeState:
         if name not in self._made or self._recording is None:
             return None
         return self._recording.lift(self._made[name], name)
+
+    def begun(self, name: str, init: Any) -> Any:
+        """The memory of ``name``, which starts from ``init``; ``None`` where stores have to tell its shape.
+
+        Raises `StateShape` where the array or the tensor ``init`` tells it.
+        """
+        known = self.known(name)
+        if init is None or known is not None or self._recording is None:
+            return known
+        session = self._recording.session
+        if isinstance(init, SymbolicNumber | bool | int | float | np.generic):
+            self._starts[name] = Filled(float(init))
+            return None
+        if isinstance(init, StagedTensor) and init.buffer.kind == "value":
+            self._starts[name] = Copied(init.buffer.owner)
+        elif isinstance(init, PendingArray) and isinstance(init.element.expr, Constant):
+            self._starts[name] = Filled(float(init.element.expr.value))
+        elif isinstance(init, np.ndarray | list):
+            self._starts[name] = Given(np.array(init))
+            return None
+        else:
+            fact = f"`{name}` starts from {init!r}"
+            hint = "state starts from a number, an array, a tensor such as `p`, or `np.full_like(p, 0.1)`"
+            raise session.fault(ConfigurationError, fact, hint)
+        raise StateShape(self, name, known_shape(init, session), str(init.dtype))
 
     def label(self, name: str) -> str:
         """``name`` with the label of the tensor that the code is for."""
@@ -131,8 +166,18 @@ class CodeState:
                 raise StateShape(self, name, known_shape(value, self._recording.session), str(value.dtype))
 
     def make(self, found: StateShape) -> None:
-        """Make the tensor; it starts at zero."""
-        self._made[found.name] = Tensor(
-            (found.name, *self._labels), found.shape, found.element_type, initial=Filled(0.0)
-        )
+        """Make the tensor; it starts at zero unless code says otherwise."""
+        start = self._starts.get(found.name, _ZERO)
+        kind = found.element_type
+        if isinstance(start, Filled) and not start.number.is_integer() and not is_floating(kind):
+            kind = "float64"
+        shape = found.shape
+        if isinstance(start, Given) and found.name in self._numbers:
+            shape = known(start.value.shape)  # until an array is stored
+        made = Tensor((found.name, *self._labels), shape, kind, initial=start)
+        if isinstance(start, Given) and start.value.shape != made.sizes:
+            sizes, given = list(made.sizes), list(start.value.shape)
+            fact = f"the state `{found.name}` has the shape {sizes}, and starts from an array of the shape {given}"
+            raise fault(ShapeError, fact, "give an array of the state's shape, or a number")
+        self._made[found.name] = made
         self._owner.states[self._key] = self._made

@@ -21,7 +21,7 @@ from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["Drawn", "Filled", "Given", "InitialValue", "Made", "Uniform", "seed"]
+__all__ = ["Copied", "Drawn", "Filled", "Given", "InitialValue", "Made", "Uniform", "seed"]
 
 
 class InitialValue:
@@ -80,6 +80,17 @@ class Given(InitialValue):
     def array(self, sizes: tuple[int, ...], fan_in: int, dtype: str) -> np.ndarray:
         """The value, copied."""
         return np.array(self.value.reshape(sizes), dtype=dtype, order="C")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copied(InitialValue):
+    """What a tensor holds when the value is first asked for."""
+
+    source: Any
+
+    def array(self, sizes: tuple[int, ...], fan_in: int, dtype: str) -> np.ndarray:
+        """Its value."""
+        return np.asarray(self.source.value)
 
 
 class Uniform(InitialValue):

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays import arithmetic, array_stores, stacking, views
 from tcdsl.frontend.arrays.filled_arrays import filled_array
 from tcdsl.frontend.logics import contraction
@@ -212,10 +212,25 @@ def _deviation(algebra: Algebra, a: Any, axis: Any = None, *, ddof: Any = 0, kee
     return algebra.combine("sqrt", _variance(algebra, a, axis, ddof=ddof, keepdims=keepdims))
 
 
-def _flipped(_: Algebra, m: Any, axis: Any = None) -> Any:
-    axes = range(m.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    turned = {k % max(m.ndim, 1) for k in axes}
+def _flipped(algebra: Algebra, m: Any, axis: Any = None) -> Any:
+    turned = _axes(algebra, m, tuple(range(m.ndim)) if axis is None else axis)
     return m[tuple(slice(None, None, -1 if k in turned else 1) for k in range(m.ndim))]
+
+
+def _rolled(algebra: Algebra, a: Any, shift: Any, axis: Any = None) -> Any:
+    shifts = shift if isinstance(shift, tuple) else (shift,)
+    axes = _axes(algebra, a, 0 if axis is None else axis)
+    if not isinstance(a, SymbolicArray) or (axis is None and a.ndim > 1) or len(shifts) != len(axes):
+        return NotImplemented
+    return views.rolled(a, shifts, axes)
+
+
+def _axes(algebra: Algebra, array: Any, axis: Any) -> tuple[int, ...]:
+    given = axis if isinstance(axis, tuple) else (axis,)
+    for each in given:
+        if not isinstance(each, int) or not -array.ndim <= each < array.ndim:
+            raise algebra.fault(ShapeError, f"an array of rank {array.ndim} has no axis {each}", "axes count from 0")
+    return tuple(each % array.ndim for each in given)
 
 
 def _norm(algebra: Algebra, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -230,6 +245,7 @@ _DERIVED: Mapping[Callable[..., Any], Callable[..., Any]] = {
     np.var: _variance,
     np.std: _deviation,
     np.flip: _flipped,
+    np.roll: _rolled,
     np.linalg.norm: _norm,
 }
 

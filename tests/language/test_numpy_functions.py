@@ -54,6 +54,8 @@ def through_helper(function: Callable[[Any], Any]) -> Any:
         lambda x: np.std((x > 1).astype(np.int64)),
         lambda x: np.flip(x),
         lambda x: np.flip(x, axis=-1) + np.flip(x, (0,)),
+        lambda x: np.roll(x, 1, axis=0) + np.roll(x, (-7, 1), (1, 0)),
+        lambda x: np.roll(x[0], -1) * np.roll(2 * x[:, ::-1], x.shape[0], 1)[1],
         lambda x: np.linalg.norm(x),
         lambda x: np.linalg.norm(x, 2, axis=1) + np.linalg.norm(x[0], ord=2),
         lambda x: np.linalg.norm(x, axis=0, keepdims=True),
@@ -70,6 +72,7 @@ def test_functions_that_have_a_meaning_are_those_of_numpy(function: Callable[[An
 def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
     np.testing.assert_allclose(tc.grad(lambda x: np.sum(np.where(x > 0, x * x, 0.0)))(X), np.where(X > 0, 2 * X, 0))
     np.testing.assert_allclose(tc.grad(lambda x: np.mean(x, axis=0)[0])(X), [[0.5, 0, 0], [0.5, 0, 0]])
+    tc.check_grads(lambda x: x * np.roll(x, 2, axis=1), (X,))
     tc.check_grads(lambda x: np.std(x, axis=0) * np.linalg.norm(np.flip(x)) + x.var(), (X,))
 
 
@@ -80,6 +83,11 @@ def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
         (lambda x: x.argmin(axis=0), "`argmin` of a whole array"),
         (lambda x: np.linalg.norm(x, 2), r"np\.linalg\.norm has no meaning for tensors"),
         (lambda x: np.linalg.norm(x, ord=1, axis=0), r"np\.linalg\.norm with ord, axis has no meaning"),
+        (lambda x: np.roll(x, 1), r"np\.roll has no meaning"),
+        (lambda x: np.roll(x, 1, axis=2), "an array of rank 2 has no axis 2"),
+        (lambda x: np.roll(x, (1, 2), axis=0), r"np\.roll with axis has no meaning"),
+        (lambda x: np.roll(x, 0.5, axis=0), "a float as an index"),
+        (lambda x: np.flip(x, -3), "an array of rank 2 has no axis -3"),
         (lambda x: np.var(x, dtype=np.float32), r"np\.var with dtype has no meaning"),
         (lambda x: np.add.outer(x, x, dtype=np.float32), r"np\.add\.outer is not a primitive"),
         (lambda x: np.sum(x, dtype=np.float32), r"np\.sum with dtype has no meaning"),

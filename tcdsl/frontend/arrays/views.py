@@ -17,7 +17,7 @@ from tcdsl.frontend.arrays.arithmetic import element_of
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
 from tcdsl.frontend.points.exact_indices import exact_index
 from tcdsl.frontend.staging.faults import valued
-from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.staging.session import Session, materialized, session_of
 from tcdsl.frontend.symbols.symbols import (
     PendingArray,
     SymbolicArray,
@@ -47,7 +47,7 @@ from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["part_of", "permuted", "transposed", "view", "whole"]
+__all__ = ["part_of", "permuted", "rolled", "transposed", "view", "whole"]
 
 _BEYOND = 2**62  # more than any extent
 
@@ -358,3 +358,16 @@ def permuted(array: SymbolicArray, order: Sequence[int], rows: RowRanks) -> Pend
     """The array with its axes in another order: axis k of the result is axis ``order[k]``."""
     cells = [IndexValue(axis_variable(array.rank - 1 - order.index(old))) for old in range(array.rank)]
     return _through(session_of("a transpose"), array, cells, [array.extents[old] for old in order], rows)
+
+
+def rolled(array: SymbolicArray, shifts: Sequence[object], axes: Sequence[int]) -> PendingArray:
+    """``np.roll``: each cell from as many positions before it along the axes, which go on at their other ends."""
+    session = session_of("np.roll")
+    held = materialized(array, "rolled")
+    indices: list[Expr] = [IndexValue(axis_variable(k)) for k in reversed(range(held.rank))]
+    boundaries = [Boundary.SKIP] * held.rank
+    for shift, axis in zip(shifts, axes, strict=True):
+        indices[axis] = apply("sub", indices[axis], _size_expr(session, shift))
+        boundaries[axis] = Boundary.WRAP
+    cell = held.cell([normalized(index) for index in indices], session.location(), boundaries)
+    return PendingArray(session.builder, cell, held.extents, array.rows)

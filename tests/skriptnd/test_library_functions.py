@@ -115,3 +115,13 @@ def test_steps_of_each_item() -> None:
         for found, wanted in zip((shown[:steps, item], last[item], state[item]), one, strict=True):
             np.testing.assert_allclose(found, np.squeeze(wanted, 0 if wanted.ndim == 2 else 1), rtol=1e-5)
     assert not shown[1:, 0].any()
+    trimmed, last, _ = nn.lstm(x, w, r, b, steps=np.int32([2, 1]))
+    every, other, _ = nn.lstm(x[:2], w, r, b, np.zeros_like(h), np.zeros_like(c))
+    assert trimmed.shape == (2, 2, 5)  # up to the last step of all items
+    np.testing.assert_allclose(trimmed[:, 0], every[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(last[0], other[0], rtol=1e-6)
+    assert nn.lstm(x, w, r, b, h, c, np.int32([0, 0]))[0].shape == (0, 2, 5)
+    assert (
+        tc.grad(lambda x: nn.lstm(x, w, r, b, steps=np.int32([1, 2]))[0].sum())(x)[2].tolist()
+        == np.zeros((2, 4)).tolist()
+    )

@@ -8,11 +8,12 @@ as soon as its names are known.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.frontend.skriptnd.declarations import declared_shape
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import (
     Assertion,
@@ -160,7 +161,10 @@ class Binding:
         early = _early(operator, {*self.names})
         for using in early:
             self._using(using)
-        for k in binding_order(operator):
+        left_out = [
+            each.default is not None and given is None for each, given in zip(operator.inputs, inputs, strict=True)
+        ]
+        for k in sorted(binding_order(operator), key=left_out.__getitem__):
             self._input(operator.inputs[k], inputs[k])
         self._bind_types_of_defaults()
         for each in operator.attributes:
@@ -291,7 +295,9 @@ class Binding:
     def _input(self, declaration: Declaration, given: Any) -> None:
         what, wanted = f"the input `{declaration.name}`", declaration.type
         if given is None and declaration.default is not None:
-            given = self.constant(declaration.name, self.evaluator.value(declaration.default))
+            given = self._filled(
+                declaration, self.constant(declaration.name, self.evaluator.value(declaration.default))
+            )
         if given is None:
             if not wanted.optional:
                 raise self.fault(f"{what} is missing", ConfigurationError)
@@ -311,6 +317,15 @@ class Binding:
         if wanted.shape is not None:
             self._shapes(wanted, tensors, what)
         self.names[declaration.name] = given
+
+    def _filled(self, declaration: Declaration, given: Any) -> Any:
+        # A number stands for a tensor of the declared shape, whose extents other inputs have said.
+        shape = declaration.type.shape or ()
+        names = {name for each in shape if each.value is not None for name in names_in(each.value)}
+        if isinstance(given, Pack) or not all(map(self.evaluator.scope.knows, names)):
+            return given
+        found = declared_shape(shape, self.evaluator, f"the input `{declaration.name}`")
+        return given if found is None else replace(given, shape=found)
 
     def constant(self, name: str, value: Any) -> Any:
         """A value of rank 0 as a tensor, or several as a pack of them."""

@@ -101,9 +101,11 @@ class TensorRecording:
         return True
 
     def recorded(self, value: Any, name: str) -> Any:
-        """Constants of rank 0 as tensors of the program, where there is one."""
+        """Constants as tensors of the program, where there is one; those of rank 0 when they are used."""
         if isinstance(value, Pack):
             return Pack.of(self.recorded(each, name) for each in value)
+        if isinstance(value, TensorValue) and value.shape and value.constant is not None and value.tensor is None:
+            return self.filled(name, value.type, value.shape, value.constant)
         if value is None or isinstance(value, TensorValue):
             return value
         if isinstance(value, ScalarValue) or type_of(value):

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import array
 import collections
+import contextvars
+import ctypes
 import functools
 import types
 import weakref
@@ -83,9 +85,19 @@ _KINDS: Mapping[type, Callable[[Any], Parts]] = {
     array.array: lambda value: Parts((value.typecode,), (value.tobytes(),)),
     slice: lambda value: Parts((), (value.start, value.stop, value.step)),
     functools.partial: lambda value: Parts((), (value.func, value.args, value.keywords)),
+    functools.partialmethod: lambda value: Parts((), (value.func, value.args, value.keywords)),
     types.MethodType: lambda value: Parts((), (value.__func__, value.__self__)),
+    # Methods that are written in C, such as `items.index` and `items.__len__`.
+    types.BuiltinFunctionType: lambda value: Parts((value.__name__,), (value.__self__,)),
+    types.MethodWrapperType: lambda value: Parts((value.__name__,), (value.__self__,)),
     types.MappingProxyType: lambda value: Parts(tuple(value), tuple(value.values()), tuple(map(Item, value))),
     weakref.ReferenceType: lambda value: Parts((), (value(),)),
+    weakref.WeakKeyDictionary: lambda value: Parts(tuple(value.keys()), tuple(value.values())),
+    weakref.WeakValueDictionary: lambda value: Parts(tuple(value.keys()), tuple(value.values())),
+    contextvars.ContextVar: lambda value: Parts((), (value.get(None),)),
+    ctypes.Structure: lambda value: Parts((), (bytes(value),)),
+    ctypes.Union: lambda value: Parts((), (bytes(value),)),
+    ctypes.Array: lambda value: Parts((), (bytes(value),)),
     type({}.keys()): lambda value: Parts((), tuple(value)),
     type({}.values()): lambda value: Parts((), tuple(value)),
     type({}.items()): lambda value: Parts((), tuple(value)),
@@ -158,6 +170,8 @@ def _reader(value: Any) -> Callable[[Any], Parts] | None:
     if isinstance(value, np.ndarray):
         return _of_objects if value.dtype.hasobject else None
     kind = type(value)
+    if kind is types.BuiltinFunctionType and isinstance(value.__self__, types.ModuleType | type | None):
+        return None
     base = base_of(kind)
     if base is not None:
         return _KINDS[base]
@@ -169,13 +183,20 @@ def is_container(value: Any) -> bool:
     return _reader(value) is not None
 
 
+def _attributes(value: Any) -> Any:
+    try:
+        return value.__dict__
+    except Exception:  # `__getattr__` of the user's may raise anything
+        return None
+
+
 def parts_of(value: Any) -> Parts:
     """The parts of a container, with the attributes of an object of a subclass behind them."""
     reader = _reader(value)
     if reader is None:
         raise TypeError(type(value))
     parts = reader(value)
-    own = getattr(value, "__dict__", None) if type(value).__module__ not in _LIBRARY else None
+    own = _attributes(value) if type(value).__module__ not in _LIBRARY else None
     if not own:
         return parts
     # Behind what has a place, without which no path leads to it.

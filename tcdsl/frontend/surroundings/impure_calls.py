@@ -23,7 +23,7 @@ import numpy as np
 from tcdsl.errors import Diagnostic, TcdslError
 from tcdsl.frontend.surroundings.containers import Item
 from tcdsl.frontend.surroundings.named_values import Chain, Path, chains, is_installed, spelled, users_function
-from tcdsl.frontend.surroundings.readings import MISSING, Reading
+from tcdsl.frontend.surroundings.readings import MISSING, Reading, attribute
 from tcdsl.span import Span
 
 __all__ = ["warn_once", "warning_of_impure_calls"]
@@ -105,13 +105,14 @@ def _value_of(chain: Path, names: Mapping[str, Any], cells: Mapping[str, CellTyp
     else:
         value = globals_.get(first, MISSING)
         value = vars(builtins).get(first, MISSING) if value is MISSING else value
-    for attribute in chain[1:]:
-        if isinstance(attribute, Item):
-            value = attribute.of(value, MISSING) if type(value) in (list, tuple, dict) else MISSING
+    for step in chain[1:]:
+        if isinstance(step, Item):
+            value = step.of(value, MISSING) if type(value) in (list, tuple, dict) else MISSING
         elif isinstance(value, ModuleType | type | _GENERATORS):
-            value = getattr(value, attribute, MISSING)
+            value = attribute(value, step)
         else:
-            value = getattr(value, "__dict__", {}).get(attribute, MISSING)
+            held = attribute(value, "__dict__")
+            value = held.get(step, MISSING) if isinstance(held, dict) else MISSING
     return value
 
 
@@ -119,7 +120,7 @@ def _site(chain: Chain, value: Any, filename: str) -> _Site | None:
     line, end_line, column, end_column = chain.position
     span = Span(filename, line, column, end_line, end_column)
     text = spelled(chain.names)
-    owner = getattr(value, "__self__", None)
+    owner = attribute(value, "__self__")
     for each in (value, owner):
         if isinstance(each, _GENERATORS):
             return _Site(text, span, None if isinstance(each, random.SystemRandom) else each)
@@ -129,10 +130,10 @@ def _site(chain: Chain, value: Any, filename: str) -> _Site | None:
 
 
 def _is_impure(value: Any, owner: Any) -> bool:
-    name = getattr(value, "__name__", None)
+    name = attribute(value, "__name__")
     if isinstance(owner, type) and issubclass(owner, dt.date):
         return name in _NOW
-    return callable(value) and name in _BY_MODULE.get(str(getattr(value, "__module__", None)), ())
+    return callable(value) and name in _BY_MODULE.get(str(attribute(value, "__module__")), ())
 
 
 def _is_maker(value: Any) -> bool:

@@ -18,11 +18,16 @@ import ast
 import dis
 import functools
 import importlib.util
+import operator
+import os
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import EnumMeta
 from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from tcdsl.frontend.surroundings.containers import Item, base_of, is_array, is_container, parts_of
 from tcdsl.frontend.surroundings.impure_calls import warn_once
@@ -98,6 +103,14 @@ def _readings(begin: Callable[[_Reached], None]) -> tuple[Reading, ...]:
 #: Functions by which code reaches attributes that it does not name.
 _BY_ANY_NAME = frozenset(("vars", "dir", "eval", "exec", "attrgetter", "asdict", "astuple", "fields", "__dict__"))
 _BY_A_NAME = frozenset(("getattr", "hasattr"))
+_REACHING = (getattr, hasattr, vars, dir, eval, exec)
+#: Functions by which code reaches the names of a module.
+_BY_MODULE = frozenset(("globals", "modules", "import_module", "__import__"))
+_ENVIRONMENT = frozenset(("environ", "environb", "getenv"))
+#: What stands for all code that compares objects, which runs what their classes say of that, or takes them apart.
+_COMPARING = "=="
+_BY_COMPARING = frozenset(("index", "count", "remove", "sorted", "sort", "min", "max", "eq", "ne", "lt", "le", "gt"))
+_GENERATED = frozenset(("__eq__", "__lt__", "__le__", "__gt__", "__ge__"))
 _EVERY = "*"
 _IN_MAKING = frozenset(("__init__", "__new__", "__post_init__"))
 # Of objects that are there already, nothing runs these.
@@ -170,6 +183,10 @@ class _Reached:
         if is_array(value):
             if len(names) > 1 or not isinstance(root, Instance):
                 self._keep(Reading(names, root, value))
+            if _is_users(kind) and not self._is_known(value):
+                self._instance(value, names)
+        elif any(value is each for each in _REACHING):
+            self.names.add(_EVERY)
         elif is_container(value):
             if id(value) not in around:
                 self._container(value, names, root, (*around, id(value)))
@@ -179,8 +196,8 @@ class _Reached:
             if isinstance(value, FunctionType):
                 if not is_installed(value.__code__.co_filename):
                     self.function(value)
-                elif isinstance(vars(value).get("__wrapped__"), FunctionType):
-                    self.visit(vars(value)["__wrapped__"], names, root)
+                else:
+                    self._installed_function(value, names, root)
             elif isinstance(value, type):
                 self._class(value, is_made=True)
             elif not kind.__module__.startswith("tcdsl."):
@@ -233,10 +250,23 @@ class _Reached:
             )
         for path in found_paths:
             self.path(path, cells.get(str(path[0]), function.__globals__))
+        if found & _BY_MODULE:
+            self._module(sys.modules.get(function.__module__))
+        if found & _ENVIRONMENT:
+            self._add(("environ", "_data"), Instance(os.environ), vars(os.environ)["_data"])
         for each in self._present(vars(function)):
             self._add((name, each), Instance(function), vars(function)[each])
         if paths is None:
             self._keep(Reading((name,), Instance(function), AbsentNames(self._followed - vars(function).keys())))
+
+    def _installed_function(self, function: FunctionType, names: Path, root: Any) -> None:
+        # Such as one that a decorator has made, of which the user's functions are in it.
+        for each in (vars(function).get("__wrapped__"), *(cell.cell_contents for cell in function.__closure__ or ())):
+            if isinstance(each, FunctionType):
+                self.visit(each, names, Instance(each))
+        registry = vars(function).get("registry")  # of `functools.singledispatch`
+        if registry is not None:
+            self._add((function.__name__, "registry"), Instance(function), registry)
 
     def _imported(self, module: str, level: int, namespace: dict[str, Any]) -> None:
         try:
@@ -247,10 +277,11 @@ class _Reached:
         if loaded is MISSING or _is_users_module(loaded):
             self._add((title,), sys.modules, loaded)
 
-    def _module(self, module: ModuleType) -> None:
-        if _is_users_module(module) and not self._is_known(module):
-            for name in self._present(vars(module)):
-                self._add((name,), vars(module), vars(module)[name])
+    def _module(self, module: ModuleType | None) -> None:
+        if module is not None and _is_users_module(module) and not self._is_known(module):
+            for name in (*self._present(vars(module)), "__getattr__"):
+                if name in vars(module):
+                    self._add((name,), vars(module), vars(module)[name])
 
     # -- objects ---------------------------------------------------------------------------------------------
 
@@ -258,8 +289,10 @@ class _Reached:
         kind = type(value)
         if not _is_users(kind) and isinstance(attribute(value, "__wrapped__"), FunctionType):
             self.visit(value.__wrapped__, names, Instance(value))  # of `functools.lru_cache`
+        if kind in _NAMING:
+            self.names |= {part for text in _texts(value.__reduce__()[1]) for part in text.split(".")}
         label = next((step for step in names[::-1] if isinstance(step, str)), "object")
-        held = getattr(value, "__dict__", None)
+        held = attribute(value, "__dict__")
         if isinstance(held, dict):
             for name in self._present(held, others=not _is_users(kind)):
                 if not _is_data_descriptor(_of_class(kind, name)):
@@ -267,23 +300,35 @@ class _Reached:
             self._keep(Reading((label,), Instance(value), AbsentNames(self._followed - held.keys())))
         elif not _is_users(kind) and not isinstance(value, BuiltinFunctionType):
             self._warn(value, names)
-        for name in self._followed:
-            if isinstance(_of_class(kind, name), MemberDescriptorType):
-                self._add((label, name), Instance(value), attribute(value, name))
+        members = [each for base in kind.__mro__ for each in vars(base).items()]
+        slots = {name for name, each in members if isinstance(each, MemberDescriptorType)}
+        for name in slots if _EVERY in self._followed else slots & self._followed:
+            self._add((label, name), Instance(value), attribute(value, name))
+        if _is_users(kind):
+            self._keep(Reading((label, "__class__"), Instance(value), kind))
         self._class(kind)
 
     def _class(self, kind: type, is_made: bool = False) -> None:
+        if isinstance(kind, EnumMeta) and _is_users(kind):
+            for name in kind.__members__:
+                self.visit(kind[name], (name,), Instance(kind[name]))
+        if _is_users(type(kind)):
+            self._class(type(kind))
         for each in filter(_is_users, kind.__mro__):
             if (each, is_made) in self._classes:
                 continue
             self._classes.add((each, is_made))
+            self._keep(Reading((each.__name__, "__mro__"), Instance(each), snapshot(each.__mro__)))
+            if "__match_args__" in self._followed:
+                self.names.update(vars(each).get("__match_args__", ()))
             for name, value in list(vars(each).items()):
                 special = name.startswith("__") and name.endswith("__")
                 wanted = name not in _NEVER and (is_made or name not in _IN_MAKING) if special else self._wants(name)
                 function = _function_of(value)
                 if wanted and (function is not None or not special):
                     if function is not None and function.__code__.co_filename == "<string>":
-                        continue  # what dataclasses generate
+                        self._generated(name, function)
+                        continue
                     # As it stands there: asked of the class, some attributes are made anew each time.
                     self._add((name,), _dictionary(each), value)
                     if function is not None and not self._is_known(function):
@@ -291,25 +336,41 @@ class _Reached:
             absent = frozenset(self._followed - vars(each).keys())
             self._keep(Reading((each.__name__,), Instance(each), AbsentNames(absent)))
 
+    def _generated(self, name: str, function: FunctionType) -> None:
+        # What dataclasses generate reads all fields, where it runs.
+        if name == "__init__":
+            for each in function.__closure__ or ():
+                self.visit(Reading((name,), each).current(), (name,), each)  # the factories
+        elif name in _GENERATED and _COMPARING in self._followed:
+            self.function(function)
+
     def _wants(self, name: str) -> bool:
         return name in self._followed or _EVERY in self._followed
 
     def _present(self, held: dict[str, Any], others: bool = False) -> list[str]:
         # Of what no code of the user's knows, numbers and arrays may be what its methods read.
         names = [name for name in held if isinstance(name, str) and not name.startswith("__tcdsl_")]
-        return [
-            name
-            for name in names
-            if self._wants(name) or (others and (type(held[name]) in PLAIN or is_array(held[name])))
-        ]
+        return [name for name in names if self._wants(name) or (others and _may_be_read(held[name]))]
 
     def _warn(self, value: Any, names: Path) -> None:
         kind = type(value)
-        if not (hasattr(kind, "__next__") or hasattr(kind, "__setitem__")) or self._span is None:
+        is_made = isinstance(value, np.ufunc) and set(value.types) == {f"{'O' * value.nin}->{'O' * value.nout}"}
+        if not (hasattr(kind, "__next__") or hasattr(kind, "__setitem__") or is_made) or self._span is None:
             return
         text = spelled(names)
         fact = f"`{text}` is a {kind.__name__}, whose state is read once, when the function is staged"
         warn_once(text, fact, self._span, "keep what it gives in a list or an array, or pass it as an argument")
+
+
+#: What names attributes in its own state.
+_NAMING = (operator.attrgetter, operator.methodcaller)
+
+
+def _may_be_read(value: Any) -> bool:
+    seen = snapshot(value) if is_container(value) else value
+    return (
+        type(value) in PLAIN or is_array(value) or isinstance(value, FunctionType) or getattr(seen, "is_plain", False)
+    )
 
 
 def _following(value: Any, step: str | Item) -> Any:
@@ -328,9 +389,9 @@ def _following(value: Any, step: str | Item) -> Any:
     if isinstance(value, type):
         found = _of_class(value, step)
         return _STOP if found is MISSING or _function_of(found) is not None else attribute(value, step)
-    held = getattr(value, "__dict__", {})
+    held = attribute(value, "__dict__")
     found = _of_class(kind, step)
-    if step in held and not _is_data_descriptor(found):
+    if isinstance(held, dict | MappingProxyType) and step in held and not _is_data_descriptor(found):
         return held[step]
     if isinstance(found, MemberDescriptorType):
         return attribute(value, step)
@@ -382,7 +443,7 @@ def _is_users_module(module: Any) -> bool:
         return True
     if module.__name__.partition(".")[0] in sys.stdlib_module_names | {"numpy", "tcdsl"}:
         return False
-    file = getattr(module, "__file__", None)
+    file = vars(module).get("__file__")
     return file is None or not is_installed(file)
 
 
@@ -400,12 +461,18 @@ def _names_of(code: CodeType) -> tuple[frozenset[str], tuple[tuple[str, int], ..
         elif kind == "LOAD_CONST":
             numbers = [numbers[-1], instruction.argval]
             asked = asked and not isinstance(instruction.argval, str)
+        elif kind in ("COMPARE_OP", "CONTAINS_OP"):
+            names.add(_COMPARING)
+        elif kind == "MATCH_CLASS":
+            names |= {"__match_args__", _COMPARING}
         elif kind == "IMPORT_NAME":
             imported.append((str(instruction.argval), numbers[0] if type(numbers[0]) is int else 0))
         elif kind.startswith("CALL") and asked:
             names.add(_EVERY)
     if names & _BY_ANY_NAME:
         names.add(_EVERY)
+    if names & _BY_COMPARING:
+        names.add(_COMPARING)
     for constant in _texts(code.co_consts):
         names.add(constant)
     for inner in code.co_consts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from types import CellType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
@@ -104,9 +104,17 @@ class Reading:
         current = self.current()
         return replace(self, seen=Layout(current)) if isinstance(current, np.ndarray) else self.with_cells()
 
-    def renewed(self) -> Reading:
-        """The same name with the value that it holds now."""
-        return replace(self, seen=snapshot(self.current()))
+    def renewed(self) -> list[Reading]:
+        """The same name with the value that it holds now, and attributes that an object has got since."""
+        current = self.current()
+        if not isinstance(self.seen, AbsentNames):
+            return [replace(self, seen=snapshot(current))]
+        held = attribute(current, "__dict__")
+        present = sorted(self.seen.names & held.keys())
+        return [
+            replace(self, seen=AbsentNames(self.seen.names.difference(present))),
+            *(Reading((*self.names, name), self.root, snapshot(held[name])) for name in present),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +137,13 @@ class Seen(ABC):
 class ReadCells(Seen):
     """What an array held when Python read it while staging, which no input of the program brings up to date."""
 
-    __slots__ = ("_bytes", "_type")
+    __slots__ = ("_bytes", "_labels", "_type")
 
     def __init__(self, array: Any) -> None:
         cells = _cells(array)
-        self._type = cells.dtype, cells.shape
+        self._type = cells.dtype, cells.shape, cells.flags.writeable
         self._bytes = bytearray(_in_bytes(cells))
+        self._labels = snapshot(_labels(array))
 
     def same(self, now: Any) -> bool:
         """Bit by bit: not-a-number equals itself."""
@@ -143,7 +152,11 @@ class ReadCells(Seen):
         except Exception:  # such as a tensor of PyTorch that requires gradients by now
             return False
         # A bytearray compares memory without a copy.
-        return self._type == (cells.dtype, cells.shape) and self._bytes == _in_bytes(cells).data
+        return (
+            self._type == (cells.dtype, cells.shape, cells.flags.writeable)
+            and self._bytes == _in_bytes(cells).data
+            and same(self._labels, _labels(now))
+        )
 
 
 class Layout(Seen):
@@ -217,7 +230,8 @@ class AbsentNames(Seen):
 
     def same(self, now: Any) -> bool:
         """Whether ``now`` has none of them."""
-        return self.names.isdisjoint(getattr(now, "__dict__", ()))
+        held = attribute(now, "__dict__")
+        return held is MISSING or self.names.isdisjoint(held)
 
 
 def attribute(value: Any, name: str) -> Any:
@@ -271,14 +285,25 @@ def same_configuration(known: Any, other: Any, around: tuple[tuple[int, int], ..
         return ReadCells(known).same(other)
     if same_plain(known, other):
         return True
-    held = getattr(known, "__dict__", None)
-    if isinstance(known, type | FunctionType | ModuleType) or known != other:
+    if isinstance(known, type | FunctionType | ModuleType) or not _are_equal(known, other):
         return False
-    every = [each for kind in type(known).__mro__ for each in vars(kind).values()]
-    held_by = [each for each in every if isinstance(each, MemberDescriptorType)]
-    states = [(held, getattr(other, "__dict__", None))] if held is not None else []
-    slots = [(_held(each, known), _held(each, other)) for each in held_by]
+    every = [each for kind in type(known).__mro__ for each in vars(kind).items()]
+    # What an object has computed of the rest and kept is no part of what it is.
+    computed = {name for name, each in every if isinstance(each, cached_property)}
+    states = [
+        tuple({name: held for name, held in state.items() if name not in computed} for state in both)
+        for both in [(attribute(known, "__dict__"), attribute(other, "__dict__"))]
+        if all(isinstance(state, dict) for state in both)
+    ]
+    slots = [(_held(each, known), _held(each, other)) for _, each in every if isinstance(each, MemberDescriptorType)]
     return bool(states or slots) and all(same_inside(*pair) for pair in (*states, *slots))
+
+
+def _are_equal(known: Any, other: Any) -> bool:
+    try:
+        return bool(known == other)
+    except Exception:  # such as an array that `==` gives: then what they hold decides
+        return True
 
 
 def _held(slot: MemberDescriptorType, value: Any) -> Any:
@@ -290,6 +315,22 @@ def _held(slot: MemberDescriptorType, value: Any) -> Any:
 
 def _in_bytes(cells: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(cells).reshape(-1).view(np.uint8)
+
+
+def _labels(value: Any) -> Any:
+    # What an array has beside its cells: a mask, the labels of its axes, a name.
+    if type(value) is np.ndarray:
+        return None
+    if isinstance(value, np.ma.MaskedArray):
+        return np.ma.getmaskarray(value).tobytes()
+    match type(value).__module__.partition(".")[0]:
+        case "pandas":
+            return attribute(value, "name"), tuple(map(tuple, getattr(value, "axes", ())))
+        case "xarray":
+            labels = {name: np.asarray(each).ravel().tolist() for name, each in value.coords.items()}
+            return value.name, value.dims, labels
+        case _:
+            return None
 
 
 def _cells(value: Any) -> np.ndarray:

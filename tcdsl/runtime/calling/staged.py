@@ -407,10 +407,9 @@ def _printable(key: tuple[Any, ...], entry: Entry) -> str:
 def _settled(readings: Sequence[Reading], session: Session) -> tuple[Reading, ...]:
     # What the function itself changed while it was staged, such as a list that it appends to, is no reason to stage it
     # again.
-    now = [
-        reading if reading.unchanged() else reading.renewed()
-        for reading in {each.key: each for each in readings}.values()
-    ]
+    now: list[Reading] = []
+    for reading in {each.key: each for each in readings}.values():
+        now += [reading] if reading.unchanged() else reading.renewed()
     inputs = {id(each.value if each.reading is None else each.reading.seen) for each in session.captured}
     settled: list[Reading] = []
     first: dict[int, Reading] = {}

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from operator import is_
-from types import CellType, FunctionType, SimpleNamespace
+from types import BuiltinFunctionType, CellType, FunctionType, MethodWrapperType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class Staleness:
             self._others.append(reading)
 
     def _note_absent(self, reading: Reading, value: Any) -> None:
-        held = getattr(value, "__dict__", None)
+        held = attribute(value, "__dict__")
         if isinstance(held, dict):
             self._absent.append((reading.seen.names.isdisjoint, held))
             self._take(value, "__dict__", held)
@@ -149,18 +149,18 @@ class Staleness:
         for get, name, seen in self._names:
             if get(name, MISSING) is not seen:
                 return self._compared()
+        for function, seen in self._codes:
+            if function.__code__ is not seen:
+                return self._compared()
         try:
             for cell, seen in self._cells:
                 if cell.cell_contents is not seen:
                     return self._compared()
-        except ValueError:  # a variable that was deleted
+            for holder, name, seen in self._attributes:
+                if getattr(holder, name, MISSING) is not seen:
+                    return self._compared()
+        except Exception:  # a variable that was deleted; `__getattr__` of the user's may raise anything
             return self._compared()
-        for function, seen in self._codes:
-            if function.__code__ is not seen:
-                return self._compared()
-        for holder, name, seen in self._attributes:
-            if getattr(holder, name, MISSING) is not seen:
-                return self._compared()
         for isdisjoint, held in self._absent:
             if not isdisjoint(held):
                 return self._compared()
@@ -202,6 +202,8 @@ _QUICK: dict[type, tuple[Callable[[Any], Any], ...]] = {
     list: (_itself,),
     tuple: (),
     frozenset: (),
+    BuiltinFunctionType: (),
+    MethodWrapperType: (),
     set: (_itself,),
     deque: (_itself,),
     dict: (_itself, dict.values),

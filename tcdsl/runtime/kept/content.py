@@ -39,7 +39,7 @@ from tcdsl.errors import TcdslError
 from tcdsl.frontend.source.annotations import annotation_names
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
 from tcdsl.frontend.surroundings.named_values import chains, outer_names
-from tcdsl.frontend.surroundings.readings import MISSING, Instance, Reading, snapshot
+from tcdsl.frontend.surroundings.readings import MISSING, Instance, Reading, attribute, snapshot
 from tcdsl.indices import IndexLetter
 from tcdsl.runtime.kept.known_names import BUILTINS, OF_NUMPY, PURE_MODULES, STAGING
 
@@ -374,7 +374,7 @@ def _is_own_function(function: FunctionType) -> bool:
 
 def _is_of_tile(value: Any) -> bool:
     # What `tcdsl.tile` offers, but for what makes tensors of arrays.
-    name = str(getattr(value, "__name__", ""))
+    name = str(attribute(value, "__name__"))
     package = sys.modules.get("tcdsl")
     module = None if package is None else vars(package).get("tile")
     return module is not None and name != "Tensor" and name in module.__all__ and vars(module)[name] is value
@@ -383,7 +383,7 @@ def _is_of_tile(value: Any) -> bool:
 def _named(value: Any) -> str:
     """The name of what is known by its name: types and functions of Python and NumPy, and of the language."""
     kind = type(value)
-    name = str(getattr(value, "__name__", ""))
+    name = str(attribute(value, "__name__"))
     if kind is BuiltinFunctionType or kind is type:
         if name in BUILTINS and vars(builtins).get(name) is value:
             return f"builtins.{name}"

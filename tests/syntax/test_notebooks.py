@@ -169,6 +169,21 @@ def test_functions_of_cells_that_a_magic_runs(
         assert "    s[j] = a[i, j]\n" in str(shown)
 
 
+@pytest.mark.parametrize("spelling", ["plain", "literal"])
+@pytest.mark.parametrize("magic", ["%%time", "%%timeit -n1 -r1", "%%prun -q"])
+def test_cells_that_are_edited_and_run_again(
+    shell: Any, capsys: pytest.CaptureFixture[str], magic: str, spelling: str
+) -> None:
+    if spelling == "plain":
+        run(shell, "%unload_ext tcdsl")
+    run(shell, "import numpy as np, tcdsl as tc\nkept = []\na, b = 2.0, 3.0")
+    values = ["x[i] * 2", "x[i] * 3", "x[i] * a", "x[i] * b", "abs(x[i])", "exp(x[i])"]
+    for value in values:
+        text = f"@tc.op\ndef f(x):\n    y[i] = {value}\n    return y\nkept.append(f.interpret(-np.ones(1))[0])\nNone\n"
+        run(shell, magic + "\n" + text)
+    np.testing.assert_allclose(run(shell, "kept")[-6:], [-2.0, -3.0, -2.0, -3.0, 1.0, np.exp(-1.0)])
+
+
 @pytest.mark.parametrize(
     "cell",
     ["x =-1", "s = '@op'\nx =-1", "@staticmethod\ndef f(c):\n    c =-1\n    return c\nx = f.__func__(0)"],

@@ -124,8 +124,11 @@ def _is_found_in_cell(function: FunctionType) -> bool:
 
 
 def _looks(code: CodeType) -> tuple[Any, ...]:
-    # What does not depend on which names around it are those of a function.
-    return code.co_name, code.co_varnames, {place for place in code.co_positions() if place[3]}
+    # What does not depend on which names around it are those of a function. A cell that was edited may differ in a
+    # number, or in a name, alone.
+    names = {*code.co_names, *code.co_freevars, *code.co_cellvars}
+    constants = [_looks(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    return code.co_name, code.co_varnames, names, constants, {place for place in code.co_positions() if place[3]}
 
 
 def _parsed(lines: list[str], parser: Callable[[str], ast.Module]) -> tuple[ast.stmt, bool]:

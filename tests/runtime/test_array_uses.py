@@ -361,3 +361,22 @@ def test_cells_that_python_reads_stage_anew(name: str) -> None:
     for number in (1.0, 2.0, -1.0):
         _fill(number)
         np.testing.assert_allclose(helped.interpret(x), plain(x))
+
+
+def test_where_a_debugger_stops_all_arrays_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A debugger traces from there on, or ends all tracing.
+    monkeypatch.setattr(sys, "breakpointhook", lambda: sys.settrace(None))
+
+    @op
+    def f(x: Any) -> Any:
+        y = x
+        for k, v in enumerate((x, np.arange(3.0))):
+            y = y + v * W
+            if k == 0:
+                breakpoint()  # noqa: T100
+        return y
+
+    x = np.arange(1.0, 4.0)
+    for number in (1.0, 2.0):
+        _fill(number)
+        np.testing.assert_allclose(f.interpret(x), x + (x + np.arange(3.0)) * W)

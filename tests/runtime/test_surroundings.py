@@ -194,7 +194,7 @@ def test_arrays_that_plain_functions_read_are_inputs(monkeypatch: pytest.MonkeyP
     np.testing.assert_array_equal(f(np.ones(2)), [5.0, 2.0])
     monkeypatch.setitem(globals(), "table", np.array([7.0, 8.0]))
     np.testing.assert_array_equal(f(np.ones(2)), [7.0, 8.0])
-    assert f.cache_info().misses == 1
+    assert f.cache_info().programs == 1  # staged, or from disk
 
 
 HELD = np.ones(3)

@@ -92,6 +92,8 @@ class CodeRuns:
             self._can_begin = False
             if sys.gettrace() == self._called:
                 sys.settrace(self._outer)
+            else:  # a debugger has stopped in between
+                self._users.clear()
 
     def begin(self) -> None:
         """Follow from here on."""
@@ -141,7 +143,9 @@ class CodeRuns:
     def are_captured(self, spot: Spot) -> bool:
         """Whether an array was captured each time that what stands there ran."""
         filename, place = spot
-        here = [(code, code.at[place]) for code in self._users[filename]]
+        here = [(code, code.at[place]) for code in self._users.get(filename, ())]
+        if not here:
+            return False
         # Beside the instruction that captures there are others at a place, such as one that loads what is called.
         captures = {code.kinds[each] for code, numbers in here for each in numbers & code.captured}
         return not any(code.kinds[each] in captures for code, numbers in here for each in numbers & code.missed)

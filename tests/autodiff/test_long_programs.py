@@ -130,3 +130,18 @@ def test_second_derivatives_of_choices_on_what_choices_have_computed_grow_with_t
     more, less = (tc.grad(chosen)(x + e * x[::-1], steps=3) for e in (step, -step))
     found = tc.hvp(lambda x: chosen(x, steps=3), x, x[::-1].copy())
     np.testing.assert_allclose(found, (more - less) / (2 * step), rtol=1e-6, atol=1e-7)
+
+
+def test_code_of_choices_that_several_choices_need_grows_with_their_number():
+    # What several lazy places need is computed before them: copied into each, it would double with every level.
+    @op
+    def turned(x, *, steps):
+        d = tc.grad(chosen)(x, steps=steps)
+        return sum(d[i] * x[i])
+
+    x = np.array([0.3, -0.7, 1.4, 2.1, -1.2, 0.9])
+    lengths = [len(tc.grad(turned).explain("loops", x, steps=steps)) for steps in (2, 3)]
+    assert lengths[1] < 2 * lengths[0]
+    step = 1e-6
+    more, less = (turned(x + step * x[::-1], steps=3), turned(x - step * x[::-1], steps=3))
+    np.testing.assert_allclose(tc.grad(turned)(x, steps=3) @ x[::-1], (more - less) / (2 * step), rtol=1e-6)

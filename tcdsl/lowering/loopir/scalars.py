@@ -142,17 +142,45 @@ class Scalars:
         return replace(self, _defined=dict(self._defined))
 
     def _let(self, expr: Let, out: list[Node]) -> Expr:
-        local = Local(expr.name, expr.value.dtype)
         if isinstance(expr.value, Constant | SizeValue | IndexValue | Local) or _uses(expr.body, expr.name) <= 1:
             # Substituted as an expression of the statement, so that a lazy place keeps it lazy.
             return self.value(_bound(expr.body, expr.name, expr.value), out)
-        if not self._needs.value(expr):
-            sunk, copies = _sunk(expr, self._needs)
-            if copies == 1 or _is_small(expr.value) or not self._never_fails(expr.value):
-                return self.value(sunk, out)
+        if self._needs.value(expr):
+            self._define(expr, out)
+            return self.value(expr.body, out)
+        bindings, body = _lazy_bindings(expr, self._needs)
+        before = self._computed_before(bindings, children(body))
+        for binding in bindings:
+            if binding.name in before:
+                self._define(binding, out)
+        return self.value(_sunk([each for each in bindings if each.name not in before], body), out)
+
+    def _define(self, let: Let, out: list[Node]) -> None:
         # Names of locals are unique in a statement, so nothing is hidden.
-        self._defined[local] = self.kept(self.value(expr.value, out), expr.name, out)
-        return self.value(expr.body, out)
+        self._defined[Local(let.name, let.value.dtype)] = self.kept(self.value(let.value, out), let.name, out)
+
+    def _computed_before(self, bindings: Sequence[Let], parts: Sequence[Expr]) -> set[str]:
+        """Which of ``bindings`` are computed although not all points need them: those that would be copied into parts.
+
+        Copies of copies would make code that grows as a power of the number of choices behind each other.
+        """
+        uses = {each.name: _locals_of(each.value) for each in bindings}
+        places = dict.fromkeys(uses, 0)
+        for needed in map(_locals_of, parts):
+            for binding in reversed(bindings):
+                if binding.name in needed:
+                    places[binding.name] += 1
+                    needed |= uses[binding.name]
+        possible: set[str] = set()
+        for binding in bindings:
+            if uses[binding.name] & places.keys() <= possible and self._never_fails(binding.value):
+                possible.add(binding.name)
+        wanted: set[str] = set()
+        for binding in reversed(bindings):
+            name = binding.name
+            if name in wanted or (name in possible and places[name] > 1 and not _is_small(binding.value)):
+                wanted |= {name} | (uses[name] & places.keys())
+        return wanted
 
     def _never_fails(self, expr: Expr) -> bool:
         # Whether it may be computed where nothing needs it: all that it reads is in range at all points.
@@ -284,25 +312,27 @@ def _is_small(expr: Expr) -> bool:
     return len(nodes) <= _SMALL and not any(isinstance(node, Local) for node in nodes)
 
 
-def _sunk(expr: Let, needs: _Needs) -> tuple[Expr, int]:
-    """Locals that only lazy places use, defined in those places, and how many there are for the first one.
+def _locals_of(expr: Expr) -> set[str]:
+    return {node.name for node in walk(expr) if isinstance(node, Local)}
 
-    Locals that are defined one inside the other and are all lazy move together, so that none is copied into another's
-    value.
-    """
+
+def _lazy_bindings(expr: Let, needs: _Needs) -> tuple[list[Let], Expr]:
+    """The locals that are defined one inside the other and that only lazy places use, and what they are defined for."""
     bindings = [expr]
     body = expr.body
     while isinstance(body, Let) and not needs.value(body):
         bindings.append(body)
         body = body.body
-    copies = 0
+    return bindings, body
+
+
+def _sunk(bindings: Sequence[Let], body: Expr) -> Expr:
+    """``body`` with locals defined in the parts that use them, together: none is copied into another's value."""
 
     def wrap(part: Expr) -> Expr:
-        nonlocal copies
         for binding in reversed(bindings):
             if _uses(part, binding.name):
                 part = replace(binding, body=part)
-                copies += binding is expr
         return part
 
-    return rebuild(body, tuple(wrap(part) for part in children(body))), copies
+    return rebuild(body, tuple(wrap(part) for part in children(body))) if bindings else body

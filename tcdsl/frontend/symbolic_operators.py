@@ -134,6 +134,8 @@ class WholeArrays:
 
     def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Any other function of NumPy, such as ``np.sum``; `DslSyntaxError` if it has no meaning here."""
+        if function in (np.concatenate, np.hstack, np.vstack) and keywords.keys() <= {"axis"} and len(arguments) <= 2:
+            return _joined(function, *arguments, **keywords)
         for known in (filled_array(function, arguments, keywords), numpy_function(self, function, arguments, keywords)):
             if known is not NotImplemented:
                 return known
@@ -163,6 +165,20 @@ def _written(function: Callable[..., Any]) -> str:
     # ``np.linalg.solve``.
     module = str(getattr(function, "__module__", None) or "numpy").removeprefix("numpy")
     return f"np{module}.{function.__name__}"
+
+
+def _joined(function: Callable[..., Any], parts: Sequence[Any], axis: int = 0) -> Any:
+    if function is np.vstack:
+        parts = [_as_row(part) for part in parts]
+    elif function is np.hstack:
+        axis = min(1, max(getattr(part, "ndim", 1) for part in parts) - 1)
+    return stacking.joined(parts, axis)
+
+
+def _as_row(part: Any) -> Any:
+    if isinstance(part, list | tuple):
+        return part if isinstance(part[0], list | tuple) else [part]
+    return part[None] if part.ndim == 1 else part
 
 
 _POINTWISE = {np.copy: "id", np.round: "round"}

@@ -56,6 +56,11 @@ def through_helper(function: Callable[[Any], Any]) -> Any:
         lambda x: np.flip(x, axis=-1) + np.flip(x, (0,)),
         lambda x: np.roll(x, 1, axis=0) + np.roll(x, (-7, 1), (1, 0)),
         lambda x: np.roll(x[0], -1) * np.roll(2 * x[:, ::-1], x.shape[0], 1)[1],
+        lambda x: np.concatenate((x, 2 * x[:1], x[:, ::-1])),
+        lambda x: np.concatenate([x, (x > 1).astype(np.int8)[:, :2], np.ones((2, 1))], axis=-1),
+        lambda x: np.concatenate((x.astype(np.float32), x[:0].astype(np.float32))),
+        lambda x: np.hstack((x[0], x[1, 1:])) + np.hstack((x, x))[0, :5],
+        lambda x: np.vstack((x[0], x, [1.0, 2.0, 3.0])),
         lambda x: np.linalg.norm(x),
         lambda x: np.linalg.norm(x, 2, axis=1) + np.linalg.norm(x[0], ord=2),
         lambda x: np.linalg.norm(x, axis=0, keepdims=True),
@@ -72,6 +77,7 @@ def test_functions_that_have_a_meaning_are_those_of_numpy(function: Callable[[An
 def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
     np.testing.assert_allclose(tc.grad(lambda x: np.sum(np.where(x > 0, x * x, 0.0)))(X), np.where(X > 0, 2 * X, 0))
     np.testing.assert_allclose(tc.grad(lambda x: np.mean(x, axis=0)[0])(X), [[0.5, 0, 0], [0.5, 0, 0]])
+    tc.check_grads(lambda x: np.concatenate((x, x[:1] * x[1:])) * np.vstack((x[0], x)), (X,))
     tc.check_grads(lambda x: x * np.roll(x, 2, axis=1), (X,))
     tc.check_grads(lambda x: np.std(x, axis=0) * np.linalg.norm(np.flip(x)) + x.var(), (X,))
 
@@ -83,6 +89,10 @@ def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
         (lambda x: x.argmin(axis=0), "`argmin` of a whole array"),
         (lambda x: np.linalg.norm(x, 2), r"np\.linalg\.norm has no meaning for tensors"),
         (lambda x: np.linalg.norm(x, ord=1, axis=0), r"np\.linalg\.norm with ord, axis has no meaning"),
+        (lambda x: np.concatenate((x, x[0])), "arrays of rank 1 and 2 along axis 0"),
+        (lambda x: np.concatenate((x, x), axis=2), "arrays of rank 2 along axis 2"),
+        (lambda x: np.concatenate((x, x[:, :1])), r"arrays along axis 0 have the extents x_1 = 3 and .* on axis 1"),
+        (lambda x: np.concatenate((x, x), dtype=np.float32), r"np\.concatenate with dtype has no meaning"),
         (lambda x: np.roll(x, 1), r"np\.roll has no meaning"),
         (lambda x: np.roll(x, 1, axis=2), "an array of rank 2 has no axis 2"),
         (lambda x: np.roll(x, (1, 2), axis=0), r"np\.roll with axis has no meaning"),
@@ -104,6 +114,23 @@ def test_functions_without_a_meaning_are_errors_and_never_wrong_values(
 ) -> None:
     with pytest.raises(tc.TcdslError, match=message):
         through_helper(function).interpret(X)
+
+
+def test_arrays_after_each_other_in_rounds_and_in_code() -> None:
+    @op
+    def turned(x, n):
+        for _ in range(n):
+            x = np.concatenate((x[1:], x[:1]))
+        return x
+
+    @tc.cd
+    def turn(x):
+        x[:] = np.concatenate((x[1:], x[:1]))
+
+    x = np.arange(5.0)
+    assert_gives(turned, x, 3, wanted=np.roll(x, -3))
+    turn(x)
+    np.testing.assert_array_equal(x, [1, 2, 3, 4, 0])
 
 
 def test_what_an_array_does_not_have_says_what_it_has() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DtypeError
-from tcdsl.frontend.arrays.arithmetic import broadcast, element_of, staged_operand
+from tcdsl.errors import DtypeError, ShapeError
+from tcdsl.frontend.arrays.arithmetic import broadcast, element_of, record_elementwise, staged_operand
 from tcdsl.frontend.arrays.array_literals import (
     NO_NUMBER,
     axes_of_literal,
@@ -17,16 +17,19 @@ from tcdsl.frontend.arrays.array_literals import (
     literal_array,
     parts_of,
 )
-from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows
+from tcdsl.frontend.arrays.array_stores import store_elementwise
+from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows, rows_of
+from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray
-from tcdsl.frontend.symbols.values import Value
-from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import IndexValue
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, View
+from tcdsl.frontend.symbols.values import Value, stored_dtype
+from tcdsl.ir.build import apply, constant, integer
+from tcdsl.ir.expressions import Expr, IndexValue
+from tcdsl.polyhedra.linear import normalized
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["regrouped", "stack", "staged_literal"]
+__all__ = ["joined", "regrouped", "stack", "staged_literal"]
 
 _NUMBERS = bool | int | float | np.generic | np.ndarray
 
@@ -56,6 +59,37 @@ def stack(parts: Sequence[Any], row: str) -> PendingArray:
     extents = (*common[:before], integer(len(cells)), *common[before:])
     counts = {name: ranks.of(name) + (name == row) for name in ("batch", "output", "input")}
     return PendingArray(session.builder, stacked, extents, RowRanks(**counts))
+
+
+def joined(parts: Sequence[Any], axis: int = 0) -> SymbolicArray:
+    """``np.concatenate``: arrays after each other along an axis, whose other extents are equal."""
+    session = session_of("np.concatenate")
+    staged = [staged_operand(part, session) for part in parts]
+    cells = [element_of(part, session) for part in staged]
+    ranks = {len(extents) for _, extents in cells}
+    if len(ranks) != 1 or not -min(ranks) <= axis < min(ranks):
+        shown = " and ".join(map(str, sorted(ranks)))
+        raise session.fault(ShapeError, f"arrays of rank {shown} along axis {axis}", "give arrays of one rank")
+    axis %= min(ranks)
+    first, length = list(cells[0][1]), cells[0][1][axis]
+    for _, extents in cells[1:]:
+        length = apply("add", length, extents[axis])
+        for k, (wanted, found) in enumerate(zip(first, extents, strict=True)):
+            if k != axis and wanted != found:
+                fact = f"arrays along axis {axis} have the extents {valued(wanted)} and {valued(found)} on axis {k}"
+                session.builder.require(apply("eq", wanted, found), fact, session.location())
+    first[axis] = normalized(length)
+    dtype = str(np.result_type(*(stored_dtype(value) for value, _ in cells)))
+    made = record_elementwise(session, Value(constant(0, dtype), None, dtype), tuple(first), "joined")
+    rows = rows_of(staged[0], cells[0][1])
+    start: Expr = integer(0)
+    for part, (_, extents) in zip(staged, cells, strict=True):
+        places: list[Expr] = [IndexValue(axis_variable(k)) for k in reversed(range(len(extents)))]
+        places[axis] = normalized(apply("add", places[axis], start))
+        made = store_elementwise(View(made, places, extents, rows), "assign", part)
+        start = normalized(apply("add", start, extents[axis]))
+    made.rows = rows
+    return made
 
 
 def staged_literal(value: Any) -> SymbolicArray:

@@ -164,13 +164,15 @@ class Evaluator:
         return None
 
     def _whole(self, tensor: SymbolicTensor, node: ast.AST) -> None:
-        self.fault(
-            ShapeError,
-            f"`{tensor.label}` has rank {tensor.rank} and stands here without an index",
-            node,
-            f"index all of its axes, as in `{tensor.label}[{', '.join('ijklmnopqrst'[: tensor.rank])}]`",
-            (shape_note(tensor),),
-        )
+        name, letters = tensor.label, ", ".join("ijklmnopqrst"[: tensor.rank])
+        fact = f"`{name}` has rank {tensor.rank} and stands here without an index"
+        notes: tuple[str, ...] = (shape_note(tensor),)
+        names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+        arrays = [part.id for part in names if self.is_array(self.quietly(part))]
+        if arrays and name not in arrays:
+            # What whole arrays are computed into: `x[i] * (x > 0)`.
+            name, fact, notes = arrays[0], f"an array of rank {tensor.rank} stands here without an index", ()
+        self.fault(ShapeError, fact, node, f"index all of its axes, as in `{name}[{letters}]`", notes)
 
     def value(self, node: ast.expr, position: Position = Position.VALUE) -> Value | None:
         """The scalar that ``node`` is; ``None`` after a fault."""

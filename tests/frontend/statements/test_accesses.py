@@ -144,6 +144,7 @@ def test_arrays_of_the_surroundings_are_inputs() -> None:
         ("O[i] = x[i, 0]", ShapeError, "`x` has rank 1 and is given 2 indices"),
         ("O[i] = x[i][0]", ShapeError, "a scalar at a point has no axes"),
         ("O[i] = A[i, 0] + x", ShapeError, "`x` has rank 1 and stands here without an index"),
+        ("O[i] = A[i, 0] * (x > 0)", ShapeError, "an array of rank 1 stands here without an index"),
         ("x[i, j] = A[i, j]", ShapeError, "`x` has rank 1 and is given 2 indices"),
         ("O[i] = x[i / 2]", DtypeError, "an index of type float64"),
         ("O[i] = x[x[i]]", DtypeError, "an index of type float64"),

@@ -16,6 +16,7 @@ itself, an exception of another class that the library's own code met, always ke
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import inspect
 import os
@@ -26,19 +27,27 @@ from collections.abc import Callable, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, TcdslError
+from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.installation import FOLDER
 from tcdsl.large_stack import on_large_stack
 
 if TYPE_CHECKING:
     from tcdsl.span import Span
 
-__all__ = ["hide_library_frames", "user_facing", "warn_user", "warnings_given", "with_large_stack"]
+__all__ = [
+    "hide_library_frames",
+    "told_of_a_wrong_call",
+    "user_facing",
+    "warn_user",
+    "warnings_given",
+    "with_large_stack",
+]
 
 # Frames of context managers and cached properties stand between the library's own.
 _BETWEEN = (contextlib.__file__, functools.__file__)
 # What the library calls: where such code raises, it was called wrongly, and that is for the library's authors to see.
 _CALLED_BY_THE_LIBRARY = frozenset(sys.stdlib_module_names) | {"islpy", "llvmlite", "numba", "numpy", "rich"}
+_RAISING = frozenset((dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]))
 # A part of a function with many nested blocks, which the function calls (`tcdsl.frontend.source.nested_blocks`).
 _INNER = "__tcdsl__inner"
 # A user's function that waits so often for itself calls itself without an end: staging it ends sooner.
@@ -62,6 +71,8 @@ def user_facing(function: Callable[Parameters, Result]) -> Callable[Parameters, 
                 raise _wrong_call(function, keywords, str(error), sys._getframe(1)) from None
             if _was_interrupted(error):
                 raise KeyboardInterrupt from None
+            if (told := told_of_a_wrong_call(error)) is not None:
+                raise told from None
             hide_library_frames(error)
             raise
 
@@ -169,6 +180,28 @@ def hide_library_frames(error: BaseException) -> None:
             shown.__context__ = shown.__context__.__context__
         shown.__traceback__ = _without_library(shown.__traceback__)
         shown = shown.__cause__ or shown.__context__
+
+
+def told_of_a_wrong_call(error: Exception) -> TcdslError | None:
+    """The fault for a TypeError that Python or NumPy raised where a decorated function, or a helper, calls them.
+
+    ``None`` for what the user's own code raises, and for faults of the library.
+    """
+    if not isinstance(error, TypeError) or isinstance(error, TcdslError) or not _is_for_the_user(error):
+        return None
+    entries = _frames(error.__traceback__)
+    users = [k for k, entry in enumerate(entries) if _is_users(entry.tb_frame)]
+    if not users or not any(_is_library(entry.tb_frame) for entry in entries[: users[-1]]):
+        return None
+    called = entries[users[-1] + 1 :]
+    place = entries[users[-1]]
+    if place.tb_frame.f_code.co_code[place.tb_lasti] in _RAISING or any(_is_library(each.tb_frame) for each in called):
+        return None
+    from tcdsl.span import Span
+
+    told = DtypeError.at(str(error), Span.executed(place.tb_frame, place.tb_lasti), "")
+    told.__suppress_context__ = True
+    return told
 
 
 # IPython takes every SyntaxError for one of the text that was entered: it leaves the frames of the call out, and shows

@@ -28,7 +28,7 @@ from tcdsl.runtime.inspection import Inspected
 from tcdsl.runtime.kept.content import Contents, UnknownContentError
 from tcdsl.runtime.kept.kept_calls import KeptCalls
 from tcdsl.span import Span
-from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
+from tcdsl.tracebacks import hide_library_frames, told_of_a_wrong_call, user_facing, with_large_stack
 
 if TYPE_CHECKING:
     from types import FrameType, FunctionType
@@ -159,6 +159,8 @@ class DecoratedFunction(Inspected):
         except RecursionError as error:
             return with_large_stack(functools.partial(self, *arguments, out=out, **keywords), error)
         except Exception as error:
+            if (told := told_of_a_wrong_call(error)) is not None:
+                raise told from None
             hide_library_frames(error)
             raise
 

@@ -7,7 +7,7 @@ from functools import reduce
 from types import BuiltinFunctionType, GeneratorType
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
 from tcdsl.frontend.arrays.filled_arrays import filled_array, fills_array
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points
@@ -57,16 +57,29 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
             return reduce(lambda left, right: scalars[0].combine(primitive, left, right), scalars[1])
     algebra = algebra_of((*arguments, *keywords.values()))
     if name is None or algebra is None:
-        return function(*arguments, **keywords)
+        return _as_python_does(function, arguments, keywords)
     if name in REDUCTIONS and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
         return algebra.reduced(REDUCTIONS[name], arguments[0], **{"axis": None, "keepdims": False, **keywords})
     if keywords:
         raise _fault(f"`{name}` does not take {', '.join(keywords)} here", "write a statement in index notation")
     if name in CASTS or name == "bool":
+        if len(arguments) != 1:
+            raise _fault(f"`{name}` takes 1 argument, not {len(arguments)}", f"write `{name}(x)`")
         return algebra.cast(arguments[0], CASTS.get(name, name))
     if name in PRIMITIVES:
         return _primitive(algebra, name, arguments)
-    return function(*arguments, **keywords)
+    return _as_python_does(function, arguments, keywords)
+
+
+def _as_python_does(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    try:
+        return function(*arguments, **keywords)
+    except TypeError as error:
+        session = current_session()
+        if session is None or error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise
+        # Python itself says that the function is called wrongly.
+        raise DtypeError.at(str(error), session.location(), "") from None
 
 
 # Those that ask a generator for all that it gives.

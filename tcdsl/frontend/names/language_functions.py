@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import builtins
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, CONSTANTS, REDUCTIONS
 from tcdsl.ir.dtypes import DTYPES
@@ -69,7 +70,7 @@ class PrimitiveFunction(_Named):
     def _computed(self, *arguments: Any) -> Any:
         row = PRIMITIVES[self.__tcdsl_name__]
         if len(arguments) != row.arity:
-            raise TypeError(f"{row.name}() takes {row.arity} arguments, not {len(arguments)}")
+            raise _wrong_number(row.name, row.arity, arguments)
         made = np.vectorize(row.evaluate)(*arguments)[()]
         # What is computed from Python's numbers is as weak as they are: `sqrt(8) * x` has the type of `x`.
         return made.item() if all(type(argument) in _WEAK for argument in arguments) else made
@@ -80,8 +81,10 @@ class CastFunction(_Named):
 
     kind = "cast"
 
-    def _computed(self, argument: Any) -> Any:
-        return np.asarray(argument).astype(self.__tcdsl_name__)[()]
+    def _computed(self, *arguments: Any) -> Any:
+        if len(arguments) != 1:
+            raise _wrong_number(self.__tcdsl_name__, 1, arguments)
+        return np.asarray(arguments[0]).astype(self.__tcdsl_name__)[()]
 
 
 class ReductionFunction(_Named):
@@ -93,9 +96,24 @@ class ReductionFunction(_Named):
         return getattr(np, self.__tcdsl_name__)(array, **keywords)
 
 
+def _misused(fact: str, hint: str = "") -> TcdslError:
+    from tcdsl.frontend.staging.session import current_session
+
+    session = current_session()
+    return DslSyntaxError.at(fact, None if session is None else session.location(), hint)
+
+
+def _wrong_number(name: str, arity: int, arguments: Sequence[Any]) -> TcdslError:
+    return _misused(f"`{name}` takes {arity} argument{'s' * (arity != 1)}, not {len(arguments)}")
+
+
+_IN_STATEMENTS = {"get": "`y[i] = get(x[i - 1], 0.0)`", "assign": '`assign(y[i], "=:+", x[i])`'}
+
+
 def _only_in_statements(name: str) -> Any:
     def function(*_: Any, **__: Any) -> Any:
-        raise TypeError(f"{name}() has a meaning only inside a tensor statement of an @op or @cd function")
+        fact = f"`{name}` has a meaning only inside a tensor statement of an @op or @cd function"
+        raise _misused(fact, f"as in {_IN_STATEMENTS.get(name, f'`y[i] = x[{name}(i - 1)]`')}")
 
     function.__name__ = name
     function.__tcdsl_name__ = name  # type: ignore[attr-defined]

@@ -143,7 +143,8 @@ def _reduction(name: str, what: str) -> Any:
             raise self.builder.algebra.fault(DslSyntaxError, *unknown_options(name, options))
         return self.builder.algebra.reduced(REDUCTIONS[name], self, axis, keepdims)
 
-    method.__name__, method.__doc__ = name, f"{what}, over all axes or the given ones."
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{what}, over all axes or the given ones."
     return method
 
 

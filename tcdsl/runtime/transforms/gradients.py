@@ -21,7 +21,7 @@ from tcdsl.runtime.inspection import Inspected
 from tcdsl.runtime.kept.content import Contents
 from tcdsl.runtime.kept.kept_calls import KeptCalls
 from tcdsl.runtime.transforms.derivation import Argnums, Derivation, kept, name_of, require_values, signature_of
-from tcdsl.tracebacks import hide_library_frames, user_facing, with_large_stack
+from tcdsl.tracebacks import hide_library_frames, told_of_a_wrong_call, user_facing, with_large_stack
 
 if TYPE_CHECKING:
     from tcdsl.frontend.symbols.symbols import SymbolicTensor
@@ -89,6 +89,8 @@ class DerivedFunction(Inspected):
         except RecursionError as error:
             return with_large_stack(functools.partial(self, *arguments, **keywords), error)
         except Exception as error:
+            if (told := told_of_a_wrong_call(error)) is not None:
+                raise told from None
             hide_library_frames(error)
             raise
 

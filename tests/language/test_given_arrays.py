@@ -300,7 +300,7 @@ def test_objects_of_python_that_are_no_arrays() -> None:
         "`np.asarray(x)`": (range(3), memoryview(X), array("d", [1.0]), [1.0], (1.0,)),
         "`float(x)`": (Fraction(1, 2), Decimal(1)),
         "`x.real` and `x.imag`": (1j,),
-        "`np.asarray(list(x))`": (iter([1.0]), {1.0}),
+        "`np.asarray(list(x))`": (iter([1.0]), {1.0}, frozenset([1.0]), {1: 2.0}.values(), {1: 2.0}.keys()),
         "`np.frombuffer(x, np.uint8)`": (b"abc", bytearray(b"abc")),
         "configuration is passed by keyword": ("abc", None, {1: 2}, print),
     }

@@ -288,6 +288,7 @@ def test_numbers_of_a_tensor_of_one_cell():
     ("name", "hint"),
     [
         ("forward", "`loss.value`"),
+        ("flatten", r"`t.value.ravel\(\)`"),
         ("backprop", r"`step.run\(\)`"),
         ("backward", r"tc.compile\(tc.train.grad_update\(loss\)\)"),
         ("zero_grads", "nothing to clear"),
@@ -367,3 +368,16 @@ def test_options_that_a_function_of_the_language_does_not_have() -> None:
 
     with pytest.raises(tc.ConfigurationError, match=r"(?s)return einsum.*takes spec"):
         summed(X)
+
+
+def test_numpy_takes_the_values_of_parameters_from_views_and_sequences() -> None:
+    parameters = {name: tc.param(name, init=np.ones(2)) for name in "ab"}
+    for given in (parameters.values(), list(parameters.values()), tuple(parameters.values())):
+        np.testing.assert_array_equal(np.concatenate(given), np.ones(4))
+
+    @op
+    def doubled(x):
+        return 2 * x
+
+    with pytest.raises(tc.DtypeError, match=r"`x` is a dict_values.*\n`?call it for each of them"):
+        doubled(parameters.values())

@@ -8,7 +8,7 @@ by which pandas and xarray align.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set, ValuesView
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Number
@@ -150,7 +150,8 @@ def instead_of(value: Any, label: str) -> str:
     except TypeError:
         if isinstance(value, list | tuple | range):
             return f"wrap it with `np.asarray({code})`"
-        return f"collect what it gives: `np.asarray(list({code}))`" if isinstance(value, Iterator | set) else ""
+        collected = isinstance(value, Iterator | Set | ValuesView)
+        return f"collect what it gives: `np.asarray(list({code}))`" if collected else ""
     return f"wrap it with `np.asarray({code})`"
 
 

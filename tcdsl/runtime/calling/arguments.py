@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
 from typing import Any
 
@@ -209,8 +209,8 @@ def tensor_argument(function: str, name: str, position: int, value: Any) -> Argu
     if array is None:
         kind = type(value).__name__
         hint = instead_of(value, name) or "configuration is passed by keyword, after a `*`"
-        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-        if any(is_graph_tensor(each) for each in parts):
+        parts = value.values() if isinstance(value, dict) else value
+        if isinstance(parts, list | tuple | ValuesView) and any(map(is_graph_tensor, parts)):
             hint = (
                 f"call it for each of them, `[{function}(each) for each in {name}]`; "
                 "`tc.train.update(params, code)` does it for code"

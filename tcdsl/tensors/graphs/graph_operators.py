@@ -6,7 +6,7 @@ ops mean the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from functools import partial
 from typing import Any
 
@@ -70,7 +70,11 @@ def as_operand(value: Any) -> Any:
 def _computed(value: Any) -> Any:
     if isinstance(value, Tensor):
         return np.asarray(value)
-    return type(value)(map(_computed, value)) if type(value) in (list, tuple) else value
+    if type(value) in (list, tuple):
+        return type(value)(map(_computed, value))
+    # `params.values()` and the like: NumPy asks the tensors in them again until none is left.
+    inside = isinstance(value, ValuesView | Sequence) and not isinstance(value, str | bytes | range)
+    return [_computed(each) for each in value] if inside else value
 
 
 def _shape(operand: Any) -> Shape:

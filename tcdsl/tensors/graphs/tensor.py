@@ -50,6 +50,8 @@ _ELSEWHERE = {
     "zero_grads": f"gradients are those of one run, so there is nothing to clear; {_STEP}",
     "zero_grad": f"gradients are those of one run, so there is nothing to clear; {_STEP}",
     "numpy": "`t.value` is its array",
+    "ravel": "`t.value.ravel()` are its cells as an array",
+    "flatten": "`t.value.ravel()` are its cells as an array",
     "detach": "`stop_gradient(t)` has no gradient, and `t.value` is its array",
 }
 

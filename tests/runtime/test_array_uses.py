@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import io
 import operator
+import pdb  # noqa: T100
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -363,20 +365,44 @@ def test_cells_that_python_reads_stage_anew(name: str) -> None:
         np.testing.assert_allclose(helped.interpret(x), plain(x))
 
 
-def test_where_a_debugger_stops_all_arrays_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A debugger traces from there on, or ends all tracing.
-    monkeypatch.setattr(sys, "breakpointhook", lambda: sys.settrace(None))
-
+def test_where_tracing_ends_all_arrays_are_compared() -> None:
     @op
     def f(x: Any) -> Any:
         y = x
         for k, v in enumerate((x, np.arange(3.0))):
             y = y + v * W
             if k == 0:
-                breakpoint()  # noqa: T100
+                sys.settrace(None)
         return y
 
     x = np.arange(1.0, 4.0)
     for number in (1.0, 2.0):
         _fill(number)
         np.testing.assert_allclose(f.interpret(x), x + (x + np.arange(3.0)) * W)
+
+
+def test_a_debugger_stops_behind_the_breakpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stops(x: Any) -> Any:
+        y = x * W
+        breakpoint()  # noqa: T100
+        return y * 2
+
+    @op
+    def f(x: Any) -> Any:
+        return stops(x) + 1
+
+    shown = io.StringIO()
+    debugger = pdb.Pdb(stdin=io.StringIO("n\nc\n" * 2), stdout=shown, nosigint=True, readrc=False)
+    monkeypatch.setattr(sys, "breakpointhook", lambda: debugger.set_trace(sys._getframe(1)))
+    x = np.arange(1.0, 4.0)
+    tracer = sys.gettrace()
+    try:
+        for number in (1.0, 2.0):
+            _fill(number)
+            np.testing.assert_allclose(f.interpret(x), x * W * 2 + 1)
+    finally:
+        sys.settrace(tracer)
+    lines = [line for line in shown.getvalue().splitlines() if line.startswith("-> ")]
+    # At the line behind the breakpoint, and at its end, in each call.
+    assert lines == ["-> return y * 2"] * 4
+    assert "opcode" not in shown.getvalue()

@@ -32,6 +32,10 @@ Spot = tuple[str, Place]
 """A place of a file."""
 
 
+# By these names code calls a debugger.
+_STOPPING = frozenset(("breakpoint", "set_trace"))
+
+
 class _Code:
     """The instructions of one code, which of them have captured an array, and which have run without."""
 
@@ -110,12 +114,24 @@ class CodeRuns:
         if known is None:
             frame.f_trace_lines = False
             return None
+        if not _STOPPING.isdisjoint(code.co_names):
+            self._leave(frame)
+            return None
         if type(frame.f_trace) is _Frame:  # a generator that goes on
             return frame.f_trace
         self._given(frame)
         frame.f_trace = tracer = _Frame(known)
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         return tracer
+
+    def _leave(self, frame: FrameType | None) -> None:
+        # A debugger is going to trace, which finds all frames as they would be without this.
+        sys.settrace(self._outer)
+        while frame is not None:
+            if frame.f_trace is None or type(frame.f_trace) is _Frame:
+                frame.f_trace = None
+                frame.f_trace_lines, frame.f_trace_opcodes = True, False
+            frame = frame.f_back
 
     def _added(self, code: CodeType, names: dict[str, Any]) -> tuple[CodeType, _Code | None]:
         # What dataclasses generate belongs to their module.

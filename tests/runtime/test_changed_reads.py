@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import configparser
 import contextvars
 import ctypes
 import dataclasses
 import enum
 import functools
+import logging
 import operator
 import os
 import sys
@@ -199,12 +199,6 @@ def _masked() -> Any:
     return np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
 
 
-def _parsed() -> configparser.ConfigParser:
-    parser = configparser.ConfigParser()
-    parser.read_dict({"a": {"k": "2.0"}})
-    return parser
-
-
 def _environment() -> dict[str, str]:
     os.environ["TCDSL_TEST_NUMBER"] = "2.0"
     return {}
@@ -265,7 +259,6 @@ CASES: dict[str, Callable[[], Case]] = {
         lambda _: float(os.environ["TCDSL_TEST_NUMBER"]),
         lambda _: os.environ.update(TCDSL_TEST_NUMBER="5.0"),
     ),
-    "parsed configuration": _on(_parsed, lambda c: float(c["a"]["k"]), lambda c: c["a"].__setitem__("k", "5.0")),
     "items as attributes": _on(lambda: Mapping(k=2.0), lambda m: m.k, lambda m: m.__setitem__("k", 5.0)),
     "mask": _on(_masked, lambda m: float(m.sum()), lambda m: setattr(m, "mask", [1, 1, 0])),
     "kept getter": _on(Holder, lambda h: -GETTER(h), lambda h: setattr(h, "slot", 5.0)),
@@ -336,3 +329,21 @@ def test_configuration_that_computes_attributes() -> None:
     for number in (1.0, 2.0, 1.0):
         np.testing.assert_array_equal(f.interpret(np.ones(1), configuration=Configuration(number)), [2 * number])
     assert f.cache_info().misses == 2
+
+
+def test_what_objects_of_libraries_keep_for_themselves_stages_nothing() -> None:
+    logger = logging.getLogger("tcdsl.test")
+    logger.disabled = True
+
+    @op
+    def f(x: Any) -> Any:
+        logger.debug("staged")
+        return x * 2
+
+    f.interpret(np.ones(1))
+    logger.isEnabledFor(logging.INFO)
+    logger.disabled = False
+    logger.info("what it has found out is kept in a dictionary")
+    logger.disabled = True
+    f.interpret(np.ones(1))
+    assert f.cache_info().misses == 1

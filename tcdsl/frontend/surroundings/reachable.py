@@ -367,10 +367,7 @@ _NAMING = (operator.attrgetter, operator.methodcaller)
 
 
 def _may_be_read(value: Any) -> bool:
-    seen = snapshot(value) if is_container(value) else value
-    return (
-        type(value) in PLAIN or is_array(value) or isinstance(value, FunctionType) or getattr(seen, "is_plain", False)
-    )
+    return type(value) in PLAIN or is_array(value) or isinstance(value, FunctionType)
 
 
 def _following(value: Any, step: str | Item) -> Any:

@@ -91,8 +91,35 @@ def test_statements_know_the_parameters_that_strings_have_declared() -> None:
         y[i] = x[i] * "w"[i]
         return y
 
-    with pytest.raises(tc.DslSyntaxError, match=r'declare the parameter before: `w = param\("w"\)`'):
-        wrong(sample())
+    @op
+    def early(x):
+        y[i] = x[i] * u[i]
+        return y + "u"[3]
+
+    @op
+    def sized(x):
+        y[i] = x[i] * "w"[3][i]
+        return y
+
+    for f, fact in (
+        (wrong, '"w" declares a parameter, whose cells are read under a name'),
+        (sized, '"w" declares a parameter, whose cells are read under a name'),
+        (early, '`u` is read with an index before the place where "u" is declared'),
+    ):
+        with pytest.raises(tc.DslSyntaxError, match=fact + r'(\n.*)*declare it before.*: `([uw]) = "\2"\[n\]`'):
+            f(sample())
+
+
+def test_two_strings_declare_where_python_has_no_such_operator() -> None:
+    @op
+    def composed(x):
+        return "a"[2] @ "b"[4] @ x + ("c" - "d") * "e"[2]
+
+    x = sample()
+    made = composed(x)
+    assert made.shape[-1] == 2
+    a, b, c, d, e = (composed.parameters[name].value for name in "abcde")
+    assert_array_equal(value(made), a @ b @ x.value + (c - d) * e)
 
 
 @pytest.mark.parametrize("start", [1.0, -1.0])

@@ -152,6 +152,10 @@ class FunctionScope:
                 return value
         return UNBOUND
 
+    def has_text(self, text: str) -> bool:
+        """Whether the function has a string that is this text, as one that declares a parameter."""
+        return text in self._function.__code__.co_consts
+
     def language(self, name: str) -> object:
         """The value of ``name``, which the language knows, where the function's surroundings do not define it."""
         value = self.value_of(name)

@@ -107,8 +107,9 @@ def _plain(session: Session, primitive: str, python: Callable[[Any, Any], Any], 
             return python(
                 *(declared_parameter(each, session.location()) if each is text else each for each in (left, right))
             )
+        both = isinstance(other, str) and other.isidentifier() and primitive in ("", "sub", "div", "floor_div", "pow")
         numeric = isinstance(other, np.ndarray) and other.dtype.kind in "bifu"
-        if numeric or (isinstance(other, _NUMBERS) and primitive not in ("mul", "mod", "eq", "ne")):
+        if both or numeric or (isinstance(other, _NUMBERS) and primitive not in ("mul", "mod", "eq", "ne")):
             algebra = session.builder.algebra
             return algebra.combine(primitive, left, right) if primitive else algebra.matrix_product(left, right)
     return python(left, right)

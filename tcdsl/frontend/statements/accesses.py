@@ -63,15 +63,13 @@ def subscript(evaluation: Evaluator, node: ast.Subscript, position: Position) ->
     key = evaluation.evaluate(node.slice, Position.INDEX)
     if isinstance(key, Faulty):
         return FAULTY
+    if isinstance(node.value, ast.Constant) and isinstance(base, str) and base.isidentifier():
+        fact = f'"{base}" declares a parameter, whose cells are read under a name'
+        return evaluation.fault(DslSyntaxError, fact, node, f'declare it before: `{base} = "{base}"[n]`')
     if _holds_points(key):
-        return evaluation.fault(
-            DslSyntaxError,
-            f"an index variable cannot index a Python {type(base).__name__}",
-            node,
-            f'declare the parameter before: `{base} = param("{base}")`'
-            if isinstance(base, str) and base.isidentifier()
-            else "make it an array (np.asarray), or loop over its elements in Python",
-        )
+        fact = f"an index variable cannot index a Python {type(base).__name__}"
+        hint = "make it an array (np.asarray), or loop over its elements in Python"
+        return evaluation.fault(DslSyntaxError, fact, node, hint)
     return evaluation.native(lambda: base[key], node)  # type: ignore[index]
 
 

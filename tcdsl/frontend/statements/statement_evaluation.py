@@ -148,6 +148,9 @@ class Evaluation(Evaluator):
                 node,
                 f"a name that the function writes is its own: write it first, or make `{name}` a parameter",
             )
+        if self.environment.has_text(name):
+            fact = f'`{name}` is read with an index before the place where "{name}" is declared'
+            return self.fault(DslSyntaxError, fact, node, f'declare it before, with its axes: `{name} = "{name}"[n]`')
         return self.fault(DslSyntaxError, f"`{name}` is not defined", node, undefined_name_hint(name))
 
     def _attribute(self, node: ast.Attribute) -> object:

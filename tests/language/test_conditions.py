@@ -87,7 +87,7 @@ def test_brackets_in_a_numerator_guard_the_quotient_and_its_derivative() -> None
     def f(x):
         kept = (x[i] > 0) * 2.0
         a[i] = (x[i] > 0) * 2.0 / x[i]
-        b[i] = -(x[i] > 0) / x[i] * 3.0
+        b[i] = -((x[i] > 0) * 1.0) / x[i] * 3.0
         c[i] = kept / x[i]
         d[i] = masked_quotient(x[i] > 0, 2.0, x[i])
         e[i] = 3.0 * kept // x[i] + kept % x[i]

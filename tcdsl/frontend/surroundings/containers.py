@@ -157,7 +157,7 @@ def _has_cells(kind: type) -> bool:
 
 
 def _is_table(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in ("pandas", "polars") and hasattr(kind, "columns")
+    return str(kind.__module__).partition(".")[0] in ("pandas", "polars") and hasattr(kind, "columns")
 
 
 def _of_table(value: Any) -> Parts:

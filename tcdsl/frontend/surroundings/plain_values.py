@@ -29,7 +29,7 @@ def same_plain(seen: Any, now: Any) -> bool:
     if isinstance(seen, np.generic):
         return bool(seen.dtype == now.dtype and (seen.tobytes() == now.tobytes() or (_is_nan(seen) and _is_nan(now))))
     # Dates, fractions, paths and types of cells.
-    if kind.__module__.partition(".")[0] in _VALUES and any("__eq__" in vars(each) for each in kind.__mro__[:-1]):
+    if str(kind.__module__).partition(".")[0] in _VALUES and any("__eq__" in vars(each) for each in kind.__mro__[:-1]):
         try:
             return bool(seen == now) and repr(seen) == repr(now)
         except Exception:  # a comparison that raises says that the values are not plainly equal

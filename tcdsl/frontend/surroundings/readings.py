@@ -323,7 +323,7 @@ def _labels(value: Any) -> Any:
         return None
     if isinstance(value, np.ma.MaskedArray):
         return np.ma.getmaskarray(value).tobytes()
-    match type(value).__module__.partition(".")[0]:
+    match str(type(value).__module__).partition(".")[0]:
         case "pandas":
             return attribute(value, "name"), tuple(map(tuple, getattr(value, "axes", ())))
         case "xarray":

@@ -10,7 +10,8 @@ their range, and a factor that is inf meets a sum, where its terms would have be
 
 `tcdsl.simplification.contraction_orders` says which orders are worth it; which of these is best depends on the sizes of
 a call, and a `Chooser` says it. Conditions on several variables go with the sum over one of them, and isl shows that
-the points of the sum and of what is left are together those of the statement.
+the points of the sum and of what is left are together those of the statement. So do divisors that such conditions
+may keep from being 0.
 """
 
 from __future__ import annotations
@@ -226,8 +227,10 @@ class _Product:
 
     def _part(self, summed: frozenset[str], names: FreshNames) -> tuple[Tensor, Statement] | None:
         """One sum, whose cells become a factor; None if its points are not apart from the others."""
-        group = [each for each in self.factors if each.variables & summed]
         tests = [each for each in self.conditions if each.variables & summed]
+        # Where no term passes such a test the sum is 0: times 1 / 0 it would be NaN.
+        tested = frozenset[str]().union(*(each.variables for each in tests))
+        group = [each for each in self.factors if each.variables & summed or (each.variables & tested and each.divides)]
         every = dimension_names(self.points)
         linked = [each for each in _links(self.points) or () if each & summed]
         scope = frozenset[str]().union(*linked, *(each.variables for each in (*group, *tests)))

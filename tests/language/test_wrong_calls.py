@@ -89,6 +89,47 @@ def calls() -> Iterator[tuple[str, Callable[[Any], Any]]]:
 CALLS = dict(calls())
 
 
+TRANSFORMS = words("grad value_and_grad vjp jvp hvp jacobian hessian linearize check_grads")
+
+
+def derivative_calls(name: str, value: Any) -> Iterator[Callable[[], Any]]:
+    """Derivatives of a function with ``value`` in each place where something else belongs."""
+    transform, x = getattr(tcdsl, name), np.ones(3)
+    yield lambda: transform(value)(x)
+    yield lambda: transform(value, (x,))
+    yield lambda: transform(total, argnums=value)(x)
+    yield lambda: transform(total)(value)
+    yield lambda: transform(total)(x, value)
+    yield lambda: transform(total, value)
+    yield lambda: transform(total, (x,), value)
+    yield lambda: transform(total, (x,), (value,))
+    yield lambda: transform(total, value, value)
+    yield lambda: transform(total, (x,), unknown=value)
+
+
+@tcdsl.op
+def total(x):
+    t[()] += x[i] * x[i]
+    return t
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_derivatives_called_wrongly_are_faults(name: str) -> None:
+    found = []
+    for kind, value in (*((each, make(np.ones(3))) for each, make in VALUES.items()), ("matrix", np.ones((2, 2)))):
+        if kind in ("size", "class"):  # a class is a function, too
+            continue
+        for k, call in enumerate(derivative_calls(name, value)):
+            try:
+                call()
+            except TcdslError:
+                continue
+            except Exception as error:
+                found.append(f"{name}, call {k} with {kind}: {type(error).__name__}: {error}")
+    assert not found
+
+
 def staged(call: Callable[[Any], Any], x: Any, fault: bool) -> None:
     """Stage the call, in a function that has a fault before it or has none."""
 

@@ -290,6 +290,18 @@ def test_many_matrices_take_the_best_order() -> None:
     assert product.cost(*arrays).primal.operations.multiplications == best
 
 
+def test_divisors_that_conditions_keep_from_being_zero() -> None:
+    @op
+    def means(x, n):
+        y[p, r] += x[j, l] / n[p], j < n[p], l < n[r]
+        return y
+
+    x, n = np.ones((5, 5)), np.array([0, 2, 3])
+    wanted = np.where(n[:, None] > 0, n[None, :] * 1.0, 0.0)
+    np.testing.assert_allclose(means(x, n), wanted)
+    np.testing.assert_allclose(means.interpret(x, n), wanted)
+
+
 @st.composite
 def products(draw: st.DrawFn) -> tuple[list[str], str, list[np.ndarray]]:
     sizes = {letter: draw(st.integers(0, 5)) for letter in "ijklm"}

@@ -156,6 +156,10 @@ def check_tangent(
         _agree(f"directional derivative of output {k}", partial(cells, k), array, tolerance)
 
 
+# Each order differentiates a larger program.
+_HIGHEST_ORDER = 8
+
+
 @user_facing
 def check_grads(
     f: Callable[..., Any],
@@ -173,6 +177,12 @@ def check_grads(
     must agree with the differences. ``rtol`` (1e-6) is relative to the larger of 1 and the two sides. ``order=2``
     checks the derivatives of the pullback too. Random numbers that ``f`` draws are the same in all these calls.
     """
+    if not callable(f):
+        raise ConfigurationError(f"f is a {type(f).__name__}: give a function, and its arguments as a tuple")
+    if not isinstance(args, tuple | list):
+        raise ConfigurationError(f"args is a {type(args).__name__}: write `check_grads(f, (x, w))`, or `(x,)` for one")
+    if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= _HIGHEST_ORDER:
+        raise ConfigurationError(f"order={order!r}: an integer from 1 to {_HIGHEST_ORDER}")
     if not modes or not set(modes) <= {"fwd", "rev"}:
         raise ConfigurationError(f"modes={tuple(modes)!r}: choose among 'fwd' and 'rev'")
     if eps is not None:

@@ -10,8 +10,8 @@ their range, and a factor that is inf meets a sum, where its terms would have be
 
 `tcdsl.simplification.contraction_orders` says which orders are worth it; which of these is best depends on the sizes of
 a call, and a `Chooser` says it. Conditions on several variables go with the sum over one of them, and isl shows that
-the points of the sum and of what is left are together those of the statement. So do divisors that such conditions
-may keep from being 0.
+the points of the sum and of what is left are together those of the statement. Where no term of a sum passes them, what
+is left does not take that cell: its other factors may be NaN or divide by 0 there.
 """
 
 from __future__ import annotations
@@ -222,15 +222,16 @@ class _Product:
             part = self._part(summed, names)
             if part is None:
                 break
-            made.append(part)
+            made.extend(part)
         return made, self._rest() if made else self.statement
 
-    def _part(self, summed: frozenset[str], names: FreshNames) -> tuple[Tensor, Statement] | None:
-        """One sum, whose cells become a factor; None if its points are not apart from the others."""
+    def _part(self, summed: frozenset[str], names: FreshNames) -> list[tuple[Tensor, Statement]] | None:
+        """One sum, whose cells become a factor, and whether it has terms, where conditions say it.
+
+        ``None`` if its points are not apart from the others.
+        """
+        group = [each for each in self.factors if each.variables & summed]
         tests = [each for each in self.conditions if each.variables & summed]
-        # Where no term passes such a test the sum is 0: times 1 / 0 it would be NaN.
-        tested = frozenset[str]().union(*(each.variables for each in tests))
-        group = [each for each in self.factors if each.variables & summed or (each.variables & tested and each.divides)]
         every = dimension_names(self.points)
         linked = [each for each in _links(self.points) or () if each & summed]
         scope = frozenset[str]().union(*linked, *(each.variables for each in (*group, *tests)))
@@ -267,7 +268,13 @@ class _Product:
         self.factors = [*before, read, *after]
         self.conditions = [each for each in self.conditions if not each.variables & summed]
         self.points = rest
-        return Tensor(target, value.dtype, tuple(extents)), as_store(made)
+        found = [(Tensor(target, value.dtype, tuple(extents)), as_store(made))]
+        if tests and is_floating(value.dtype):
+            flag = names.fresh(f"{statement.target.tensor}_any")
+            met = replace(made, target=replace(made.target, tensor=flag), accumulate="or", value=constant(True, "bool"))
+            found.append((Tensor(flag, "bool", tuple(extents)), as_store(met)))
+            self.conditions.insert(0, _Factor(plain_read(flag, cell, "bool", value.span), frozenset(cells)))
+        return found
 
     def _rest(self) -> Statement:
         value = _multiplied(self.factors)

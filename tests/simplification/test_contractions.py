@@ -16,6 +16,7 @@ from tcdsl import op
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification.contractions import contracted
+from tests.language.running_programs import program
 from tests.lowering.loop_interpreter import execute
 
 rng = np.random.default_rng(0)
@@ -290,16 +291,19 @@ def test_many_matrices_take_the_best_order() -> None:
     assert product.cost(*arrays).primal.operations.multiplications == best
 
 
-def test_divisors_that_conditions_keep_from_being_zero() -> None:
-    @op
-    def means(x, n):
-        y[p, r] += x[j, l] / n[p], j < n[p], l < n[r]
-        return y
-
-    x, n = np.ones((5, 5)), np.array([0, 2, 3])
-    wanted = np.where(n[:, None] > 0, n[None, :] * 1.0, 0.0)
-    np.testing.assert_allclose(means(x, n), wanted)
-    np.testing.assert_allclose(means.interpret(x, n), wanted)
+@pytest.mark.parametrize("factor", [" / n[p]", " * log(n[p])", " * w[p]", " * w[p] * w[p] * v[r]"])
+def test_factors_are_not_met_where_no_term_passes_the_conditions(factor: str) -> None:
+    # Where n is 0 the factors are infinite or not a number.
+    f = program(f"y[p, r] += x[j, l]{factor}, j < n[p], l < n[r]\nreturn y", "x, n, w, v")
+    n, w = np.array([0, 2, 3]), np.array([np.nan, 2.0, 3.0])
+    x, v = np.arange(25.0).reshape(5, 5), np.array([np.inf, 0.5, 1.0])
+    wanted = f.interpret(x, n, w, v)
+    assert (wanted[0] == 0).all()
+    assert (wanted[:, 0] == 0).all()
+    assert "y_any" in str(f.explain("passes", x, n, w, v))
+    np.testing.assert_allclose(f(x, n, w, v), wanted)
+    found = tc.grad(lambda x, w: f(x, n, w, v).sum(), argnums=(0, 1))(x, w)
+    assert all(np.isfinite(each).all() for each in found)
 
 
 @st.composite

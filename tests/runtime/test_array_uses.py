@@ -403,6 +403,6 @@ def test_a_debugger_stops_behind_the_breakpoint(monkeypatch: pytest.MonkeyPatch)
     finally:
         sys.settrace(tracer)
     lines = [line for line in shown.getvalue().splitlines() if line.startswith("-> ")]
-    # At the line behind the breakpoint, and at its end, in each call.
-    assert lines == ["-> return y * 2"] * 4
+    # Behind the breakpoint in each call; from Python 3.13 on it stops at the breakpoint first.
+    assert lines in (["-> return y * 2"] * 4, ["-> breakpoint()  # noqa: T100", "-> return y * 2"] * 2)
     assert "opcode" not in shown.getvalue()

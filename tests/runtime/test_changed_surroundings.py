@@ -393,6 +393,18 @@ def test_state_that_only_c_code_knows_is_named_in_a_warning() -> None:
     assert f(np.ones(1)) == 2.0
 
 
+def test_functions_that_numpy_has_made_are_named_in_a_warning() -> None:
+    scale = [2.0]
+    made = np.frompyfunc(lambda value: value * scale[0], 1, 1)
+
+    @op
+    def f(x):
+        return x * float(made(3.0))
+
+    with pytest.warns(RuntimeWarning, match="`made` is a ufunc, whose state is read once"):
+        assert f(np.ones(1))[0] == 6
+
+
 def test_cells_that_helpers_read_of_what_they_are_given() -> None:
     def both(x: Any, weights: Any) -> Any:
         return x * weights[0] + weights[0].max()

@@ -298,7 +298,7 @@ class _Reached:
                 if not _is_data_descriptor(_of_class(kind, name)):
                     self._add((label, name), Instance(value), held[name])
             self._keep(Reading((label,), Instance(value), AbsentNames(self._followed - held.keys())))
-        elif not _is_users(kind) and not isinstance(value, BuiltinFunctionType):
+        if (not isinstance(held, dict) or kind is np.ufunc) and not _is_users(kind) and kind is not BuiltinFunctionType:
             self._warn(value, names)
         members = [each for base in kind.__mro__ for each in vars(base).items()]
         slots = {name for name, each in members if isinstance(each, MemberDescriptorType)}

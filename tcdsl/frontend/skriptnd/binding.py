@@ -184,7 +184,7 @@ class Binding:
     def _types(self, types: Sequence[str]) -> None:
         generics = self.operator.generics
         if len(types) > len(generics):
-            raise self.fault(f"{len(types)} types are given, and there are {len(generics)}", ConfigurationError)
+            raise self.fault(f"types are given for {len(types)} of {len(generics)} type parameters", ConfigurationError)
         for generic, given in zip(generics, types, strict=False):
             self._bind_type(generic.name, given)
 

@@ -355,7 +355,8 @@ class ModelGraph:
         return rows_of(self._operator, self.look())
 
     def _repr_html_(self) -> str:
-        return as_html(f"{self.__name__}: {self.look().operations} operations", self.table())
+        count = self.look().operations
+        return as_html(f"{self.__name__}: {count} operator{'s' * (count != 1)}", self.table())
 
     def _call(
         self,

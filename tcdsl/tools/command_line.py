@@ -95,7 +95,8 @@ def _skriptnd(console: Console, options: argparse.Namespace) -> int:
             table.add_row(*map(Text, row))
         console.print(table)
         count = graph.cost().primal.operations.plain
-        console.print(f"{graph.look().operations} operators, {count:,} operations on numbers at most")
+        called = graph.look().operations
+        console.print(f"{called} operator{'s' * (called != 1)}, {count:,} operations on numbers at most")
     return 0
 
 

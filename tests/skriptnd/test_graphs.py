@@ -381,7 +381,7 @@ def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["skriptnd", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "[n, 3]" in shown
-    assert "4 operators" in shown
+    assert "3 operators" in shown
     assert main(["skriptnd", str(tmp_path / "nothing.sknd")]) == 1
 
 

@@ -168,6 +168,8 @@ def test_files_of_levels_are_the_numbers_that_they_stand_for(net: ModelGraph, tm
 
 
 def test_a_graph_without_the_block_is_not_quantized() -> None:
-    graph = graph_of("graph g { @input { x: real[3]; } @output { y: real[3]; } @compose { y = x; } }")
+    text = "graph g { @input { x: real[3]; } @output { y: real[3]; } @compose { y = nn.relu(x); } }"
+    graph = graph_of(f"import nn; {text}")
+    assert "g: 1 operator<" in graph._repr_html_()
     with pytest.raises(tc.ConfigurationError, match="the graph `g` has no `@quantize`"):
         graph.quantized()

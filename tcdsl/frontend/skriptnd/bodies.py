@@ -129,7 +129,8 @@ def composed(
     outputs = composition.operator(operator, "main", (), values, given, "", None)
     updates, sizes = tuple(composition.updates), known_sizes.sizes
     quantizations = composition.quantizations
-    return GraphForm(variables, given, outputs, composition.operations, updates, sizes, quantizations)
+    called = composition.operations - 1  # without the graph itself
+    return GraphForm(variables, given, outputs, called, updates, sizes, quantizations)
 
 
 class ArrayBody:

@@ -11,6 +11,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import cd, op
 from tests.language.outcomes import assert_gives, changed, refusal
+from tests.language.running_programs import program
 
 A = np.arange(1.0, 13.0).reshape(3, 4)
 B = np.arange(9.0).reshape(3, 3)
@@ -175,6 +176,32 @@ def test_positions_that_are_numbers_of_the_call_make_views() -> None:
     np.testing.assert_array_equal(changed(f, A.copy(), np.int64(k), np.int64(m))[0], wanted)
     for k, m in ((3, 0), (-1, 0), (0, 2), (0, -1)):
         assert "out of range" in refusal(tc.TcdslError, f, A.copy(), np.int64(k), np.int64(m))
+
+
+STORES = {
+    "row": "w = a[k]\nw *= 2.0",
+    "part": "a[k, :2] += 100.0",
+    "value": "a[k] = 100.0",
+    "column": "a[:, k] *= 2.0",
+    "statement": "w = a[k]\nw[i] += 1.0",
+    "moved": "w = a[k + 1]\nw[i] += 1.0",
+    "of a view": "v = a[1:]\nv[k, :2] = 5.0",
+    "twice": "v = a[1:]\nv[k][:2] = 5.0",
+    "rounds": "for t in range(k, k + 1):\n    a[t] += 1.0",
+    "branch": "if a[0, 0] > 0:\n    a[k] += 1.0",
+}
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.array])
+@pytest.mark.parametrize("store", STORES)
+def test_positions_out_of_range_are_errors_and_write_nothing(store: str, kind: Any) -> None:
+    f = program(STORES[store], "a, k", "cd")
+    f(np.ones((3, 4)), kind(1))
+    for k in (4, 7, -5, 2**40):
+        memory = np.arange(1.0, 45.0).reshape(11, 4)
+        before = memory.copy()
+        assert "out of range" in refusal(tc.TcdslError, f, memory[4:7], kind(k))
+        np.testing.assert_array_equal(memory, before)
 
 
 def test_other_functions_are_handed_views() -> None:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import all_cells, axes, broadcast, element_of, staged_operand
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows, rows_of
-from tcdsl.frontend.arrays.views import part_of, whole
+from tcdsl.frontend.arrays.views import part_of, require_in_range, whole
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.staging.target_states import Existing
@@ -95,6 +95,7 @@ def store_elementwise(
     session = session_of("a store")
     builder = session.builder
     part = target if isinstance(target, View) else whole(target)
+    require_in_range(part)
     tensor = part.tensor.held()
     value = _broadcast_to(session, part, operand, accumulate)
     variables = axes(session, part.rank)
@@ -199,6 +200,7 @@ def _whole_store(session: Session, part: View, accumulate: str, value: Value, sp
 def record_in_view(view: View, name: str, record: Callable[[Existing], SymbolicTensor]) -> SymbolicTensor:
     """Record a statement on what ``name`` holds, a view: the new version of the tensor behind it."""
     builder = session_of("a tensor statement").builder
+    require_in_range(view)
     with builder.nested() as recording:
         stand_in = builder.placeholder(name, view.element_type, view.extents)
         builder.written.stands_for(stand_in.name, view.tensor.name)

@@ -37,6 +37,7 @@ from tcdsl.ir.expressions import (
     Read,
     SizeValue,
     index_variables,
+    is_affine_index,
     reads,
     transform,
 )
@@ -47,7 +48,7 @@ from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["part_of", "permuted", "rolled", "transposed", "view", "whole"]
+__all__ = ["part_of", "permuted", "require_in_range", "rolled", "transposed", "view", "whole"]
 
 _BEYOND = 2**62  # more than any extent
 
@@ -300,6 +301,20 @@ def _position(session: Session, value: object, array: SymbolicArray, axis: int) 
     for condition in range_tests(index, extent):
         session.builder.require(condition, fact, session.location())
     return index
+
+
+def require_in_range(target: View) -> None:
+    """State that the positions of a part that is written are within its tensor.
+
+    Those are meant that arrays of rank 0 give: where they are sizes of the program no statement looks at them.
+    """
+    session = session_of("a store")
+    for axis, (index, boundary) in enumerate(zip(target.indices, target.boundaries, strict=True)):
+        if boundary is Boundary.CHECK and is_affine_index(index) and not index_variables(index):
+            extent = target.tensor.extents[axis]
+            fact = f"the index {valued(index)} is out of range of axis {axis} of {target.tensor.label}"
+            for condition in range_tests(index, extent):
+                session.builder.require(condition, f"{fact}, which has the extent {valued(extent)}", session.location())
 
 
 def _step(session: Session, value: object) -> int:

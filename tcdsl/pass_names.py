@@ -15,8 +15,8 @@ Enabled = frozenset[str]
 
 OPTIONAL: Enabled = frozenset((
     "columns", "constants", "contractions", "copies", "data_bounds", "dead_statements", "forwarding", "fusion",
-    "hoisting", "joining", "long_sums", "merging", "one_thread", "phase_rows", "phases", "plain_cells", "scans",
-    "single_steps", "sparse_tensors", "summing", "tiles", "transposing", "unit_axes",
+    "hoisting", "joining", "long_sums", "merging", "one_thread", "padding", "panels", "phase_rows", "phases",
+    "plain_cells", "scans", "single_steps", "sparse_tensors", "summing", "tiles", "transposing", "unit_axes",
 ))  # fmt: skip
 
 

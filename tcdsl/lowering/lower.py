@@ -20,6 +20,7 @@ from tcdsl.lowering.loop_passes.index_widths import size_intervals, with_index_w
 from tcdsl.lowering.loop_passes.known_checks import without_known_checks
 from tcdsl.lowering.loopir.integer_facts import IntegerFacts
 from tcdsl.lowering.loopir.loops import Kernel
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.pass_names import Enabled, chosen_passes
 from tcdsl.polyhedra.limits import TooMuchWork, limited, refused_beyond_limits
@@ -39,17 +40,18 @@ def lower(
     largest: int | None = None,
     watch: PassWatch | None = None,
     orders: Sequence[int] = (),
+    machine: Machine | None = None,
 ) -> Kernel:
     """``lower(matmul)``: the memory and the loop nests that compute ``program``.
 
     Without ``optimize`` every statement has a nest of its own, for comparison; ``"-fusion"`` leaves out one pass. Where
     isl would take too long, the quick passes alone run. Sizes may be up to ``largest``, or else as large as the kernel
     says. ``watch`` sees what each pass does. ``orders`` are the choices among orders of contractions
-    (`tcdsl.simplification.contractions`), as a call makes them.
+    (`tcdsl.simplification.contractions`), as a call makes them. The loops suit any ``machine``, and the given one best.
     """
-    enabled = chosen_passes(optimize)
+    enabled, machine = chosen_passes(optimize), machine or Machine()
     if not program.repeats:
-        return _straight(program, enabled, largest, watch, orders=orders)
+        return _straight(program, enabled, machine, largest, watch, orders=orders)
     program = replace(program, rules=())
     if "contractions" in enabled:
         program = contracted(program, chosen(orders))
@@ -57,7 +59,7 @@ def lower(
         program = _with_smaller_loops(with_invariant_sums(_with_smaller_loops(program)))
         program = without_carried_negations(program)
         program = with_invariant_values(without_dead_statements(program))
-    part = partial(_part, enabled, watch)
+    part = partial(_part, enabled, machine, watch)
     kernel = linked(program, part, join="joining" in enabled)
     rounds = tuple((each.number, each.most) for each in kernel.all_rounds)
     nests = [replace(nest, body=without_known_checks(nest.body)) for nest in kernel.nests]
@@ -73,13 +75,14 @@ def _with_smaller_loops(program: Program) -> Program:
     return without_dead_statements(with_smaller_loops(program, _with_smaller_loops))
 
 
-def _part(enabled: Enabled, watch: PassWatch | None, program: Program, private: bool) -> Kernel:
-    return _straight(program, enabled, None, watch, private)
+def _part(enabled: Enabled, machine: Machine, watch: PassWatch | None, program: Program, private: bool) -> Kernel:
+    return _straight(program, enabled, machine, None, watch, private)
 
 
 def _straight(
     program: Program,
     enabled: Enabled,
+    machine: Machine,
     largest: int | None,
     watch: PassWatch | None,
     private: bool | None = None,
@@ -89,22 +92,23 @@ def _straight(
     if enabled - QUICK:
         try:
             with limited():
-                return _lowered(program, enabled, largest, watch, private, orders)
+                return _lowered(program, enabled, machine, largest, watch, private, orders)
         except TooMuchWork:
             pass
     with refused_beyond_limits(ShapeError, f"what {program.name} computes"):
-        return _lowered(program, enabled & QUICK, largest, watch, private)
+        return _lowered(program, enabled & QUICK, machine, largest, watch, private)
 
 
 def _lowered(
     program: Program,
     enabled: Enabled,
+    machine: Machine,
     largest: int | None,
     watch: PassWatch | None,
     private: bool | None,
     orders: Sequence[int] = (),
 ) -> Kernel:
-    work = Work(program, enabled, largest, watch, private=bool(private), choose=chosen(orders))
+    work = Work(program, enabled, largest, watch, bool(private), chosen(orders), machine)
     if watch is not None:
         watch.begin(work)
     for each in PASSES:

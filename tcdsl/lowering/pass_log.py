@@ -107,6 +107,8 @@ def _order(made: LoopOrder) -> str:
         loops = " ".join((*made.outer, "|", *made.inner, f"along {scan}"))
         return f"{format_statement(made.statement)}  by {loops}"
     loops = " ".join((*made.outer, "|", *made.inner)) if made.inner else " ".join(made.outer) or "no loop"
+    if made.contraction is not None:
+        loops += f", in {made.contraction}"
     return f"{format_statement(made.statement)}  by {loops}"
 
 

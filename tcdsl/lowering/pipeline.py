@@ -7,13 +7,13 @@ out, and ``f.explain("passes", *arguments)`` shows what each changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import islpy as isl
 
-from tcdsl.ir.expressions import Let, walk
+from tcdsl.ir.expressions import Expr, Let, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement
 from tcdsl.lowering.loop_passes.data_bounds import within_data_ranges
@@ -23,7 +23,9 @@ from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths,
 from tcdsl.lowering.loop_passes.long_sums import in_blocks
 from tcdsl.lowering.loop_passes.square_tiles import through_tiles
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
+from tcdsl.lowering.loopir.contraction import contraction_of, padded
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
 from tcdsl.lowering.nests.joined_nests import joined_kinds
@@ -68,8 +70,8 @@ Nodes = Sequence[Node]
 class Work:
     """What passes work on: statements first, then their loop orders and memory, at last nests.
 
-    ``private``: nobody sees the inputs' memory when something fails. ``choose`` says
-    which orders of contractions are best.
+    ``private``: nobody sees the inputs' memory when something fails. ``choose`` says which orders of contractions are
+    best, ``zeros_around`` which tensors are 0 wherever a statement that reads them has no point.
     """
 
     program: Program
@@ -78,6 +80,8 @@ class Work:
     watch: PassWatch | None = None
     private: bool = False
     choose: Chooser = first_choice
+    machine: Machine = field(default_factory=Machine)
+    zeros_around: Mapping[str, Expr] = field(default_factory=dict)
     names: FreshNames = field(init=False)
     context: isl.Set = field(init=False)
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -203,6 +207,10 @@ def _plain_cells(program: Program, names: FreshNames) -> Program:
     return replace(program, statements=tuple(over_cells(each, names) for each in program.statements))
 
 
+def _padding(work: Work) -> None:
+    work.program, work.zeros_around = padded(work.program, work.context, work.names)
+
+
 # -- loop orders and memory
 
 
@@ -231,6 +239,16 @@ def _going_on(plan: LoopOrder) -> LoopOrder:
 
 def _scans(work: Work) -> None:
     work.plans = [_going_on(each) for each in work.plans]
+
+
+def _tiled(work: Work, plan: LoopOrder) -> LoopOrder:
+    if not plan.plain or plan.extents or plan.fixed is not None or plan.scan:
+        return plan
+    return replace(plan, contraction=contraction_of(plan.statement, plan.tensor, work.context, work.zeros_around))
+
+
+def _panels(work: Work) -> None:
+    work.plans = [_tiled(work, each) for each in work.plans]
 
 
 def _sets_nothing(statement: Statement) -> bool:
@@ -271,6 +289,7 @@ def _loops(work: Work) -> None:
         work.names,
         thin,
         "long_sums" in work.enabled,
+        work.machine,
     )
     for group in work.groups:
         for draft in drafts_of(group, setting):
@@ -323,9 +342,11 @@ PASSES: tuple[Pass, ...] = (
     Pass("plain_cells", "targets that single variables determine are written cell by cell", _named(_plain_cells)),
     Pass("transposing", "small factors are copied so that their rows lie along the target's", _named(transposed)),
     Pass("columns", "columns that all rows read are copied first", _named(with_columns_copied)),
+    Pass("padding", "factors that have no terms beyond their ends are copied with zeros around", _padding),
     Pass("loop_orders", "each statement gets the order of its loops", _loop_orders),
     Pass("phase_rows", "rows whose cells go in steps become the innermost loop", _phase_rows),
     Pass("scans", "cells that have the terms of the one before go on from there", _scans),
+    Pass("panels", "sums of products are made in tiles that stay in registers", _panels),
     Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory),
     Pass("merging", "statements share outer loops", _merging),
     Pass("phases", "statements whose targets go in steps are done one phase at a time", _phases),
@@ -361,7 +382,8 @@ def _tiles(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
 
 
 def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
-    return nodes if draft.small else in_blocks(nodes, setting.names)
+    # Tiles of contractions have blocks of their own.
+    return nodes if draft.small or draft.work is not None else in_blocks(nodes, setting.names)
 
 
 NEST_PASSES: tuple[NestPass, ...] = (

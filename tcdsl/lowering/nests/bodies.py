@@ -20,6 +20,7 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Statement, Tensor, Unset
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior, specialized
 from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Node, Store, loops_over
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.point_code import Action, TargetCell, first, point, start_value, sum_up, update
 from tcdsl.lowering.loopir.scalars import Scalars
 from tcdsl.lowering.loopir.traversal import renamed
@@ -43,7 +44,7 @@ class NestContext:
     ``buffers`` says which memory holds a tensor, ``types`` what a memory stores, ``in_place`` which statements' targets
     already hold their start, ``marks`` the memory of a unique target's marks, ``context`` what is known of the sizes,
     ``thin`` the targets whose statements are little work beside another one that writes the same memory, ``long_sums``
-    whether sums of many terms may be added up a block at a time.
+    whether sums of many terms may be added up a block at a time, ``machine`` what the loops are for.
     Memory that the loops need besides is added to ``extra``.
     """
 
@@ -56,6 +57,7 @@ class NestContext:
     names: FreshNames
     thin: frozenset[str] = frozenset()
     long_sums: bool = False
+    machine: Machine = field(default_factory=Machine)
     extra: list[Buffer] = field(default_factory=list)
 
 

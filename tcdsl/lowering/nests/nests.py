@@ -14,6 +14,7 @@ from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.blocks import Block
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
+from tcdsl.lowering.nests.contraction_tiles import contraction_tiles
 from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
 from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
@@ -34,6 +35,7 @@ _HEADS = {
     "marks_": "unique cells of ",
     "parts_": "partial results of ",
     "join_": "all results of ",
+    "pack_": "panels of ",
 }
 
 
@@ -45,13 +47,21 @@ class Draft:
     plans: tuple[LoopOrder, ...]
     nodes: tuple[Node, ...]
     small: bool
+    work: Expr | None = None
 
 
 def drafts_of(group: Group, setting: NestContext) -> Iterator[Draft]:
     """The nests of a group; without nodes for a statement that leaves memory as it is."""
     small = is_small(group.plans, setting.tensors)
+    tiles = contraction_tiles(group.plans[0], setting) if len(group.plans) == 1 and not small else None
+    if tiles is not None:
+        for hint, nodes, work in tiles.nests():
+            yield Draft(hint, group.plans, nodes, small, work)
+        if tiles.always:
+            return
     for hint, plans, body in _bodies(group, setting, small):
-        yield Draft(hint, plans, _outermost(body), small)
+        nodes = body if tiles is None else tiles.elsewhere(_outermost(body))
+        yield Draft(hint, plans, _outermost(nodes), small)
 
 
 def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: NestContext) -> Nest:
@@ -59,7 +69,9 @@ def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: Nes
     plans = draft.plans
     name = setting.names.fresh(f"{draft.hint}{plans[-1].statement.target.tensor}")
     title = _HEADS.get(draft.hint, "") + "\n".join(_title(plan.statement, program) for plan in plans)
-    work = _joining(plans[0]) if draft.hint == "join_" else points_of(plans, setting.tensors)
+    work = draft.work
+    if work is None:
+        work = _joining(plans[0]) if draft.hint == "join_" else points_of(plans, setting.tensors)
     return Nest(name, title, tuple(nodes), work)
 
 

@@ -25,6 +25,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is_affine_index
 from tcdsl.ir.program import Access, Statement, Tensor, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior
+from tcdsl.lowering.loopir.contraction import SumOfProducts
 from tcdsl.lowering.loopir.data_ranges import data_ranged
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
@@ -66,7 +67,8 @@ class LoopOrder:
     In one phase of a stepping target (`tcdsl.lowering.program_passes.phases`) an index may be ``2*q + 1``, and
     ``extents`` says how many cells q counts; ``whole``, with the first phase of a row, is the plan of the row in all
     its phases, for cells near its ends. With a ``fixed`` order the loops are those, whatever ``outer`` and ``inner``
-    say. A ``scan`` goes along the cell that is not among ``outer`` (`tcdsl.simplification.scans`).
+    say. A ``scan`` goes along the cell that is not among ``outer`` (`tcdsl.simplification.scans`). A ``contraction``
+    is made in tiles.
     """
 
     statement: Statement
@@ -83,6 +85,7 @@ class LoopOrder:
     whole: LoopOrder | None = None
     fixed: FixedOrder | None = None
     scan: bool = False
+    contraction: SumOfProducts | None = None
 
     @property
     def row(self) -> str | None:

@@ -55,7 +55,7 @@ class Executable:
         self._fixed = fixed  # sizes that are constants to the kernel
         #: How the sizes of a call are found.
         self.size_plan = SizePlan(program)
-        self._kernel: dict[tuple[bool | str, bool], Kernel] = {}
+        self._kernel: dict[tuple[bool | str, bool, str], Kernel] = {}
         self._compiled: dict[tuple[Any, ...], LoadedKernel] = {}
         self._sizes: Recent[tuple[tuple[int, ...], ...], dict[str, int]] = Recent(_REMEMBERED_SHAPES)
         self._specialized: dict[tuple[int, ...], Executable] = {}
@@ -70,16 +70,20 @@ class Executable:
 
     def kernel(self, optimize: bool | str = True, large: bool = False) -> Kernel:
         """The loop nests, for sizes up to the kernel's limit, or ``large`` ones."""
+        target = settings().target
         with COMPILING:
-            if (optimize, large) not in self._kernel:
+            if (optimize, large, target) not in self._kernel:
                 from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
                 from tcdsl.lowering.lower import lower
                 from tcdsl.simplification import specialized
+                from tcdsl.targets.registry import target_named
 
                 program = self.program if self._fixed is None else specialized(self.program, self._fixed)
                 largest = LARGEST_SIZE if large else None
-                self._kernel[optimize, large] = lower(program, optimize=optimize, largest=largest, orders=self.orders)
-            return self._kernel[optimize, large]
+                machine = target_named(target).machine
+                made = lower(program, optimize=optimize, largest=largest, orders=self.orders, machine=machine)
+                self._kernel[optimize, large, target] = made
+            return self._kernel[optimize, large, target]
 
     def compiled(
         self, contiguous: tuple[bool, ...], current: Settings | None = None, large: bool = False

@@ -14,6 +14,7 @@ from tcdsl.targets.protocol.target import Build
 
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.loops import Kernel
+    from tcdsl.lowering.loopir.machine import Machine
     from tcdsl.targets.cpu.compiled import CompiledKernel
     from tcdsl.targets.cpu.printing.module import GeneratedModule
     from tcdsl.targets.protocol.loaded_kernel import LaunchedKernel
@@ -30,6 +31,13 @@ class CpuTarget:
     def __init__(self) -> None:
         #: What was generated last, as `load` wants it.
         self._generated: tuple[Kernel, Build, Kernel] | None = None
+
+    @property
+    def machine(self) -> Machine:
+        """The host's vectors and registers."""
+        from tcdsl.targets.cpu.machine.processor import machine
+
+        return machine()
 
     def fingerprint(self) -> Sequence[Any]:
         """Its own files, versions, and the host."""

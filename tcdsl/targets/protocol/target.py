@@ -14,6 +14,7 @@ from tcdsl.targets.protocol.memory_spaces import HOST, MemorySpace
 
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.loops import Kernel
+    from tcdsl.lowering.loopir.machine import Machine
 
 __all__ = ["Build", "Target"]
 
@@ -47,6 +48,10 @@ class Target(Protocol):
     @property
     def spaces(self) -> tuple[MemorySpace, ...]:
         """The memory spaces that it knows, `HOST` among them."""
+
+    @property
+    def machine(self) -> Machine:
+        """What loops are made for."""
 
     def fingerprint(self) -> Sequence[Any]:
         """What modules and their meaning depend on beside kernel and build: versions, flags, the machine.

@@ -248,7 +248,9 @@ class ExpressionEmission:
             return lanes.load(memory, positions, certain=certain)
         if not certain and self._lanes is not None:
             return self._lanes.load_one(memory, positions)
-        return load(self._builder, memory, positions, unchanged=self._steps is not None)
+        alone = self._steps is not None
+        in_lanes = self._lanes is not None and not alone
+        return load(self._builder, memory, positions, unchanged=alone, in_lanes=in_lanes)
 
     def _lanes_of(self, index: ast.expr) -> Lanes | None:
         # The lanes in which a cell is another one.

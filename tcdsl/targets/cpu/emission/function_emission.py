@@ -150,7 +150,7 @@ class FunctionEmission(ExpressionEmission):
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         assert isinstance(step, int)
         first, last = scalar(self._builder, start), scalar(self._builder, stop)
-        steps = self._vectors(node, bounds)
+        steps = self._vectors(node, bounds, seldom=seldom)
         if frame is None:
             self._steps_of(node, node.body, steps, first, last, step, "<" if step > 0 else ">", seldom=seldom)
             return
@@ -165,7 +165,7 @@ class FunctionEmission(ExpressionEmission):
             lambda begin, end, going_on: self._steps_of(node, body, steps, begin, end, 1, "!=", going_on=going_on),
         )
 
-    def _vectors(self, node: ast.For, bounds: Sequence[Any]) -> VectorLoop | None:
+    def _vectors(self, node: ast.For, bounds: Sequence[Any], *, seldom: bool) -> VectorLoop | None:
         # What is known of a loop whose steps may be lanes.
         if self._lanes is not None or any(isinstance(each, ast.For) for each in _within(node.body)):
             return None
@@ -173,7 +173,7 @@ class FunctionEmission(ExpressionEmission):
         if self._form is not None:
             masks = self._form.masks
             found = vector_loop(node, bounds, self._settled, self._kind_of, self._sum_type, masks=masks)
-        self.has_plain_loops = self.has_plain_loops or found is None
+        self.has_plain_loops = self.has_plain_loops or (found is None and not seldom)
         return found
 
     def _steps_of(

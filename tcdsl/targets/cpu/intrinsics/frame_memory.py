@@ -177,12 +177,19 @@ def _store_value(builder: ir.Builder, frame: ir.Operand, value: ir.Operand) -> N
         builder.store(part, _word(builder, frame, VALUE_WORD + k))
 
 
-def load(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar], *, unchanged: bool = False) -> Scalar:
+def load(
+    builder: ir.Builder,
+    buffer: BufferValue,
+    positions: Sequence[Scalar],
+    *,
+    unchanged: bool = False,
+    in_lanes: bool = False,
+) -> Scalar:
     """The cell of ``buffer`` at ``positions``, in the type that is computed with.
 
-    The loop at hand writes no cell of an ``unchanged`` buffer.
+    The loop at hand writes no cell of an ``unchanged`` buffer; its steps are ``in_lanes``, which have one such cell.
     """
-    address = cell_address(builder, buffer, positions)
+    address = cell_address(builder, buffer, positions, in_lanes=in_lanes)
     loading = builder.load_unchanged if unchanged else builder.load
     loaded = loading(cell_type(buffer.kind.dtype), address, buffer_tag(builder, buffer.kind))
     return value_of_cell(Scalar(builder, loaded, buffer.kind.dtype))
@@ -230,22 +237,34 @@ def cell_type(dtype: str) -> ir.Type:
     return found
 
 
-def cell_address(builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Operand:
-    """The address of the cell at ``positions``, which checked code tests."""
+def cell_address(
+    builder: ir.Builder, buffer: BufferValue, positions: Sequence[Scalar], *, in_lanes: bool = False
+) -> ir.Operand:
+    """The address of the cell at ``positions``, which checked code tests; see `address_of`."""
     values = [convert(position, "int64").value for position in positions]
-    address = address_of(builder, buffer, values)
+    address = address_of(builder, buffer, values, in_lanes=in_lanes)
     return _checked(builder, buffer, values, address) if buffer.kind.checked else address
 
 
-def address_of(builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.Operand]) -> ir.Operand:
-    """The address of a cell of ``buffer``."""
+def address_of(
+    builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.Operand], *, in_lanes: bool = False
+) -> ir.Operand:
+    """The address of a cell of ``buffer``; ``in_lanes`` an address that a loop changes by one number alone."""
     kind = buffer.kind
+    units = (kind.contiguous and axis == kind.ndim - 1 for axis in range(len(positions)))
+    steps = [
+        position if unit else builder.mul(position, stride, steady=True)
+        for position, stride, unit in zip(positions, buffer.strides, units, strict=True)
+    ]
+    # What changes least is added first, so that inner loops add little.
+    steps.sort(key=lambda step: step.depth)
+    # Rows of a tile so have a register each, and share the rest.
+    last = [steps.pop()] if in_lanes and len(steps) > 1 else []
     offset: ir.Operand = ir.ConstantOperand(WORD, 0)
-    for axis, position in enumerate(positions):
-        unit = kind.contiguous and axis == kind.ndim - 1
-        step = position if unit else builder.mul(position, buffer.strides[axis], steady=True)
+    for step in steps:
         offset = builder.add(offset, step, steady=True)
-    return builder.element(cell_type(kind.dtype), buffer.address, offset)
+    address = builder.element(cell_type(kind.dtype), buffer.address, offset, inbounds=not last)
+    return builder.element(cell_type(kind.dtype), address, *last, inbounds=False) if last else address
 
 
 def _checked(

@@ -110,7 +110,7 @@ class Lanes:
             return cell_address(self.builder, buffer, positions)
         # Of the row first, which changes less often, so that all rows need one counter.
         *row, last = [convert(position, "int64").value for position in positions]
-        row_start = address_of(self.builder, buffer, [*row, ir.ConstantOperand(WORD, 0)])
+        row_start = address_of(self.builder, buffer, [*row, ir.ConstantOperand(WORD, 0)], in_lanes=True)
         return self.builder.element(cell_type(buffer.kind.dtype), row_start, last)
 
 

@@ -8,9 +8,10 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.targets.cpu.emission.nest_notes import VectorForm
 
-__all__ = ["has_wide_vectors", "processor_of_code", "vector_form"]
+__all__ = ["has_wide_vectors", "machine", "processor_of_code", "vector_form"]
 
 
 @cache
@@ -43,3 +44,9 @@ def vector_form() -> VectorForm | None:
 def has_wide_vectors() -> bool:
     """Whether there are thirty-two registers of 64 bytes, and masks for their lanes."""
     return "+avx512f" in processor_of_code()[1].split(",")
+
+
+def machine() -> Machine:
+    """What lowering is to know of it: vectors as they are written, and half as many registers without wide ones."""
+    form, features = vector_form(), set(processor_of_code()[1].split(","))
+    return Machine(form.size if form else 16, 32 if features & {"+avx512f", "+neon"} else 16)

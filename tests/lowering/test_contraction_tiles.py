@@ -1,0 +1,204 @@
+"""Sums of products in tiles: any variables on either side, sizes around the edges of tiles, zeros around factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op, output
+from tcdsl.lowering.loopir.loops import Kernel, Loop
+from tcdsl.lowering.loopir.machine import Machine
+from tcdsl.lowering.loopir.traversal import walk_nodes
+from tcdsl.lowering.lower import lower
+from tests.lowering.loop_interpreter import execute
+from tests.lowering.test_plausible_faults import staged
+
+RNG = np.random.default_rng(12)
+MACHINES = (Machine(), Machine(32, 16), Machine(32, 32))
+
+# Rows, terms and columns around the edges of tiles, panels and blocks.
+PRODUCTS = ((12, 4, 16), (13, 1, 17), (97, 300, 33), (18, 0, 20), (11, 5, 40), (0, 2, 16), (49, 257, 80))
+
+Arrays = list[np.ndarray]
+
+
+@op
+def product(A, B):
+    C[i, j] += A[i, k] * B[k, j]
+    return C
+
+
+@op
+def of_columns(A, B):
+    C[j, i] -= A[k, i] * B[j, k]
+    return C
+
+
+@op
+def batched(A, B):
+    C[i, b, j] += A[b, i, k] * B[b, k, j]
+    return C
+
+
+@op
+def of_many_axes(A, B):
+    C[i, a, j, b] += A[i, k, a, l] * B[l, j, b, k]
+    return C
+
+
+@op
+def convolution(I, K):
+    O[n, c, x, y] += I[n, d, 2 * x + r, y + 2 * s] * K[c, d, r, s]
+    return O
+
+
+@op
+def padded(I, K):
+    O = output(I.shape[0], K.shape[0], I.shape[2], I.shape[3])
+    O[n, c, x, y] += I[n, d, x + r - 1, y + s - 1] * K[c, d, r, s]
+    return O
+
+
+@op
+def filled(I, K):
+    O[n, x, c] += get(I[n, x + r - 2, d], 1.0) * K[r, d, c], n < I.shape[0], x < I.shape[1]
+    return O
+
+
+def wanted_convolution(I: np.ndarray, K: np.ndarray) -> np.ndarray:
+    windows = np.lib.stride_tricks.sliding_window_view(I, (K.shape[2], 2 * K.shape[3] - 1), (2, 3))
+    return np.einsum("ndxyrs,cdrs->ncxy", windows[:, :, ::2, :, :, ::2], K)
+
+
+def wanted_padded(I: np.ndarray, K: np.ndarray) -> np.ndarray:
+    # Term by term, so that no term is added that the statement leaves out.
+    out = np.zeros((I.shape[0], K.shape[0], *I.shape[2:]), I.dtype)
+    for x, y, r, s in np.ndindex(*I.shape[2:], *K.shape[2:]):
+        if 0 <= x + r - 1 < I.shape[2] and 0 <= y + s - 1 < I.shape[3]:
+            with np.errstate(invalid="ignore"):
+                for d in range(I.shape[1]):
+                    out[:, :, x, y] += I[:, d, x + r - 1, y + s - 1, None] * K[None, :, d, r, s]
+    return out
+
+
+def wanted_filled(I: np.ndarray, K: np.ndarray) -> np.ndarray:
+    whole = np.pad(I, ((0, 0), (2, K.shape[0]), (0, 0)), constant_values=1)
+    windows = np.lib.stride_tricks.sliding_window_view(whole, K.shape[0], 1)[:, : I.shape[1]]
+    return np.einsum("nxdr,rdc->nxc", windows, K)
+
+
+def real(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape)
+
+
+CASES: dict[str, tuple[Any, Callable[..., np.ndarray], list[Arrays]]] = {
+    "product": (
+        product,
+        lambda A, B: A @ B,
+        [
+            [real(m, k), real(k, n)]
+            for m, k, n in PRODUCTS
+        ],
+    ),
+    "of columns": (of_columns, lambda A, B: -(A.T @ B.T).T, [[real(9, 14), real(19, 9)], [real(2, 30), real(3, 2)]]),
+    "batched": (batched, lambda A, B: (A @ B).transpose(1, 0, 2), [[real(3, 14, 5), real(3, 5, 17)]]),
+    "of many axes": (
+        of_many_axes,
+        lambda A, B: np.einsum("ikal,ljbk->iajb", A, B),
+        [[real(3, 2, 5, 4), real(4, 2, 17, 2)], [real(13, 3, 1, 1), real(1, 16, 3, 3)]],
+    ),
+    "convolution": (convolution, wanted_convolution, [[real(2, 3, 9, 7), real(16, 3, 3, 2)]]),
+    "padded": (
+        padded,
+        wanted_padded,
+        [
+            [real(2, 3, 4, 5), real(17, 3, 3, 3)],
+            [real(1, 1, 3, 4), real(16, 1, 5, 2)],
+            [real(2, 2, 2, 2), real(3, 2, 3, 3)],
+        ],
+    ),
+    "filled": (filled, wanted_filled, [[real(2, 7, 3), real(5, 3, 16)]]),
+}  # fmt: skip
+
+
+def lanes(kernel: Kernel) -> list[Loop]:
+    nodes = (node for nest in kernel.nests for node in walk_nodes(nest.body))
+    return [node for node in nodes if isinstance(node, Loop) and node.kind == "vector"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_any_variables_of_any_length(name: str) -> None:
+    function, wanted, given = CASES[name]
+    for arrays in given:
+        np.testing.assert_allclose(function(*arrays), wanted(*arrays), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", CASES)
+def test_loops_for_any_machine(name: str, machine: Machine) -> None:
+    function, wanted, given = CASES[name]
+    for arrays in given:
+        if sum(array.size for array in arrays) < 700:
+            kernel = lower(staged(function, *arrays), machine=machine)
+            assert lanes(kernel)
+            np.testing.assert_allclose(execute(kernel, arrays).outputs[0], wanted(*arrays), rtol=1e-10, atol=1e-12)
+
+
+def test_tiles_are_as_wide_as_the_machine() -> None:
+    arrays = [real(12, 4), real(4, 16)]
+    for machine, count in ((Machine(), 4), (Machine(32, 16), 8), (Machine(64, 32), 32)):
+        wide, narrow = lanes(lower(staged(product, *arrays), machine=machine))
+        assert [int(loop.stop.value) for loop in (wide, narrow)] == [count, count // 2]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_what_is_left_out_is_no_term(value: float) -> None:
+    # A zero beside an image, times an infinite weight, is not a number.
+    I, K = real(2, 3, 4, 5), real(17, 3, 3, 3)
+    K[4, 1, 0, 0] = K[16, 2, 1, 2] = value
+    np.testing.assert_allclose(padded(I, K), wanted_padded(I, K), rtol=1e-10, atol=1e-12)
+    kernel = lower(staged(padded, I, K), machine=MACHINES[0])
+    np.testing.assert_allclose(execute(kernel, [I, K]).outputs[0], wanted_padded(I, K), rtol=1e-10, atol=1e-12)
+    I[0, 0, 0, 0] = value
+    np.testing.assert_allclose(padded(I, real(17, 3, 3, 3)).shape, (2, 17, 4, 5))
+    assert np.isfinite(padded(I, np.ones((17, 3, 3, 3)))[1]).all()
+
+
+@pytest.mark.parametrize("name", ["convolution", "padded", "filled", "batched"])
+def test_gradients_are_tiles_too(name: str) -> None:
+    function, _, (arrays, *_) = CASES[name]
+    weights = real(*function(*arrays).shape)
+    _, pullback = tc.vjp(function, *arrays)
+    found = pullback(weights)
+    with tc.config(optimize="-panels -padding"):
+        _, pullback = tc.vjp(function, *arrays)
+        for mine, its in zip(found, pullback(weights), strict=True):
+            np.testing.assert_allclose(mine, its, rtol=1e-10, atol=1e-12)
+
+
+def test_threads_change_no_bit() -> None:
+    A, B = (RNG.normal(size=shape).astype(np.float32) for shape in ((200, 700), (700, 150)))
+    one, several = (run() for run in (lambda: with_threads(1, A, B), lambda: with_threads(2, A, B)))
+    np.testing.assert_array_equal(one, several)
+    np.testing.assert_allclose(one, A.astype(float) @ B.astype(float), rtol=1e-4, atol=1e-3)
+
+
+def with_threads(count: int, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    with tc.config(threads=count):
+        return np.asarray(product(A, B))
+
+
+def test_sums_go_on_from_what_is_there() -> None:
+    @tc.cd
+    def add(C, A, B):
+        C[i, j] += A[i, k] * B[k, j]
+
+    A, B = real(30, 9), real(9, 20)
+    C = real(30, 20)
+    expected = C + A @ B
+    add(C, A, B)
+    np.testing.assert_allclose(C, expected, rtol=1e-12)

@@ -157,13 +157,28 @@ def _has_cells(kind: type) -> bool:
 
 
 def _is_table(kind: type) -> bool:
-    return str(kind.__module__).partition(".")[0] in ("pandas", "polars") and hasattr(kind, "columns")
+    library = str(kind.__module__).partition(".")[0]
+    return any(library == name and hasattr(kind, columns) for name, columns, _ in _TABLES)
+
+
+# The libraries of tables, what they call the names of the columns, and what stands beside them.
+_TABLES = (
+    ("pandas", "columns", ("index", "attrs")),
+    ("polars", "columns", ()),
+    ("xarray", "data_vars", ("coords", "attrs")),
+)
 
 
 def _of_table(value: Any) -> Parts:
-    columns = tuple(np.asarray(value[name]) for name in value.columns)
-    index = getattr(value, "index", None)
-    return Parts(tuple(value.columns), columns if index is None else (*columns, np.asarray(index)))
+    library = str(type(value).__module__).partition(".")[0]
+    title, others = next((title, others) for name, title, others in _TABLES if name == library)
+    names = tuple(getattr(value, title))
+    columns: list[Any] = [np.asarray(value[name]) for name in names]
+    for other in others:
+        beside = getattr(value, other)
+        columns += [np.asarray(beside)] if hasattr(beside, "__array__") else [dict(beside)]
+    dimensions = tuple((value[name].dims) for name in names) if library == "xarray" else ()
+    return Parts((*names, *dimensions), tuple(columns))
 
 
 def _reader(value: Any) -> Callable[[Any], Parts] | None:

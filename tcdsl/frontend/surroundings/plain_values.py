@@ -45,7 +45,10 @@ def _is_nan(value: Any) -> bool:
 
 
 def exact(value: Any) -> Any:
-    """``value`` as a key that tells numbers apart that are equal, and knows not-a-number."""
+    """``value`` as a key that tells numbers apart that are equal, and knows not-a-number.
+
+    Of what has parts, the key is the hash: whether two of them are the same, their classes do not tell.
+    """
     kind = type(value)
     if kind is float:
         return kind, "nan" if math.isnan(value) else value.hex()
@@ -57,4 +60,4 @@ def exact(value: Any) -> Any:
         return kind, frozenset(map(exact, value))
     if kind is range:
         return kind, (value.start, value.stop, value.step)
-    return kind, value
+    return kind, value if kind in PLAIN else hash(value)

@@ -8,32 +8,63 @@
 From the names of a function (`tcdsl.frontend.surroundings.named_values`) paths lead to values. A container leads to
 what it holds, a function to what it names, an object to the methods of its class, and to those of its attributes whose
 names occur in any code that has been reached. So too much may be compared, and nothing is missed but what no name leads
-to. Nothing is run. Functions of Python's library and of installed packages are not looked into. What C code keeps to
-itself, as iterators do, is read once, of which the user is warned.
+to. Nothing is run. Functions of Python's library and of installed packages are not looked into: of their objects all
+attributes count, and objects in these. What C code keeps to itself, as iterators do, is read once, of which the user is
+warned.
 """
 
 from __future__ import annotations
 
 import ast
-import dis
+import builtins
 import functools
 import importlib.util
+import logging
 import operator
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABCMeta
+from collections.abc import Callable, Iterable, Mapping
 from enum import EnumMeta
-from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    ModuleType,
+)
 from typing import Any
 
-import numpy as np
-
+from tcdsl.errors import ConfigurationError
+from tcdsl.frontend.surroundings.ambient import AMBIENT, Ambient
+from tcdsl.frontend.surroundings.class_relations import Registered, Subclasses, names_asked_by_kind
+from tcdsl.frontend.surroundings.code_names import (
+    BY_MODULE,
+    COMPARING,
+    ENVIRONMENT,
+    EVERY,
+    KINDS,
+    TEXT,
+    asked_by,
+    identifiers,
+    marked_by,
+)
 from tcdsl.frontend.surroundings.containers import Item, base_of, is_array, is_container, parts_of
 from tcdsl.frontend.surroundings.impure_calls import warn_once
 from tcdsl.frontend.surroundings.named_values import Path, chains, is_installed, named_paths, spelled, users_function
+from tcdsl.frontend.surroundings.origins import (
+    SPECIAL_METHODS,
+    calls_methods,
+    is_for_effects,
+    is_users,
+    is_users_module,
+    keeps_state,
+    may_be_read,
+)
 from tcdsl.frontend.surroundings.plain_values import PLAIN, same_plain
-from tcdsl.frontend.surroundings.readings import MISSING, AbsentNames, Instance, Reading, attribute, snapshot
+from tcdsl.frontend.surroundings.readings import MISSING, AbsentNames, Inside, Instance, Reading, attribute, snapshot
 from tcdsl.indices import IndexLetter
 from tcdsl.span import Span
 
@@ -91,40 +122,41 @@ def called_readings(configuration: Mapping[str, Any], given: Any = None) -> tupl
 
 def _readings(begin: Callable[[_Reached], None]) -> tuple[Reading, ...]:
     names: frozenset[str] = frozenset()
+    foreign: dict[int, Any] = {}
     while True:
-        reached = _Reached(names)
+        reached = _Reached(names, foreign)
         begin(reached)
         reached.follow()
-        if reached.names <= names:
+        found = reached.names - names
+        if not found:
             return tuple(reached.readings.values())
-        names = names | reached.names
+        # All attributes are followed at last, when it is known which objects are named.
+        names |= found - {EVERY} or found
 
 
-#: Functions by which code reaches attributes that it does not name.
-_BY_ANY_NAME = frozenset(("vars", "dir", "eval", "exec", "attrgetter", "asdict", "astuple", "fields", "__dict__"))
-_BY_A_NAME = frozenset(("getattr", "hasattr"))
-_REACHING = (getattr, hasattr, vars, dir, eval, exec)
-#: Functions by which code reaches the names of a module.
-_BY_MODULE = frozenset(("globals", "modules", "import_module", "__import__"))
-_ENVIRONMENT = frozenset(("environ", "environb", "getenv"))
-#: What stands for all code that compares objects, which runs what their classes say of that, or takes them apart.
-_COMPARING = "=="
-_BY_COMPARING = frozenset(("index", "count", "remove", "sorted", "sort", "min", "max", "eq", "ne", "lt", "le", "gt"))
-_GENERATED = frozenset(("__eq__", "__lt__", "__le__", "__gt__", "__ge__"))
-_EVERY = "*"
+#: The methods that run where an object is made, a class is made of it, or a text; all others with underscores may run.
 _IN_MAKING = frozenset(("__init__", "__new__", "__post_init__"))
-# Of objects that are there already, nothing runs these.
-_NEVER = frozenset(
-    ("__del__", "__repr__", "__str__", "__reduce__", "__reduce_ex__", "__setattr__", "__init_subclass__")
-)
+_IN_TEXTS = frozenset(("__repr__", "__str__"))
+_NEVER = frozenset(("__del__",))
+#: Generated methods of dataclasses read all fields, where they run.
+_GENERATED = {
+    **dict.fromkeys(("__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__"), COMPARING),
+    "__repr__": TEXT,
+}
+#: Of objects of other packages so many are looked into, and so long containers in them.
+_MOST_OBJECTS = 200
+_LONGEST = 1000
 _OF_ARRAYS = frozenset(("shape", "size", "ndim", "dtype", "itemsize", "nbytes"))
 _STOP = object()
 
 
 class _Reached:
-    """What is reached, where attributes with these names are followed; ``names`` are those that were met."""
+    """What is reached, where attributes with these names are followed; ``names`` are those that were met.
 
-    def __init__(self, followed: frozenset[str]) -> None:
+    ``foreign`` are objects of other packages that names lead to, by id.
+    """
+
+    def __init__(self, followed: frozenset[str], foreign: dict[int, Any]) -> None:
         self._followed = followed
         self.names: set[str] = set()
         self.readings: dict[tuple[Any, ...], Reading] = {}
@@ -133,26 +165,31 @@ class _Reached:
         self._classes: set[tuple[type, bool]] = set()
         self._waiting: list[tuple[Any, Path, Any, tuple[int, ...]]] = []
         self._span: Span | None = None
+        self._foreign = foreign
 
     def path(self, steps: Path, root: Any) -> None:
         """What a path leads to, as far as its steps only look up what is there."""
         value = Reading(steps[:1], root).current()
-        if isinstance(value, IndexLetter):
+        if self._asked(value, steps[:1]) is IndexLetter:
             return
-        taken = 1
-        for step in steps[1:]:
-            following = _following(value, step)
-            if following is _STOP:
+        if value is MISSING and type(vars(builtins).get(str(steps[0]), len)) not in _OF_BUILTINS:
+            root, value = vars(builtins), vars(builtins)[str(steps[0])]
+        taken, found = 1, value
+        for number, step in enumerate(steps[1:], 2):
+            value = _following(value, step)
+            if value is _STOP:
                 break
-            value = following
-            taken += 1
-        self._add(steps[:taken], root, value)
+            if not isinstance(value, ModuleType) or is_users_module(value):
+                taken, found = number, value
+        self._add(steps[:taken], root, found)
 
     def given(self, configuration: Mapping[str, Any]) -> None:
         """What values that are given lead to, by the names of parameters."""
         for name, value in configuration.items():
-            if isinstance(value, functools.partial):
+            if issubclass(self._asked(value, (name,)), functools.partial):
                 self.bound(value)
+            if is_container(value):
+                self._keep(Reading((name,), Instance(value), snapshot(value)))
             self.visit(value, (name,), Instance(value))
 
     def bound(self, function: functools.partial[Any]) -> None:
@@ -178,15 +215,18 @@ class _Reached:
 
     def _visit(self, value: Any, names: Path, root: Any, around: tuple[int, ...]) -> None:
         kind = type(value)
-        if kind in PLAIN or value is MISSING or isinstance(value, IndexLetter):
+        if kind in PLAIN or value is MISSING or self._asked(value, names) is IndexLetter:
             return
         if is_array(value):
             if len(names) > 1 or not isinstance(root, Instance):
                 self._keep(Reading(names, root, value))
-            if _is_users(kind) and not self._is_known(value):
-                self._instance(value, names)
-        elif any(value is each for each in _REACHING):
-            self.names.add(_EVERY)
+            if is_users(kind) and not self._is_known(value):
+                self._instance(value, names, root)
+        elif kind in _OF_BUILTINS and vars(builtins).get(str(attribute(value, "__name__"))) is value:
+            # Under whatever name: it does what code that names it does.
+            name = str(attribute(value, "__name__"))
+            self.names |= {name, *marked_by((name,))}
+            self.names |= {EVERY} if value in (getattr, hasattr) else set()
         elif is_container(value):
             if id(value) not in around:
                 self._container(value, names, root, (*around, id(value)))
@@ -201,7 +241,17 @@ class _Reached:
             elif isinstance(value, type):
                 self._class(value, is_made=True)
             elif not kind.__module__.startswith("tcdsl."):
-                self._instance(value, names)
+                self._instance(value, names, root)
+
+    def _asked(self, value: Any, names: Path) -> type:
+        # The class that a value says it has; all else that asks for it comes later.
+        try:
+            return value.__class__  # type: ignore[no-any-return]
+        except Exception as error:
+            what = f"`{spelled(names)}` is a {type(value).__name__}"
+            fact = f"{what}, whose `__getattribute__` raises {type(error).__name__} for `__class__`"
+            hint = "it should hand on such names: `return object.__getattribute__(self, name)`"
+            raise ConfigurationError.at(fact, self._span, hint) from error
 
     def _is_known(self, value: Any) -> bool:
         if id(value) in self._known:
@@ -211,17 +261,19 @@ class _Reached:
 
     def _container(self, value: Any, names: Path, root: Any, around: tuple[int, ...]) -> None:
         parts = parts_of(value)
+        of = Inside if isinstance(root, Inside) else Instance
         for item in parts.structure:
             if type(item) not in PLAIN:
-                self._waiting.append((item, ("key",), Instance(item), around))
+                self._waiting.append((item, ("key",), of(item), around))
         for position, item in enumerate(parts.items):
             if type(item) in PLAIN:
                 continue
             if position < len(parts.steps):
                 self._waiting.append((item, (*names, parts.steps[position]), root, around))
             else:
-                self._waiting.append((item, ("item",), Instance(item), around))
-        if _is_users(type(value)):
+                holder = names[:-1] if isinstance(value, BuiltinFunctionType) and len(names) > 1 else names
+                self._waiting.append((item, (spelled(holder),), of(item), around))
+        if is_users(type(value)):
             self._class(type(value))
 
     # -- code ------------------------------------------------------------------------------------------------
@@ -238,7 +290,7 @@ class _Reached:
         for kept in ("__defaults__", "__kwdefaults__"):
             if getattr(function, kept):
                 self._add((name, kept), Instance(function), getattr(function, kept))
-        found, imported = _names_of(code)
+        found, imported = asked_by(code)
         self.names |= found
         for module, level in imported:
             self._imported(module, level, function.__globals__)
@@ -250,12 +302,18 @@ class _Reached:
             )
         for path in found_paths:
             self.path(path, cells.get(str(path[0]), function.__globals__))
-        if found & _BY_MODULE:
+        if found & BY_MODULE:
             self._module(sys.modules.get(function.__module__))
-        if found & _ENVIRONMENT:
+            for text in found & sys.modules.keys():
+                self._imported(text, 0, function.__globals__)
+        if found & ENVIRONMENT:
             self._add(("environ", "_data"), Instance(os.environ), vars(os.environ)["_data"])
+        for asking, state in AMBIENT.items():
+            if asking in found:
+                self._keep(Reading((asking,), Instance(state), Ambient(state)))
         for each in self._present(vars(function)):
             self._add((name, each), Instance(function), vars(function)[each])
+        self._described(function, name)
         if paths is None:
             self._keep(Reading((name,), Instance(function), AbsentNames(self._followed - vars(function).keys())))
 
@@ -274,100 +332,158 @@ class _Reached:
         except ImportError:
             return
         loaded = sys.modules.get(title, MISSING)
-        if loaded is MISSING or _is_users_module(loaded):
+        if loaded is MISSING or is_users_module(loaded):
             self._add((title,), sys.modules, loaded)
 
     def _module(self, module: ModuleType | None) -> None:
-        if module is not None and _is_users_module(module) and not self._is_known(module):
+        if module is not None and is_users_module(module) and not self._is_known(module):
             for name in (*self._present(vars(module)), "__getattr__"):
                 if name in vars(module):
                     self._add((name,), vars(module), vars(module)[name])
 
     # -- objects ---------------------------------------------------------------------------------------------
 
-    def _instance(self, value: Any, names: Path) -> None:
+    def _instance(self, value: Any, names: Path, root: Any) -> None:
         kind = type(value)
-        if not _is_users(kind) and isinstance(attribute(value, "__wrapped__"), FunctionType):
+        is_own = is_users(kind)
+        if not is_own and isinstance(attribute(value, "__wrapped__"), FunctionType):
             self.visit(value.__wrapped__, names, Instance(value))  # of `functools.lru_cache`
         if kind in _NAMING:
-            self.names |= {part for text in _texts(value.__reduce__()[1]) for part in text.split(".")}
+            self.names |= {part for text in identifiers(value.__reduce__()[1]) for part in text.split(".")}
         label = next((step for step in names[::-1] if isinstance(step, str)), "object")
         held = attribute(value, "__dict__")
         if isinstance(held, dict):
-            for name in self._present(held, others=not _is_users(kind)):
+            for name in self._present(held) if is_own else [each for each in held if each in self._followed]:
                 if not _is_data_descriptor(_of_class(kind, name)):
                     self._add((label, name), Instance(value), held[name])
             self._keep(Reading((label,), Instance(value), AbsentNames(self._followed - held.keys())))
-        if (not isinstance(held, dict) or kind is np.ufunc) and not _is_users(kind) and kind is not BuiltinFunctionType:
-            self._warn(value, names)
-        members = [each for base in kind.__mro__ for each in vars(base).items()]
-        slots = {name for name, each in members if isinstance(each, MemberDescriptorType)}
-        for name in slots if _EVERY in self._followed else slots & self._followed:
-            self._add((label, name), Instance(value), attribute(value, name))
-        if _is_users(kind):
+            if not is_own:
+                self._others_in(held, value, names, label)
+        self._described(value, label)
+        if keeps_state(value) and not isinstance(root, Inside):
+            self._warn_of_state(value, names)
+        if is_own:
             self._keep(Reading((label, "__class__"), Instance(value), kind))
         self._class(kind)
 
+    def _others_in(self, held: dict[str, Any], value: Any, names: Path, label: str) -> None:
+        # Of what no code of the user's knows, all may be what its methods read.
+        if EVERY not in self._followed:
+            self._foreign[id(value)] = value
+        is_named = id(value) in self._foreign and not is_for_effects(value)
+        for name, inside in held.items():
+            if name.startswith("__tcdsl_") or not may_be_read(inside):
+                continue
+            if (
+                type(inside) not in PLAIN
+                and not isinstance(inside, FunctionType | logging.Logger)
+                and not is_array(inside)
+            ):
+                is_long = is_container(inside) and len(parts_of(inside).items) > _LONGEST
+                if is_named and (is_long or len(self._foreign) > _MOST_OBJECTS):
+                    self._warn_of_state(value, names)
+                elif is_named:
+                    self._add((label, name), Inside(value), inside)
+            else:
+                self._add((label, name), Inside(value), inside)
+
+    def _described(self, value: Any, label: str) -> None:
+        # What descriptors of C code give: slots, the name of a class, the arguments of an exception.
+        kind = type(value)
+        every = EVERY in self._followed and is_users(kind)
+        for name, descriptor in [each for base in kind.__mro__ for each in vars(base).items()]:
+            if (name in self._followed or (every and not _is_special(name))) and name not in _MADE_ANEW:
+                is_slot = isinstance(descriptor, MemberDescriptorType)
+                found = attribute(value, name)
+                if is_slot or (
+                    isinstance(descriptor, GetSetDescriptorType) and _is_lasting(found, attribute(value, name))
+                ):
+                    self._add((label, name), Instance(value), found)
+
     def _class(self, kind: type, is_made: bool = False) -> None:
-        if isinstance(kind, EnumMeta) and _is_users(kind):
+        if isinstance(kind, EnumMeta) and is_users(kind):
+            self.names.add("_value_")
             for name in kind.__members__:
                 self.visit(kind[name], (name,), Instance(kind[name]))
-        if _is_users(type(kind)):
+        if is_made:
+            self._relations(kind)
+        if is_users(type(kind)):
             self._class(type(kind))
-        for each in filter(_is_users, kind.__mro__):
+        # A base of another package may call any method.
+        is_called = any(map(calls_methods, kind.__mro__))
+        for each in filter(is_users, kind.__mro__):
             if (each, is_made) in self._classes:
                 continue
             self._classes.add((each, is_made))
             self._keep(Reading((each.__name__, "__mro__"), Instance(each), snapshot(each.__mro__)))
+            self._described(each, each.__name__)
             if "__match_args__" in self._followed:
                 self.names.update(vars(each).get("__match_args__", ()))
             for name, value in list(vars(each).items()):
-                special = name.startswith("__") and name.endswith("__")
-                wanted = name not in _NEVER and (is_made or name not in _IN_MAKING) if special else self._wants(name)
                 function = _function_of(value)
-                if wanted and (function is not None or not special):
+                if self._is_read(name, function, is_made) or (is_called and function is not None):
                     if function is not None and function.__code__.co_filename == "<string>":
-                        self._generated(name, function)
+                        self._generated(name, function, each)
                         continue
                     # As it stands there: asked of the class, some attributes are made anew each time.
                     self._add((name,), _dictionary(each), value)
                     if function is not None and not self._is_known(function):
                         self.function(function)
-            absent = frozenset(self._followed - vars(each).keys())
+            absent = frozenset((self._followed | SPECIAL_METHODS) - vars(each).keys())
             self._keep(Reading((each.__name__,), Instance(each), AbsentNames(absent)))
 
-    def _generated(self, name: str, function: FunctionType) -> None:
-        # What dataclasses generate reads all fields, where it runs.
-        if name == "__init__":
+    def _relations(self, kind: type) -> None:
+        if "__subclasses__" in self._followed:
+            self._keep(Reading((kind.__name__,), Instance(kind), Subclasses(kind)))
+        if isinstance(kind, ABCMeta) and self._followed & KINDS:
+            self.names |= names_asked_by_kind(kind)
+            self._keep(Reading((kind.__name__,), Instance(kind), Registered(kind)))
+
+    def _is_read(self, name: str, function: FunctionType | None, is_made: bool) -> bool:
+        # Of a class. A method with underscores may run where no code names it.
+        if not _is_special(name):
+            return self._wants(name)
+        if function is None:
+            return name in self._followed
+        if name in _IN_MAKING:
+            return is_made
+        return TEXT in self._followed if name in _IN_TEXTS else name not in _NEVER
+
+    def _generated(self, name: str, function: FunctionType, kind: type) -> None:
+        # What dataclasses and named tuples generate reads all fields, where it runs.
+        is_hashed = "__hash__" in vars(kind) and not getattr(attribute(kind, "__dataclass_params__"), "frozen", True)
+        if name in _IN_MAKING:
+            self._keep(Reading((name,), _dictionary(kind), function))
             for each in function.__closure__ or ():
                 self.visit(Reading((name,), each).current(), (name,), each)  # the factories
-        elif name in _GENERATED and _COMPARING in self._followed:
+            for kept in ("__defaults__", "__kwdefaults__"):
+                self._add((name, kept), Instance(function), getattr(function, kept))
+        elif _GENERATED.get(name) in self._followed or (name in ("__hash__", "__eq__") and is_hashed):
+            self._keep(Reading((name,), _dictionary(kind), function))
             self.function(function)
 
     def _wants(self, name: str) -> bool:
-        return name in self._followed or _EVERY in self._followed
+        return name in self._followed or EVERY in self._followed
 
-    def _present(self, held: dict[str, Any], others: bool = False) -> list[str]:
-        # Of what no code of the user's knows, numbers and arrays may be what its methods read.
-        names = [name for name in held if isinstance(name, str) and not name.startswith("__tcdsl_")]
-        return [name for name in names if self._wants(name) or (others and _may_be_read(held[name]))]
+    def _present(self, held: dict[str, Any]) -> list[str]:
+        return [
+            name for name in held if isinstance(name, str) and not name.startswith("__tcdsl_") and self._wants(name)
+        ]
 
-    def _warn(self, value: Any, names: Path) -> None:
-        kind = type(value)
-        is_made = isinstance(value, np.ufunc) and set(value.types) == {f"{'O' * value.nin}->{'O' * value.nout}"}
-        if not (hasattr(kind, "__next__") or hasattr(kind, "__setitem__") or is_made) or self._span is None:
-            return
-        text = spelled(names)
-        fact = f"`{text}` is a {kind.__name__}, whose state is read once, when the function is staged"
-        warn_once(text, fact, self._span, "keep what it gives in a list or an array, or pass it as an argument")
+    def _warn_of_state(self, value: Any, names: Path) -> None:
+        # Of what is named. Nobody knows whether the code asks for all the rest.
+        if self._span is not None and EVERY not in self._followed:
+            text = spelled(names)
+            fact = f"`{text}` is a {type(value).__name__}, whose state is read once, when the function is staged"
+            warn_once(text, fact, self._span, "keep what it gives in a list or an array, or pass it as an argument")
 
 
 #: What names attributes in its own state.
 _NAMING = (operator.attrgetter, operator.methodcaller)
 
 
-def _may_be_read(value: Any) -> bool:
-    return type(value) in PLAIN or is_array(value) or isinstance(value, FunctionType)
+#: What each access makes anew, or what every object has.
+_MADE_ANEW = frozenset(("__dict__", "__weakref__", "__class__", "__globals__", "__closure__", "__code__"))
 
 
 def _following(value: Any, step: str | Item) -> Any:
@@ -382,7 +498,8 @@ def _following(value: Any, step: str | Item) -> Any:
     if is_array(value):
         return attribute(value, step) if step in _OF_ARRAYS else _STOP
     if isinstance(value, ModuleType):
-        return attribute(value, step) if _is_users_module(value) else _STOP
+        found = attribute(value, step)
+        return found if is_users_module(value) or _is_setting(value, found) else _STOP
     if isinstance(value, type):
         found = _of_class(value, step)
         return _STOP if found is MISSING or _function_of(found) is not None else attribute(value, step)
@@ -392,12 +509,28 @@ def _following(value: Any, step: str | Item) -> Any:
         return held[step]
     if isinstance(found, MemberDescriptorType):
         return attribute(value, step)
-    if found is MISSING and not _is_users(kind) and not hasattr(kind, "__getattr__"):
+    if found is MISSING and not is_users(kind) and not hasattr(kind, "__getattr__"):
         return MISSING
-    if _is_users(kind) and (found is MISSING or hasattr(found, "__get__")):
+    if is_users(kind) and (found is MISSING or hasattr(found, "__get__")):
         return _STOP
     one, other = attribute(value, step), attribute(value, step)
-    return one if one is other or same_plain(one, other) or (is_array(one) and is_array(other)) else _STOP
+    return one if _is_lasting(one, other) else _STOP
+
+
+def _is_setting(module: ModuleType, value: Any) -> bool:
+    # What an installed module holds and may change, such as `sys.argv`; not its functions, or the constants of `math`.
+    if isinstance(value, ModuleType | ABCMeta):
+        return True
+    return module.__name__ not in _OF_CONSTANTS and (type(value) in PLAIN or is_container(value))
+
+
+_OF_CONSTANTS = frozenset(("cmath", "math", "numpy", "tcdsl"))
+_OF_BUILTINS = (BuiltinFunctionType, type)
+
+
+def _is_lasting(one: Any, other: Any) -> bool:
+    # Of what two accesses give: whether a third one gives the same.
+    return one is other or same_plain(one, other) or (is_array(one) and is_array(other))
 
 
 _DICTIONARIES: weakref.WeakKeyDictionary[type, MappingProxyType[str, Any]] = weakref.WeakKeyDictionary()
@@ -418,71 +551,17 @@ def _is_data_descriptor(found: Any) -> bool:
     return found is not MISSING and (hasattr(type(found), "__set__") or isinstance(found, property))
 
 
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
 def _function_of(value: Any) -> FunctionType | None:
     # The function of the user's that an attribute of a class runs.
+    if isinstance(value, FunctionType) and is_installed(value.__code__.co_filename):
+        value = vars(value).get("__wrapped__")  # as dataclasses have it
     for inner in ("fget", "func", "__func__", "__wrapped__"):
         if not isinstance(value, FunctionType | type) and inner in dir(type(value)):
             value = attribute(value, inner)
     if isinstance(value, FunctionType) and not is_installed(value.__code__.co_filename):
         return value
     return None
-
-
-def _is_users(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
-    return kind.__module__ == "__main__" or (module is None or _is_users_module(module))
-
-
-def _is_users_module(module: Any) -> bool:
-    if not isinstance(module, ModuleType):
-        return False
-    if module.__name__ == "__main__":
-        return True
-    if module.__name__.partition(".")[0] in sys.stdlib_module_names | {"numpy", "tcdsl"}:
-        return False
-    file = vars(module).get("__file__")
-    return file is None or not is_installed(file)
-
-
-@functools.lru_cache(maxsize=1024)
-def _names_of(code: CodeType) -> tuple[frozenset[str], tuple[tuple[str, int], ...]]:
-    # The names by which code may reach attributes, also as texts, and the modules that it imports.
-    names = {*code.co_names}
-    imported: list[tuple[str, int]] = []
-    asked = False
-    numbers: list[Any] = [0, 0]
-    for instruction in dis.get_instructions(code):
-        kind = instruction.opname
-        if kind.startswith("LOAD_") and instruction.argval in _BY_A_NAME:
-            asked = True
-        elif kind == "LOAD_CONST":
-            numbers = [numbers[-1], instruction.argval]
-            asked = asked and not isinstance(instruction.argval, str)
-        elif kind in ("COMPARE_OP", "CONTAINS_OP"):
-            names.add(_COMPARING)
-        elif kind == "MATCH_CLASS":
-            names |= {"__match_args__", _COMPARING}
-        elif kind == "IMPORT_NAME":
-            imported.append((str(instruction.argval), numbers[0] if type(numbers[0]) is int else 0))
-        elif kind.startswith("CALL") and asked:
-            names.add(_EVERY)
-    if names & _BY_ANY_NAME:
-        names.add(_EVERY)
-    if names & _BY_COMPARING:
-        names.add(_COMPARING)
-    for constant in _texts(code.co_consts):
-        names.add(constant)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            found, modules = _names_of(inner)
-            names |= found
-            imported.extend(modules)
-    return frozenset(names), tuple(imported)
-
-
-def _texts(constants: Iterable[Any]) -> Iterator[str]:
-    for constant in constants:
-        if isinstance(constant, str) and constant.isidentifier():
-            yield constant
-        elif isinstance(constant, tuple):
-            yield from _texts(constant)

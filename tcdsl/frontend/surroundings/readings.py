@@ -23,10 +23,12 @@ __all__ = [
     "MISSING",
     "AbsentNames",
     "Content",
+    "Inside",
     "Instance",
     "Layout",
     "ReadCells",
     "Reading",
+    "Related",
     "Together",
     "same",
     "same_configuration",
@@ -81,7 +83,8 @@ class Reading:
     def key(self) -> tuple[Any, ...]:
         """The same for readings of one value."""
         root = self.root.value if isinstance(self.root, Instance) else self.root
-        return id(root), self.names, type(self.seen) if isinstance(self.seen, AbsentNames | ReadCells) else None
+        is_of_value = not isinstance(self.seen, Seen) or isinstance(self.seen, Content | Layout | Together)
+        return id(root), self.names, None if is_of_value else type(self.seen)
 
     @property
     def label(self) -> str:
@@ -107,6 +110,8 @@ class Reading:
     def renewed(self) -> list[Reading]:
         """The same name with the value that it holds now, and attributes that an object has got since."""
         current = self.current()
+        if isinstance(self.seen, Related):
+            return [replace(self, seen=type(self.seen)(current))]
         if not isinstance(self.seen, AbsentNames):
             return [replace(self, seen=snapshot(current))]
         held = attribute(current, "__dict__")
@@ -124,6 +129,11 @@ class Instance:
     value: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Inside(Instance):
+    """The same, of an object of another package, of which all may be what its methods read."""
+
+
 class Seen(ABC):
     """What was seen of a value, where that is not the value itself."""
 
@@ -132,6 +142,15 @@ class Seen(ABC):
     @abstractmethod
     def same(self, now: Any) -> bool:
         """Whether the same is seen of ``now``."""
+
+
+class Related(Seen):
+    """What stands around a value and is no part of it, such as the classes below a class."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __init__(self, value: Any) -> None: ...
 
 
 class ReadCells(Seen):

@@ -73,6 +73,8 @@ class Signature:
             p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in kinds if p.kind < p.VAR_POSITIONAL
         ]
         self._names = tuple(p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+        #: So many may be given by position.
+        self.most_positional = len(self._named)
 
     def placed(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same call with what is given by name in its place, up to the first parameter that is left out."""
@@ -160,7 +162,7 @@ class Signature:
         for name, value in given.items():
             # A float, or an int that staging may not need, is a run-time number: a learning rate schedule compiles
             # once.
-            if type(value) in (int, float) or isinstance(value, np.floating):
+            if type(value) in (int, float) or issubclass(type(value), np.floating):
                 arguments.append(_number(name, name, value))
             else:
                 configuration[name] = hashable(self.name, name, value)
@@ -174,6 +176,7 @@ class Signature:
 def hashable(function: str, name: str, value: Any) -> Any:
     """``value`` as configuration; `ConfigurationError` if it cannot be hashed."""
     kind = type(value).__name__
+    fact = f"{function}(): the keyword argument `{name}` is configuration, but a {kind} cannot be hashed"
     try:
         hash(value)
     except TypeError:
@@ -181,9 +184,10 @@ def hashable(function: str, name: str, value: Any) -> Any:
             hint = "arrays are positional arguments: move it in front of the `*`"
         else:
             hint = "use a hashable value (a tuple for a list, a frozen dataclass for a dict)"
-        raise ConfigurationError.at(
-            f"{function}(): the keyword argument `{name}` is configuration, but a {kind} cannot be hashed", hint=hint
-        ) from None
+        raise ConfigurationError.at(fact, hint=hint) from None
+    except Exception as error:  # of the user's own `__hash__`
+        hint = f"its `__hash__` raises {type(error).__name__}: {error}"
+        raise ConfigurationError.at(fact, hint=hint) from error
     return value
 
 

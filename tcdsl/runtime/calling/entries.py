@@ -187,7 +187,7 @@ class Entry:
             (each.guards, each.tape_memory, each.checkpoints, exact(tuple(each.constants.items())))
             for each in (self, other)
         )
-        return mine == others
+        return mine == others and same_configuration(dict(self.configuration), dict(other.configuration))
 
     def run(self, arrays: list[np.ndarray], call: Call | None = None, out: Sequence[Any] | None = None) -> Any:
         """Run on the program's inputs and put the results, which ``out`` receives, into their structure."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from keyword import iskeyword
 from operator import is_
-from types import BuiltinFunctionType, CellType, FunctionType, MethodWrapperType, SimpleNamespace
+from types import BuiltinFunctionType, CellType, MethodWrapperType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,15 @@ from tcdsl.frontend.surroundings.readings import (
     Layout,
     ReadCells,
     Reading,
+    Related,
     Together,
     attribute,
 )
+from tcdsl.runtime.calling.guard_code import GuardCode
 
 __all__ = ["Staleness"]
+
+_MOST_PATIENCE = 64
 
 
 class Staleness:
@@ -42,66 +46,93 @@ class Staleness:
 
     def __init__(self, readings: Sequence[Reading]) -> None:
         self._readings = readings
-        self._begin()
+        self._quick: Callable[[], bool] | None = None
+        self._others: Sequence[Reading] = ()
+        self._changed: Reading | None = None
+        # How often values are compared before identity is asked; more often where it has not decided.
+        self._patience = self._waiting = 1
 
-    def _begin(self) -> None:
+    def unchanged(self) -> bool:
+        """Whether staging would see the same now."""
+        if self._quick is not None:
+            try:
+                if self._quick():
+                    return not self._others or all(reading.unchanged() for reading in self._others)
+            except Exception:  # an item that was deleted; `__getattr__` of the user's may raise anything
+                return self._compared()
+        return self._compared()
+
+    def _compared(self) -> bool:
+        # What was otherwise the last time is asked first: it is most often so again.
+        if self._changed is not None and not self._changed.unchanged():
+            return False
+        self._changed = next((reading for reading in self._readings if not reading.unchanged()), None)
+        if self._changed is not None:
+            return False
+        # Other objects may hold the same, which are those to be asked for from now on.
+        if self._quick is not None:
+            self._quick = None
+            self._waiting = self._patience = min(2 * self._patience, _MOST_PATIENCE)
+        self._waiting -= 1
+        if self._waiting <= 0:
+            identities = _Identities()
+            self._others = [reading for reading in self._readings if not identities.decide(reading)]
+            self._quick = identities.guards.function()
+        return True
+
+
+class _Identities:
+    """What is asked by identity, in ``guards``."""
+
+    def __init__(self) -> None:
+        self.guards = GuardCode()
         # By id, and kept alive: what is made anew at each access could be taken for another one.
         self._steps: dict[tuple[int, Any], Any] = {}
-        self._names: list[tuple[Callable[..., Any], Any, Any]] = []
-        self._cells: list[tuple[CellType, Any]] = []
-        self._attributes: list[tuple[Any, str, Any]] = []
-        self._codes: list[tuple[FunctionType, Any]] = []
-        self._absent: list[tuple[Callable[[Any], bool], Any]] = []
-        self._contents: list[tuple[Callable[[Any], Any], Any, Collection[Any]]] = []
-        self._others: list[Reading] = []
-        for reading in self._readings:
-            self._note(reading)
 
-    def _note(self, reading: Reading) -> None:
-        root = reading.root
+    def decide(self, reading: Reading) -> bool:
+        """Ask what says whether a reading is unchanged; False where identity does not decide."""
+        root, seen = reading.root, reading.seen
         value = root.value if isinstance(root, Instance) else MISSING
-        if isinstance(reading.seen, AbsentNames):
-            self._note_absent(reading, value)
-            return
-        if isinstance(value, FunctionType) and reading.names[1:] == ("__code__",):
-            self._codes.append((value, reading.seen))
-            return
+        if isinstance(seen, AbsentNames):
+            return self._absent(seen.names, value)
+        if isinstance(seen, Related):
+            return False
         # Arrays are inputs, of which any may stand at the end of the path.
-        is_input = is_array(reading.seen) or isinstance(reading.seen, ReadCells | Layout | Together)
+        is_input = is_array(seen) or isinstance(seen, ReadCells | Layout | Together)
         steps = reading.names
+        last = len(steps) if is_input else 0
         if isinstance(root, CellType):
             value = Reading(steps[:1], root).current()
             if value is MISSING:
-                self._others.append(reading)
-                return
-            if not (is_input and len(steps) == 1) and self._is_new(root, None):
-                self._cells.append((root, value))
+                return False
+            if last != 1 and self._is_new(root, None):
+                self.guards.ask("{0}.cell_contents is {1}", root, value)
         elif not isinstance(root, Instance):
             value = root.get(steps[0], MISSING)
-            if not (is_input and len(steps) == 1) and self._is_new(root, steps[0]):
-                self._names.append((root.get, str(steps[0]), value))
-        by_identity = is_array(reading.seen) or not is_input
+            if last != 1 and self._is_new(root, steps[0]):
+                self._item(root, steps[0], value)
+        decided = is_array(seen) or not is_input
         for number, step in enumerate(steps[1:], 2):
-            if isinstance(step, Item):
-                holder, value = value, step.of(value, MISSING)
-                if not (is_input and number == len(steps)):
-                    by_identity &= self._take_item(holder, step.key, value)
-            else:
-                holder, value = value, attribute(value, step)
-                if not (is_input and number == len(steps)):
-                    by_identity &= self._take(holder, step, value)
-        if isinstance(reading.seen, Content):
-            by_identity &= self._hold(value)
-        if not by_identity:
-            self._others.append(reading)
+            holder = value
+            value = step.of(value, MISSING) if isinstance(step, Item) else attribute(value, step)
+            if number != last:
+                taken = (
+                    self._take_item(holder, step, value) if isinstance(step, Item) else self._take(holder, step, value)
+                )
+                decided &= taken
+        return decided and (not isinstance(seen, Content) or self._hold(value))
 
-    def _note_absent(self, reading: Reading, value: Any) -> None:
-        held = attribute(value, "__dict__")
-        if isinstance(held, dict):
-            self._absent.append((reading.seen.names.isdisjoint, held))
-            self._take(value, "__dict__", held)
-        else:  # of a class
-            self._others.append(reading)
+    def _absent(self, names: frozenset[str], value: Any) -> bool:
+        if isinstance(value, type):
+            # A name that is added stands last. To look at all of a class takes longer than a call.
+            held = vars(value)
+            self.guards.ask("len({0}) == {1}", held, len(held))
+            self.guards.ask("{0}({1}({2})) is {3}", next, reversed, held, next(reversed(held)))
+            return True
+        if not isinstance(attribute(value, "__dict__"), dict):
+            return False
+        self.guards.ask("{0}({1}.__dict__)", names.isdisjoint, value)
+        return True
 
     def _is_new(self, holder: Any, step: Any) -> bool:
         key = id(holder), step
@@ -110,21 +141,34 @@ class Staleness:
         self._steps[key] = holder
         return True
 
+    def _item(self, holder: Any, key: Any, value: Any) -> None:
+        if value is not MISSING:
+            self.guards.ask("{0}[{1}] is {2}", holder, key, value)
+        elif type(holder) is list:
+            self.guards.ask("len({0}) == {1}", holder, len(holder))
+        else:
+            self.guards.ask("{1} not in {0}", holder, key)
+
     def _take(self, holder: Any, name: str, value: Any) -> bool:
         # Whether identity decides: what each access makes anew, as `variable.get`, is compared.
         if attribute(holder, name) is not value:
             return False
         if self._is_new(holder, name):
-            self._attributes.append((holder, name, value))
+            if name == "__class__" and type(holder) is value:
+                self.guards.ask("type({0}) is {1}", holder, value)
+            elif value is not MISSING and name.isidentifier() and not iskeyword(name):
+                self.guards.ask(f"{{0}}.{name} is {{1}}", holder, value)
+            else:
+                self.guards.ask("{0}({1}, {2}) is {3}", attribute, holder, name, value)
         return True
 
-    def _take_item(self, holder: Any, key: Any, value: Any) -> bool:
+    def _take_item(self, holder: Any, step: Item, value: Any) -> bool:
         # The same for an item; a tuple keeps its own.
         kind = type(holder)
         if kind not in (list, dict, tuple):
             return self._hold(holder)
-        if kind is not tuple and self._is_new(holder, Item(key)):
-            self._names.append((holder.get if kind is dict else partial(_item, holder), key, value))
+        if kind is not tuple and self._is_new(holder, step):
+            self._item(holder, step.key, value)
         return True
 
     def _hold(self, value: Any) -> bool:
@@ -139,53 +183,17 @@ class Staleness:
             held = tuple(read(value))
             if not all(map(is_, held, read(value))):
                 return False
-            self._contents.append((read, value, held))
+            self.guards.ask("{0}({1}({2}), {3})", _are_same, read, value, held)
         inner = [item for item in parts.items if type(item) not in PLAIN]
         cells = not parts.steps and any(map(is_array, inner))
         return all(self._hold(item) for item in inner) and not cells
-
-    def unchanged(self) -> bool:
-        """Whether staging would see the same now."""
-        for get, name, seen in self._names:
-            if get(name, MISSING) is not seen:
-                return self._compared()
-        for function, seen in self._codes:
-            if function.__code__ is not seen:
-                return self._compared()
-        try:
-            for cell, seen in self._cells:
-                if cell.cell_contents is not seen:
-                    return self._compared()
-            for holder, name, seen in self._attributes:
-                if getattr(holder, name, MISSING) is not seen:
-                    return self._compared()
-        except Exception:  # a variable that was deleted; `__getattr__` of the user's may raise anything
-            return self._compared()
-        for isdisjoint, held in self._absent:
-            if not isdisjoint(held):
-                return self._compared()
-        for read, container, seen in self._contents:
-            now = read(container)
-            if len(now) != len(seen) or not all(map(is_, now, seen)):
-                return self._compared()
-        return not self._others or all(reading.unchanged() for reading in self._others)
-
-    def _compared(self) -> bool:
-        # Other objects may hold the same, which are those to be asked for from now on.
-        if not all(reading.unchanged() for reading in self._readings):
-            return False
-        self._begin()
-        return True
 
 
 _CONTENT = object()
 
 
-def _item(items: list[Any], number: int, missing: Any) -> Any:
-    try:
-        return items[number]
-    except IndexError:
-        return missing
+def _are_same(now: Collection[Any], seen: tuple[Any, ...]) -> bool:
+    return len(now) == len(seen) and all(map(is_, now, seen))
 
 
 def _itself(container: Any) -> Any:

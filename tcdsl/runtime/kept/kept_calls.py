@@ -27,7 +27,7 @@ from tcdsl.installation import sources_digest
 from tcdsl.locks import COMPILING
 from tcdsl.runtime.calling.arguments import Call, Signature
 from tcdsl.runtime.calling.repeated import Out, RepeatedCall, RepeatedCalls
-from tcdsl.runtime.kept.content import Contents, HasContent, UnknownContentError
+from tcdsl.runtime.kept.content import Contents, HasContent
 from tcdsl.runtime.kept.records import KeptEntry, readable_records, record_of, written_records
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.protocol.loaded_kernel import LaunchedKernel, NestStopped
@@ -119,7 +119,7 @@ class KeptCalls:
                 contents.put("configuration", name)
                 contents.add(value)
             contents.digest()
-        except (UnknownContentError, RecursionError, ValueError, TypeError, AttributeError):
+        except Exception:  # code of the user's may raise anything; what cannot be told is staged
             return None
         return contents
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcdsl.comprehensions import notebook as comprehension_cells
-from tcdsl.frontend.source.texts import is_run_by_magic, register_parser, remember_cell
+from tcdsl.frontend.source.texts import is_run_by_magic, name_of_running_cell, register_parser, store_cell
 from tcdsl.syntax.grammar.edits import Edited
 from tcdsl.syntax.grammar.parsing import carrier_text, desugared, parse
 from tcdsl.syntax.grammar.tokens import Lines
@@ -117,21 +117,18 @@ class LiteralCells:
         if is_run_by_magic():
             # What a magic such as %%time runs is stored nowhere.
             text = "\n" * (first - 1) + "".join(function.literal)
-            name = self._shell.compile.cache(text, self._shell.execution_count, raw_code=text)
-            register_parser(name, parse)
-            remember_cell(name)
+            register_parser(store_cell(self._shell, text), parse)
             return
-        # IPython has just stored the plain cell, under a name of its own; the last stored is the last that matches.
-        for name, entry in reversed(list(linecache.cache.items())):
-            if len(entry) != 4 or entry[1] is not None:
-                continue
-            _, _, rows, path = entry
-            last = first - 1 + len(function.plain)
-            if [row.rstrip("\n") for row in rows[first - 1 : last]] == [row.rstrip("\n") for row in function.plain]:
-                shown = [*rows[: first - 1], *function.literal, *rows[last:]]
-                linecache.cache[name] = (sum(map(len, shown)), None, shown, path)
-                register_parser(name, parse)
-                return
+        # IPython has just stored the plain cell, under a name of its own.
+        name = name_of_running_cell()
+        entry = linecache.cache.get(name or "", ())
+        if name is None or len(entry) != 4:
+            return
+        _, _, rows, path = entry
+        last = first - 1 + len(function.plain)
+        shown = [*rows[: first - 1], *function.literal, *rows[last:]]
+        linecache.cache[name] = (sum(map(len, shown)), None, shown, path)
+        register_parser(name, parse)
 
 
 def _with_magics(rows: list[str], lines: list[str], magics: set[int]) -> list[str]:

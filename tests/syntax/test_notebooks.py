@@ -102,6 +102,21 @@ def test_the_same_cell_twice_and_its_plain_form(shell: Any) -> None:
         assert run(shell, "f(np.ones(1))") == [3.0]
 
 
+def test_cells_of_both_spellings_without_numbers(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As in Jupyter, a cell has the same name whenever it is run.
+    monkeypatch.setattr(shell.compile, "get_code_name", lambda raw, transformed, number: f"<cell {hash(raw)}>")
+    literal = "@tc.op\ndef f(x):\n    return x *. 3\n"
+    run(shell, "import numpy as np, tcdsl as tc")
+    run(shell, "kept = []")
+    functions = []
+    for magic in ("%%time\n", "", "%%capture\n", ""):
+        for cell in (literal, literal.replace("*.", "*"), literal, literal.replace("*.", "*")):
+            run(shell, f"{magic}{cell}kept.append(f.function)\nNone")
+            functions.append((shell.user_ns["kept"][-1], cell))
+        for function, text in functions:
+            assert inspect.getsource(function) == text
+
+
 MAGICS = """\
 %config InteractiveShell.xmode = 'Plain'
 files = !echo "it's (fine"
@@ -162,11 +177,12 @@ def test_functions_of_cells_that_a_magic_runs(
     run(shell, magic + "\n@tc.op\ndef other(x):\n    return x + 1\nkept.append(other)\nother(np.ones(1))")
     # Where the function stands in a cell that ran before, it is decorated from that.
     assert late()(np.ones(2)).tolist() == [2, 2]
-    result = shell.run_cell(magic + "\n@tc.op\ndef bad(a):\n    s[j] = a[i, j]\n    return s\nbad(np.ones((2, 2)))\n")
+    bad = "\n@tc.op\ndef bad(a):\n    s[j] = a[i, j]\n    return s\nbad(np.ones((2, 2)))\n"
+    result = shell.run_cell(magic + bad, store_history=True)
     shown = result.error_in_exec
     if "capture" not in magic:
         assert isinstance(shown, tc.DslSyntaxError)
-        assert "    s[j] = a[i, j]\n" in str(shown)
+        assert re.match(rf"<ipython-input-{result.execution_count}-\w+>:\d: .*\n    s\[j\] = a\[i, j\]\n", str(shown))
 
 
 @pytest.mark.parametrize("spelling", ["plain", "literal"])

@@ -19,18 +19,20 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from types import CodeType, FrameType, FunctionType
+from typing import Any
 
 __all__ = [
     "FunctionText",
     "cells_with",
     "is_run_by_magic",
+    "name_of_running_cell",
     "named_code",
     "parser_of",
     "place_text",
     "register_parser",
-    "remember_cell",
+    "store_cell",
 ]
 
 Parser = Callable[[str], ast.Module]
@@ -98,15 +100,25 @@ def named_code(code: CodeType, filename: str) -> CodeType:
 # -- cells that a magic runs -------------------------------------------------------------------------------------
 
 
-def remember_cell(filename: str) -> None:
-    """Say that code which has no file may be that of ``filename``."""
-    if filename not in _CELLS:
-        _CELLS.appendleft(filename)
+def store_cell(shell: Any, text: str) -> str:
+    """Have ``text`` be found as the cell that IPython runs, and give its name, which is that of no other text.
+
+    Code which has no file may be that of this cell.
+    """
+    frame = _running(("run_cell_async",))
+    # IPython counts on before it runs a cell.
+    number = shell.execution_count if frame is None else frame.f_locals.get("execution_count", shell.execution_count)
+    name: str = shell.compile.cache(text, number, raw_code=text)
+    if name in _CELLS:
+        _CELLS.remove(name)
+    _CELLS.appendleft(name)
+    return name
 
 
 def cells_with(line: int) -> Iterator[tuple[str, Sequence[str]]]:
     """The names and lines of cells where a function in line ``line`` of code without a file may stand."""
-    for name in (*_CELLS, *_running_cell()):
+    # The running one first: an equal one that ran before has another number.
+    for name in chain(_running_cell(), tuple(_CELLS)):
         rows = linecache.getlines(name)
         if len(rows) >= line:
             yield name, rows
@@ -117,23 +129,32 @@ def is_run_by_magic() -> bool:
     return _magic() is not None
 
 
+def name_of_running_cell() -> str | None:
+    """The name under which IPython has stored the cell that it runs now. Equal cells may have several names."""
+    frame = _running(("run_cell_async",))
+    return None if frame is None else frame.f_locals.get("cell_name")
+
+
 def _running_cell() -> Iterator[str]:
     # The cell that a magic such as %%time is running, under the name by which the user sees it: In[3].
     frame = _magic()
     if frame is not None:
-        shell, cell = frame.f_locals["self"], frame.f_locals["cell"]
-        name = shell.compile.cache(shell.transform_cell(cell), shell.execution_count, raw_code=cell)
-        remember_cell(name)
-        yield name
+        shell = frame.f_locals["self"]
+        yield store_cell(shell, shell.transform_cell(frame.f_locals["cell"]))
 
 
 def _magic() -> FrameType | None:
     # IPython's function that runs a magic and has the text, unless the magic has IPython run that as a cell.
+    frame = _running(("run_cell_magic", "run_cell_async"))
+    return frame if frame is not None and frame.f_code.co_name == "run_cell_magic" else None
+
+
+def _running(names: tuple[str, ...]) -> FrameType | None:
+    # The innermost of these functions of IPython that runs.
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_name
         own = str(frame.f_globals.get("__name__")).startswith("IPython.core.interactiveshell")
-        if own and name in ("run_cell_magic", "run_cell_async"):
-            return frame if name == "run_cell_magic" else None
+        if own and frame.f_code.co_name in names:
+            return frame
         frame = frame.f_back
     return None

@@ -297,6 +297,17 @@ def test_where_the_source_is_not_available_the_error_says_so(how: str) -> None:
     assert "the source of `f` is not available" in done.stderr
 
 
+def test_the_text_of_a_command_is_not_that_of_what_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As from Python 3.13 on, which keeps the text of `python -c` under the name that exec gives its code.
+    text = "from tcdsl import op\n@op\ndef f(x):\n    y[i] = x[i] * 2\n    return y\n"
+    monkeypatch.setitem(linecache.cache, "<string>", (len(text), None, text.splitlines(keepends=True), "<string>"))
+    names: dict[str, Any] = {}
+    exec(text, names)
+    np.testing.assert_array_equal(names["f"].interpret(X), 2 * X)
+    with pytest.raises(tc.DslSyntaxError, match="the source of `f` is not available"):
+        exec(text.replace("2", "3"), {})
+
+
 def test_a_notebook_cell_has_source() -> None:
     # A notebook registers the text of a cell with linecache under a name of its own.
     text = "from tcdsl import op\n@op\ndef f(x):\n    y[i] = x[i] + 5\n    return y\n"

@@ -7,7 +7,7 @@ import inspect
 import linecache
 import tokenize
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from types import CodeType, FunctionType
@@ -73,9 +73,6 @@ def read_source(function: FunctionType) -> FunctionSource:
             function, f"the source of `{name}` cannot be parsed on its own", "put the `def` on lines of its own"
         ) from None
     if not isinstance(definition, ast.FunctionDef) or definition.name != function.__name__:
-        if function.__code__.co_filename == "<string>":
-            # What exec runs has the name under which Python 3.13 keeps the text of ``python -c``.
-            raise _unavailable(function, name)
         raise _fault(
             function,
             f"the source found for `{name}` is not its definition",
@@ -96,6 +93,10 @@ def text_of(function: FunctionType) -> FunctionText | None:
 
 
 def _lines_of(function: FunctionType) -> list[str] | None:
+    name = function.__code__.co_filename
+    # So is called what exec runs, and %%prun, and from Python 3.13 on also the text of `python -c`, which is found.
+    if name == "<string>" and not _is_found_in_cell(function):
+        return _block_of(function.__code__, name, linecache.getlines(name))
     for _ in range(2):
         linecache.checkcache(function.__code__.co_filename)
         try:
@@ -110,17 +111,22 @@ def _is_found_in_cell(function: FunctionType) -> bool:
     # Whether its code now has the name of a cell, in which it stands.
     code = function.__code__
     for name, rows in cells_with(code.co_firstlineno):
-        try:
-            lines = list(inspect.getblock(rows[code.co_firstlineno - 1 :]))
-            definition, indented = _parsed(lines, parser_of(name))
-            ast.increment_lineno(definition, code.co_firstlineno - 1 - indented)
-            made = compile(ast.Module([definition], []), name, "exec", dont_inherit=True).co_consts
-        except (SyntaxError, ValueError, AttributeError, tokenize.TokenError):
-            continue
-        if any(isinstance(each, CodeType) and _looks(each) == _looks(code) for each in made):
+        if _block_of(code, name, rows) is not None:
             function.__code__ = named_code(code, name)
             return True
     return False
+
+
+def _block_of(code: CodeType, name: str, rows: Sequence[str]) -> list[str] | None:
+    # The lines of a function's code in the text of a name, if it is made of that text.
+    try:
+        lines = list(inspect.getblock(rows[code.co_firstlineno - 1 :]))
+        definition, indented = _parsed(lines, parser_of(name))
+        ast.increment_lineno(definition, code.co_firstlineno - 1 - indented)
+        made = compile(ast.Module([definition], []), name, "exec", dont_inherit=True).co_consts
+    except (SyntaxError, ValueError, AttributeError, IndexError, tokenize.TokenError):
+        return None
+    return lines if any(isinstance(each, CodeType) and _looks(each) == _looks(code) for each in made) else None
 
 
 def _looks(code: CodeType) -> tuple[Any, ...]:

@@ -379,6 +379,22 @@ def test_objects_that_cannot_be_asked_for_their_class_or_hash() -> None:
         g(x, c=Unhashed())
 
 
+@pytest.mark.filterwarnings("error")
+def test_arrays_of_a_class_of_ones_own_have_cells_that_are_seen() -> None:
+    class Metres(np.ndarray):
+        pass
+
+    lengths = np.ones(2).view(Metres)
+
+    @op
+    def f(x: Any) -> Any:
+        return x * float(lengths.sum())
+
+    for value in (1.0, 3.0):
+        lengths[:] = value
+        assert f.interpret(np.ones(1)) == 2 * value
+
+
 def test_state_of_c_code_is_named_in_a_warning() -> None:
     text = io.StringIO("2.0")
     holder = Spoken(2.0)

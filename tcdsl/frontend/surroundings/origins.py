@@ -60,7 +60,8 @@ def keeps_state(value: Any) -> bool:
     if isinstance(value, np.ufunc):
         return set(value.types) == {f"{'O' * value.nin}->{'O' * value.nout}"}  # of `np.frompyfunc`
     methods = [vars(base).get(name) for base in kind.__mro__ for name in _CHANGING]
-    return not isinstance(value, BuiltinFunctionType | np.generic) and any(isinstance(each, _OF_C) for each in methods)
+    is_seen = is_array(value) or isinstance(value, BuiltinFunctionType | np.generic)
+    return not is_seen and any(isinstance(each, _OF_C) for each in methods)
 
 
 def is_users(kind: type) -> bool:

@@ -395,6 +395,26 @@ def test_arrays_of_a_class_of_ones_own_have_cells_that_are_seen() -> None:
         assert f.interpret(np.ones(1)) == 2 * value
 
 
+def test_what_is_too_much_of_another_package_is_named_in_a_warning() -> None:
+    layers = _layered()
+    layers._tables = {"large": np.broadcast_to(np.zeros(()), (2000, 1000))}
+    long = _layered()
+    long._numbers = [0.0] * 2000
+
+    @op
+    def f(x: Any) -> Any:
+        return x * layers._parts["inner"].rate
+
+    @op
+    def g(x: Any) -> Any:
+        return x * long._parts["inner"].rate
+
+    with pytest.warns(RuntimeWarning, match=r"`\w+\._tables\['large'\]` is a ndarray, whose state is read once"):
+        f.interpret(np.ones(1))
+    with pytest.warns(RuntimeWarning, match="`long` is a Layers, whose state is read once"):
+        g.interpret(np.ones(1))
+
+
 def test_state_of_c_code_is_named_in_a_warning() -> None:
     text = io.StringIO("2.0")
     holder = Spoken(2.0)

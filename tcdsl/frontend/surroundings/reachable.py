@@ -20,6 +20,7 @@ import builtins
 import functools
 import importlib.util
 import logging
+import math
 import operator
 import os
 import sys
@@ -146,6 +147,7 @@ _GENERATED = {
 #: Of objects of other packages so many are looked into, and so long containers in them.
 _MOST_OBJECTS = 200
 _LONGEST = 1000
+_MOST_CELLS = 1_000_000
 _OF_ARRAYS = frozenset(("shape", "size", "ndim", "dtype", "itemsize", "nbytes"))
 _STOP = object()
 
@@ -166,6 +168,7 @@ class _Reached:
         self._waiting: list[tuple[Any, Path, Any, tuple[int, ...]]] = []
         self._span: Span | None = None
         self._foreign = foreign
+        self._cells = 0
 
     def path(self, steps: Path, root: Any) -> None:
         """What a path leads to, as far as its steps only look up what is there."""
@@ -218,10 +221,7 @@ class _Reached:
         if kind in PLAIN or value is MISSING or self._asked(value, names) is IndexLetter:
             return
         if is_array(value):
-            if len(names) > 1 or not isinstance(root, Instance):
-                self._keep(Reading(names, root, value))
-            if is_users(kind) and not self._is_known(value):
-                self._instance(value, names, root)
+            self._array(value, names, root)
         elif kind in _OF_BUILTINS and vars(builtins).get(str(attribute(value, "__name__"))) is value:
             # Under whatever name: it does what code that names it does.
             name = str(attribute(value, "__name__"))
@@ -252,6 +252,20 @@ class _Reached:
             fact = f"{what}, whose `__getattribute__` raises {type(error).__name__} for `__class__`"
             hint = "it should hand on such names: `return object.__getattribute__(self, name)`"
             raise ConfigurationError.at(fact, self._span, hint) from error
+
+    def _array(self, value: Any, names: Path, root: Any) -> None:
+        if isinstance(root, Inside) and not self._is_small(value):
+            self._warn_of_state(value, names)
+        elif len(names) > 1 or not isinstance(root, Instance):
+            self._keep(Reading(names, root, value))
+        if is_users(type(value)) and not self._is_known(value):
+            self._instance(value, names, root)
+
+    def _is_small(self, array: Any) -> bool:
+        # So that the cells of all such arrays can be compared at each call.
+        shape = attribute(array, "shape")
+        self._cells += math.prod(shape) if isinstance(shape, tuple) else 1
+        return self._cells <= _MOST_CELLS
 
     def _is_known(self, value: Any) -> bool:
         if id(value) in self._known:

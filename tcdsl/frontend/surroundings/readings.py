@@ -354,9 +354,9 @@ def _labels(value: Any) -> Any:
 
 def _cells(value: Any) -> np.ndarray:
     # Of a tensor of PyTorch too that keeps gradients or has a type that NumPy does not have.
-    try:
+    if not hasattr(value, "detach"):
         return np.asarray(value)
+    try:
+        return np.asarray(value.detach())
     except Exception:
-        if not hasattr(value, "detach"):
-            raise
         return np.asarray(value.detach().double())

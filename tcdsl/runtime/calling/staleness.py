@@ -11,7 +11,7 @@ same objects are in it. Where an object is another one, values are compared, and
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Collection, Sequence
 from keyword import iskeyword
 from operator import is_
@@ -178,6 +178,9 @@ class _Identities:
             return True
         if type(value) is SimpleNamespace:
             return self._hold(vars(value))
+        if type(value) in _QUICK and not value:
+            self.guards.ask("not {0}", value)
+            return True
         parts = parts_of(value)
         for read in _quick(value):
             held = tuple(read(value))
@@ -215,6 +218,8 @@ _QUICK: dict[type, tuple[Callable[[Any], Any], ...]] = {
     set: (_itself,),
     deque: (_itself,),
     dict: (_itself, dict.values),
+    Counter: (_itself, dict.values),
+    OrderedDict: (_itself, OrderedDict.values),
 }
 
 

@@ -96,10 +96,3 @@ def test_several_index_lists_and_memory_take_one_value() -> None:
     exec(body, names)
     np.testing.assert_allclose(found[0], wanted[0])
     np.testing.assert_allclose(found[1], wanted[1])
-
-
-def test_memory_keeps_its_shape_whoever_reuses_its_name() -> None:
-    f = program("r = a[1:] - a[:-1]\nb[0] = r[0]\nr = a[2:] * 1\nb[1] = r[0]", "a, b", decorator="cd")
-    message = refusal(tc.ShapeError, f, V, np.zeros(2))
-    assert "the value does not broadcast to `r`" in message
-    assert "in code `r = ...` stores into what the name holds: call another array by another name" in message

@@ -17,6 +17,7 @@ from tcdsl.frontend.arrays.arithmetic import element_of
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
 from tcdsl.frontend.points.exact_indices import exact_index
 from tcdsl.frontend.staging.faults import valued
+from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import Session, materialized, session_of
 from tcdsl.frontend.symbols.symbols import (
     PendingArray,
@@ -262,6 +263,10 @@ def _size_expr(session: Session, value: object, bound: bool = False) -> Expr:
 
 
 def _end_is_data(session: Session, end: object) -> TcdslError:
+    strides = frozenset().union(*(each.rounds.strides for each in session.running))
+    if strides:
+        # With a step that staging knows, as with any coefficient, the numbers of rounds are sizes.
+        raise Specialize(strides)
     fact = "a slice whose end is data has no extent while the function is staged"
     hint = "name its cells in a statement: `sum(x[i] for i in range(k))`, `y[i] = x[i] if i < k else 0.0`"
     hint += "; or loop over their numbers, `for t in range(k)`"

@@ -319,9 +319,10 @@ class Recorder(LoopRecorder, OperatorRecorder):
             return Unwritten(name) if known is None else known
         if isinstance(value, View) and value.memory and not is_tensor_memory(before):
             return value
-        if isinstance(before, View) or is_tensor_memory(before):
-            if value is before:
-                return before
+        memory = isinstance(before, View) or is_tensor_memory(before)
+        if memory and value is before:
+            return before
+        if memory and not self._is_bound_anew(session, name, before, value):
             return self._guarded(session, lambda: self._store(before, "assign", value), before)
         self._require_memory(session, name, before, value)
         if session.context.states is not None:
@@ -330,6 +331,12 @@ class Recorder(LoopRecorder, OperatorRecorder):
         value = materialized(value, label)
         # A fresh name declares a tensor of its own: what it holds does not follow later stores to the original.
         return value.own_memory(label) if isinstance(value, SymbolicTensor) else value
+
+    def _is_bound_anew(self, session: Session, name: str, before: object, value: object) -> bool:
+        # As in Python two arrays that are assigned to a local name are two. What was there before this body, a round
+        # or an arm, keeps its memory, and so does what a parameter holds.
+        own = name not in self._positional and any(before is each for each in session.builder.recording.copies)
+        return own and isinstance(value, SymbolicArray)
 
     def named(self, value: Any, several: bool = False) -> Any:
         """The value of ``w = v`` for a name ``v``: of a view, and of memory in ``w, k = v, 1``, the cells of now."""

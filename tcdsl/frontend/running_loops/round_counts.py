@@ -11,7 +11,7 @@ from typing import cast as cast_type
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of, record_elementwise
 from tcdsl.frontend.points.exact_indices import exact_index
-from tcdsl.frontend.running_loops.conditions import is_data
+from tcdsl.frontend.running_loops.conditions import is_data, numbers_of
 from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize
@@ -93,7 +93,8 @@ class RoundCount:
     ``element`` gives, for the number that it counts, what a loop binds. ``where`` is what an arm of a
     branch says of sizes, which is all that it asks if it is one ``by_sizes``. Reverse mode keeps the state of every
     ``segment``-th round, or so many ``checkpoints`` at a time, and computes the others again. ``checks`` are conditions
-    that must hold where the loop begins, with the names of exceptions and their messages.
+    that must hold where the loop begins, with the names of exceptions and their messages. ``strides`` are the arguments
+    that the step depends on, if it is made of numbers of the call.
     """
 
     begin: Expr
@@ -106,6 +107,7 @@ class RoundCount:
     segment: int | None = None
     checkpoints: int | None = None
     checks: tuple[tuple[Expr, str, str], ...] = ()
+    strides: frozenset[str] = frozenset()
 
     def checkpointed(self, repeat: Repeat) -> Repeat:
         """The loop with these rounds, in segments if it was to have them and nobody has to look at data for its end."""
@@ -207,7 +209,7 @@ def rounds_of(session: Session, arguments: Sequence[Any], always: bool) -> Round
     else:
         checks.append((apply("ne", step, integer(0)), "ValueError", "range() arg 3 must not be zero"))
         made = _stepping(session, begin, end, step)
-    return replace(made, checks=tuple(checks))
+    return replace(made, checks=tuple(checks), strides=numbers_of(*arguments[2:]))
 
 
 def _striding(begin: Expr, end: Expr, step: Constant) -> RoundCount:

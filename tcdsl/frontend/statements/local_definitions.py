@@ -29,7 +29,7 @@ from tcdsl.frontend.symbols.recognition import BOUNDARIES, REDUCTIONS, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicSize
 from tcdsl.frontend.symbols.values import Value
 
-__all__ = ["evaluate_local", "is_local_definition", "letters_outside_reductions", "reads_points"]
+__all__ = ["evaluate_local", "holds_rows", "is_local_definition", "letters_outside_reductions", "reads_points"]
 
 
 def is_local_definition(node: ast.stmt, environment: FunctionScope) -> bool:
@@ -165,6 +165,11 @@ def _holds_whole_arrays(node: ast.AST, evaluation: Evaluation) -> bool:
         case ast.Call(args=arguments, keywords=keywords):
             return any(_holds_whole_arrays(part, evaluation) for part in (*arguments, *keywords))
     return any(_holds_whole_arrays(part, evaluation) for part in ast.iter_child_nodes(node))
+
+
+def holds_rows(node: ast.expr, environment: FunctionScope) -> bool:
+    """Whether an expression has whole arrays in it, and nothing that is the language's alone."""
+    return not _reads_beyond_ends(node, environment) and _holds_whole_arrays(node, Evaluation(environment, ()))
 
 
 def reads_points(node: ast.Subscript, environment: FunctionScope) -> bool:

@@ -22,7 +22,7 @@ from tcdsl.frontend.source.python_stores import augmented
 from tcdsl.frontend.staging.declarations import DeclaredTarget
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.statements.accesses import axis_nodes
-from tcdsl.frontend.statements.local_definitions import letters_outside_reductions, reads_points
+from tcdsl.frontend.statements.local_definitions import holds_rows, letters_outside_reductions, reads_points
 from tcdsl.frontend.statements.statement_syntax import read_assignment
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value, stored_dtype, sum_dtype
@@ -63,7 +63,7 @@ def _takes_parts(node: ast.stmt, environment: FunctionScope) -> bool:
     bound = {each.id for clause in clauses for each in ast.walk(clause) if isinstance(each, ast.Name)}
     axes = (axis for each in subscripts for axis in axis_nodes(each.slice))
     basic = any(_is_basic(axis, environment) for axis in axes if not (isinstance(axis, ast.Name) and axis.id in bound))
-    return basic and not index_names((), value, (), environment)
+    return (basic or holds_rows(value, environment)) and not index_names((), value, (), environment)
 
 
 def _is_basic(node: ast.expr, environment: FunctionScope) -> bool:

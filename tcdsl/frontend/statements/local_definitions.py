@@ -169,7 +169,11 @@ def _holds_whole_arrays(node: ast.AST, evaluation: Evaluation) -> bool:
 
 def holds_rows(node: ast.expr, environment: FunctionScope) -> bool:
     """Whether an expression has whole arrays in it, and nothing that is the language's alone."""
-    return not _reads_beyond_ends(node, environment) and _holds_whole_arrays(node, Evaluation(environment, ()))
+    evaluation = Evaluation(environment, ())
+    calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
+    methods = [each.value for each in calls if isinstance(each, ast.Attribute)]  # `x[t - 1].sum()`
+    whole = any(_holds_whole_arrays(each, evaluation) for each in (node, *methods))
+    return whole and not _reads_beyond_ends(node, environment)
 
 
 def reads_points(node: ast.Subscript, environment: FunctionScope) -> bool:

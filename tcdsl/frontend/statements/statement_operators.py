@@ -17,6 +17,8 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.names.name_resolution import Position
+from tcdsl.frontend.names.name_resolution import index_names as letters_of
+from tcdsl.frontend.points.definitions import index_names, outside_names
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, standing_alone
 from tcdsl.frontend.source.python_stores import OPERATORS
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
@@ -26,7 +28,7 @@ from tcdsl.frontend.statements.recorded_values import record_bare
 from tcdsl.frontend.symbols.scalar_primitives import of_a_number
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicSize
 from tcdsl.frontend.symbols.values import Value, as_truth
-from tcdsl.ir.expressions import IndexValue, Local, Reduction, reads, walk
+from tcdsl.ir.expressions import Local, Reduction, reads, walk
 from tcdsl.ir.python_operators import PYTHON_OPERATORS
 
 __all__ = [
@@ -99,19 +101,21 @@ def whole_arrays(evaluation: Evaluator, given: Sequence[object], node: ast.expr)
     if not any(evaluation.is_array(each) and each.shape for each in given):  # type: ignore[attr-defined]
         return None
     values = [each for each in given if isinstance(each, Value)]
-    if any(isinstance(each, PointValue) for each in given) or any(_depends(each, evaluation) for each in values):
+    if any(isinstance(each, PointValue) for each in given) or any(_depends(each, evaluation, node) for each in values):
         return None
     return [_array(evaluation, each, node) if isinstance(each, Value) else each for each in given]
 
 
-def _depends(value: Value, evaluation: Evaluator) -> bool:
-    # Whether it is another one at other points of the statement, or of a generator around.
-    nodes = list(walk(value.expr))
-    own = {name for each in nodes if isinstance(each, Reduction) for name in each.variables}
-    if any(isinstance(each, IndexValue) and each.name not in own for each in nodes):
+def _depends(value: Value, evaluation: Evaluator, node: ast.expr) -> bool:
+    # Whether it is another one at other points of the statement, or of a generator around. The variables of a bare
+    # reduction that has a name, `x / n` with `n = sum(h[i])`, are its own.
+    if outside_names(value.expr, evaluation.definitions):
         return True
-    definitions = [evaluation.definitions.get(each.name) for each in nodes if isinstance(each, Local)]
-    return any(each is not None and each.names for each in definitions)
+    inside = index_names(value.expr, evaluation.definitions)
+    environment = evaluation.environment
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} if inside else ()
+    bare = frozenset(name for name in names if isinstance(environment.own(name), BareReduction))
+    return bool(inside) and not {*inside}.isdisjoint(letters_of((), node, (), environment, bare))
 
 
 def _array(evaluation: Evaluator, value: Value, node: ast.expr) -> PendingArray:

@@ -134,7 +134,7 @@ class WholeArrays:
 
     def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Any other function of NumPy, such as ``np.sum``; `DslSyntaxError` if it has no meaning here."""
-        if function in (np.concatenate, np.hstack, np.vstack) and keywords.keys() <= {"axis"} and len(arguments) <= 2:
+        if function in _JOINING and keywords.keys() <= {"axis"} and len(arguments) <= 2:
             return _joined(function, *arguments, **keywords)
         for known in (filled_array(function, arguments, keywords), numpy_function(self, function, arguments, keywords)):
             if known is not NotImplemented:
@@ -167,7 +167,12 @@ def _written(function: Callable[..., Any]) -> str:
     return f"np{module}.{function.__name__}"
 
 
+_JOINING = (np.concatenate, np.hstack, np.vstack, np.stack)
+
+
 def _joined(function: Callable[..., Any], parts: Sequence[Any], axis: int = 0) -> Any:
+    if function is np.stack:
+        return stacking.layered(parts, axis)
     if function is np.vstack:
         parts = [_as_row(part) for part in parts]
     elif function is np.hstack:

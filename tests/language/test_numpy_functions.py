@@ -61,6 +61,15 @@ def through_helper(function: Callable[[Any], Any]) -> Any:
         lambda x: np.concatenate((x.astype(np.float32), x[:0].astype(np.float32))),
         lambda x: np.hstack((x[0], x[1, 1:])) + np.hstack((x, x))[0, :5],
         lambda x: np.vstack((x[0], x, [1.0, 2.0, 3.0])),
+        lambda x: np.stack((x, 2 * x, x > 1)),
+        lambda x: np.stack([x, x[::-1]], axis=-1) + np.stack([x[0, 0], x.sum()]),
+        lambda x: np.stack((x[:, 0], [2.0, 3.0]), 1),
+        lambda x: np.argmax(x) + np.argmin(x[1:, ::-1]),
+        lambda x: np.argmax(2 * x, axis=0) - x.argmin(-1)[1],
+        lambda x: x.argmax(axis=1, keepdims=True),
+        lambda x: np.argmin(np.where(x == 0.5, np.nan, (x > 1) * 1.0), axis=1),
+        lambda x: (x > 0.75).argmax(axis=0),
+        lambda x: x[np.argmax(x[:, 0])],
         lambda x: np.linalg.norm(x),
         lambda x: np.linalg.norm(x, 2, axis=1) + np.linalg.norm(x[0], ord=2),
         lambda x: np.linalg.norm(x, axis=0, keepdims=True),
@@ -79,14 +88,16 @@ def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
     np.testing.assert_allclose(tc.grad(lambda x: np.mean(x, axis=0)[0])(X), [[0.5, 0, 0], [0.5, 0, 0]])
     tc.check_grads(lambda x: np.concatenate((x, x[:1] * x[1:])) * np.vstack((x[0], x)), (X,))
     tc.check_grads(lambda x: x * np.roll(x, 2, axis=1), (X,))
+    tc.check_grads(lambda x: np.stack((x, x * x, x[:, ::-1]), axis=1) * x[np.argmax(x[:, 2])], (X,))
     tc.check_grads(lambda x: np.std(x, axis=0) * np.linalg.norm(np.flip(x)) + x.var(), (X,))
 
 
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: np.argmax(x), "`argmax` of a whole array"),
-        (lambda x: x.argmin(axis=0), "`argmin` of a whole array"),
+        (lambda x: np.argmax(x, axis=2), "axis 2 of an array of rank 2"),
+        (lambda x: x.argmin(axis=(0, 1)), r"`argmin` over the axes \(0, 1\)"),
+        (lambda x: np.argmax(x[:0]), "`argmax` over axis 0, whose extent is 0: there is no cell"),
         (lambda x: np.linalg.norm(x, 2), r"np\.linalg\.norm has no meaning for tensors"),
         (lambda x: np.linalg.norm(x, ord=1, axis=0), r"np\.linalg\.norm with ord, axis has no meaning"),
         (lambda x: np.concatenate((x, x[0])), "arrays of rank 1 and 2 along axis 0"),
@@ -101,7 +112,8 @@ def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
         (lambda x: np.var(x, dtype=np.float32), r"np\.var with dtype has no meaning"),
         (lambda x: np.add.outer(x, x, dtype=np.float32), r"np\.add\.outer is not a primitive"),
         (lambda x: np.sum(x, dtype=np.float32), r"np\.sum with dtype has no meaning"),
-        (lambda x: np.stack([x, x]), r"np\.stack has no meaning"),
+        (lambda x: np.stack([x, x[0]]), "arrays of rank 1 and 2 along the new axis 0"),
+        (lambda x: np.stack([x, x], axis=3), "arrays of rank 2 along the new axis 3"),
         (lambda x: np.cumsum(x), r"np\.cumsum has no meaning"),
         (lambda x: np.asarray(x), "Python cannot use it as a NumPy array"),
         (lambda x: np.array([x, x]), "Python cannot use it as"),

@@ -29,7 +29,7 @@ from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["joined", "regrouped", "stack", "staged_literal"]
+__all__ = ["joined", "layered", "regrouped", "stack", "staged_literal"]
 
 _NUMBERS = bool | int | float | np.generic | np.ndarray
 
@@ -66,11 +66,7 @@ def joined(parts: Sequence[Any], axis: int = 0) -> SymbolicArray:
     session = session_of("np.concatenate")
     staged = [staged_operand(part, session) for part in parts]
     cells = [element_of(part, session) for part in staged]
-    ranks = {len(extents) for _, extents in cells}
-    if len(ranks) != 1 or not -min(ranks) <= axis < min(ranks):
-        shown = " and ".join(map(str, sorted(ranks)))
-        raise session.fault(ShapeError, f"arrays of rank {shown} along axis {axis}", "give arrays of one rank")
-    axis %= min(ranks)
+    axis = _common_axis(session, [extents for _, extents in cells], axis)
     first, length = list(cells[0][1]), cells[0][1][axis]
     for _, extents in cells[1:]:
         length = apply("add", length, extents[axis])
@@ -90,6 +86,31 @@ def joined(parts: Sequence[Any], axis: int = 0) -> SymbolicArray:
         start = normalized(apply("add", start, extents[axis]))
     made.rows = rows
     return made
+
+
+def _common_axis(session: Session, shapes: Sequence[Sequence[Expr]], axis: int, new: int = 0) -> int:
+    # The axis from the left, of arrays of one rank that have ``new`` axes more then.
+    ranks = {len(extents) for extents in shapes}
+    if len(ranks) != 1 or not -min(ranks) - new <= axis < min(ranks) + new:
+        shown = " and ".join(map(str, sorted(ranks)))
+        fact = f"arrays of rank {shown} along {'the new ' if new else ''}axis {axis}"
+        raise session.fault(ShapeError, fact, "give arrays of one rank")
+    return axis % (min(ranks) + new)
+
+
+def layered(parts: Sequence[Any], axis: int = 0) -> SymbolicArray:
+    """``np.stack``: arrays of one shape after each other along a new axis."""
+    session = session_of("np.stack")
+    cells = [element_of(staged_operand(part, session), session) for part in parts]
+    axis = _common_axis(session, [extents for _, extents in cells], axis, new=1)
+    rank = len(cells[0][1]) + 1
+    made: list[PendingArray] = []
+    for value, extents in cells:
+        # Axes count from the right: those in front of the new one move by one.
+        places = [IndexValue(axis_variable(rank - 1 - k - (k >= axis))) for k in range(len(extents))]
+        moved = value.mapped(lambda expr: cell_at(expr, places))  # noqa: B023
+        made.append(PendingArray(session.builder, moved, (*extents[:axis], integer(1), *extents[axis:])))
+    return joined(made, axis)
 
 
 def staged_literal(value: Any) -> SymbolicArray:

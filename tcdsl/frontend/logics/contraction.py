@@ -14,9 +14,9 @@ from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.recognition import REDUCTIONS
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, unknown_options
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, View, unknown_options
 from tcdsl.frontend.symbols.values import Value, store_value, sum_dtype
-from tcdsl.ir.build import integer
+from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.rows.logic import COMPOSE, aligned
 from tcdsl.rows.ranks import RowRanks
@@ -87,15 +87,23 @@ def _reduced_axes(session: Session, axis: Any, rank: int) -> set[int]:
     return found
 
 
-def _in_index_notation(session: Session, accumulate: str, array: SymbolicArray, axis: Any) -> str:
-    # With a name for what has none. Over all axes it would be a position in the flattened array.
-    name = array.label if isinstance(array, SymbolicTensor) else "x"
-    reduced = set() if axis is None else _reduced_axes(session, axis, array.rank)
-    over = reduced if len(reduced) == 1 else {array.rank - 1}
-    indices = ["k" if each in over else "ijlmnopqrst"[each - (each > min(over))] for each in range(array.rank)]
-    kept = ", ".join(each for each in indices if each != "k")
-    call = f"{accumulate}({name}[{', '.join(indices)}])"
-    return f"write it in index notation: `{f'O[{kept}] = {call}' if kept else call}`"
+def _position(session: Session, kind: str, array: SymbolicArray, axis: Any, keepdims: bool) -> Any:
+    # The first of the largest cells, or of those that are NaN; over all axes its place in the flattened array.
+    if isinstance(axis, tuple):
+        fact, hint = f"`{kind}` over the axes {axis}", "give one axis, or none for the place in the flattened array"
+        raise session.fault(ShapeError, fact, hint)
+    held = array.materialize() if isinstance(array, PendingArray) and not isinstance(array, View) else array
+    reduced = range(array.rank) if axis is None else sorted(_reduced_axes(session, axis, array.rank))
+    place: Expr = integer(0)
+    for k in reduced:
+        extent = held.extents[k]
+        fact = f"`{kind}` over axis {k}, whose extent is {valued(extent)}: there is no cell"
+        session.builder.require(apply("ge", extent, integer(1)), fact, session.location())
+        place = apply("add", apply("mul", place, extent), IndexValue(axis_variable(array.rank - 1 - k)))
+    best = reduce_array(kind.removeprefix("arg"), held, axis, True)
+    is_best = combine("or_", combine("eq", held, best), combine("ne", held, held))
+    places = PendingArray(session.builder, Value(place, None, "int64"), held.extents, held.rows)
+    return reduce_array("min", combine("where", is_best, places, 2**63 - 1), axis, keepdims)
 
 
 _NAMES = {accumulate: name for name, accumulate in REDUCTIONS.items()}
@@ -110,9 +118,7 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
     if given:
         raise session.fault(DslSyntaxError, *unknown_options(_NAMES.get(accumulate, accumulate), given))
     if accumulate in ("argmax", "argmin"):
-        raise session.fault(
-            DslSyntaxError, f"`{accumulate}` of a whole array", _in_index_notation(session, accumulate, array, axis)
-        )
+        return _position(session, accumulate, array, axis, keepdims)
     element, extents = element_of(array, session)
     rank = len(extents)
     reduced = set(range(rank)) if axis is None else _reduced_axes(session, axis, rank)

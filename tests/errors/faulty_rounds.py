@@ -359,20 +359,8 @@ def round_that_stores_by_a_mask() -> Any:
     def f(x: real[N], n: int64):
         y = 2 * x
         for _ in range(n):
-            y[(y > 0.5) & (x > 0)] = 0.1
+            y[(y > 0.5) & (x > 0)] = x
         return y
-
-    return f(X, np.int64(2))
-
-
-@fault
-def round_that_seeks_the_largest_of_a_whole_vector() -> Any:
-    @op
-    def f(x: real[N], n: int64):
-        s = 0.0
-        for _ in range(n):
-            s = s + x[argmax(x)]
-        return s
 
     return f(X, np.int64(2))
 

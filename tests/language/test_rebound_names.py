@@ -22,7 +22,10 @@ ANEW = {
     "another rank": ("r = a * a\nb[0] = r[1, 2]\nr = a.sum(axis=0)\nb[1] = r[2]", P),
     "another type": ("r = np.zeros(3, dtype=np.int64)\nr[1] = 4\nr = a / 2\nb[0] = r[1]", V),
     "a view of the one before": ("r = a * 1\nw = r[1:]\nr = a * 2\nr[1] = 7.0\nb[0], b[1] = w[0], r[1]", V),
-    "both in a round": ("for t in range(2):\n    r = a[t:t + 3] * 1\n    b[0] += r[1]\n    r = a * 2\n    b[1] += r[7]", V),
+    "both in a round": (
+        "for t in range(len(b)):\n    r = a[t:t + 3] * 1\n    b[0] += r[1]\n    r = a * 2\n    b[t] += r[7]",
+        V,
+    ),
     "what it was made of": ("r = a * 2\nr = r[1:] - r[:-1]\nb[0] = r[0]\nr *= 3\nb[1] = r[1]", V),
     "several at once": ("r, s = a[1:] * 1, a[2:] * 2\nr, s = s, r\nb[0] = r[5]\nb[1] = s[6]", V),
 }

@@ -38,7 +38,7 @@ BARE = [
     ("n = sum(h[i] * h[i])\ny[i] = np.sum(x / n) * h[i]", np.sum(X / (H @ H)) * H),
     ("n = sqrt(sum(h[i] * h[i]))\ny = h * 0\nfor t in range(len(h)):\n    y[t] += np.sum(x / n) * h[t]", None),
     ("s = max(x[i, k])\nr = 1 / s\ny[i] = np.mean((x - s) * r) + h[i]", np.mean(X / X.max() - 1) + H),
-    ("s = sum(h[i])\ny[i] = np.where(x > s, x, s).sum() + 0 * h[i]", np.where(X > H.sum(), X, H.sum()).sum() + 0 * H),
+    ("s = sum(h[i])\ny[i] = np.where(x > s, x, s).sum() + 0 * h[i]", np.where(H.sum() < X, X, H.sum()).sum() + 0 * H),
 ]
 
 

@@ -319,11 +319,11 @@ class Recorder(LoopRecorder, OperatorRecorder):
             return Unwritten(name) if known is None else known
         if isinstance(value, View) and value.memory and not is_tensor_memory(before):
             return value
-        memory = isinstance(before, View) or is_tensor_memory(before)
-        if memory and value is before:
-            return before
-        if memory and not self._is_bound_anew(session, name, before, value):
-            return self._guarded(session, lambda: self._store(before, "assign", value), before)
+        if isinstance(before, View) or is_tensor_memory(before):
+            if value is before:
+                return before
+            if not self._is_bound_anew(session, name, before, value):
+                return self._guarded(session, lambda: self._store(before, "assign", value), before)
         self._require_memory(session, name, before, value)
         if session.context.states is not None:
             session.context.states.created(name, value)

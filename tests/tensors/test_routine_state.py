@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -206,10 +207,80 @@ def test_a_tensor_is_copied_when_state_is_first_used() -> None:
     assert_allclose(tc.compile(code).state["v.p"].value, [5.0, 6.0])
 
 
+@cd
+def from_gradient(p):
+    v, n = output(init=p.grad), output(init=np.ones_like(p))
+    v = 0.5 * v + p.grad
+    n += 1
+    p -= 0.1 * v * n
+
+
+def test_state_starts_from_what_the_first_run_computes() -> None:
+    p = tc.param("p", init=[1.0, 2.0])
+    step = tc.compile(tc.train.grad_update((p * p).sum()), from_gradient(p))
+    step.run()
+    again, other = pickle.loads(pickle.dumps((p, step)))
+    wanted, v, n = np.array([1.0, 2.0]), np.array([2.0, 4.0]), 1.0
+    for _ in range(3):
+        v, n = 0.5 * v + 2 * wanted, n + 1
+        wanted = wanted - 0.1 * v * n
+    for routine, each in ((step, p), (other, again)):
+        routine.run()
+        routine.run()
+        assert_allclose(each.value, wanted)
+    step.state["v_begun.p"].value = False  # starts anew
+    gradient = 2 * p.value
+    step.run()
+    assert_allclose(step.state["v.p"].value, 1.5 * gradient)
+
+
+# The second statement of state that has been multiplied by a number; both make `v = 0.9 * v + p.grad`.
+SECOND = {
+    "an index list": "v[i] += p.grad[i]",
+    "a condition": "v[i] += p.grad[i], p.grad[i] > 0",
+    "a logic": 'v["."] += p.grad',
+    "a slice": "v[:] += p.grad",
+    "an ellipsis": "v[...] = v + p.grad",
+    "a number before it": "n = output(init=2)\n    n += 1\n    v *= n\n    v /= n\n    v += p.grad",
+}
+
+
+@pytest.mark.parametrize("start", [0.0, 2.0])
+@pytest.mark.parametrize("second", SECOND.values(), ids=SECOND)
+def test_the_statement_that_tells_the_shape_of_state(second: str, start: float) -> None:
+    begin = f"    v = output(init={start})\n" if start else ""
+    code = compiled(f"@cd\ndef f(p):\n{begin}    v *= 0.9\n    {second}\n", "f")
+    p = tc.param("p", init=[1.0, 2.0])
+    step = tc.compile(tc.train.grad_update((p * p).sum()), code(p))
+    assert_allclose(step.state["v.p"].value, np.full(2, start))
+    step.run()
+    step.run()
+    assert_allclose(step.state["v.p"].value, (0.9 * start + 2 * p.value) * 0.9 + 2 * p.value)
+
+
+def test_in_the_literal_spelling_too() -> None:
+    text = "@cd\ndef f(p):\n    v = output(init=p.grad)\n    w =* 0.5\n    v =- p\n    w[i] =+ v[i]\n"
+    code = compiled(tc.literal.desugar(text), "f")
+    p = tc.param("p", init=[1.0, 2.0])
+    step = tc.compile(tc.train.grad_update((p * p).sum()), code(p))
+    step.run()
+    step.run()
+    assert_allclose(step.state["v.p"].value, [0.0, 0.0])
+    assert_allclose(step.state["w.p"].value, [0.5, 1.0])
+
+
+def compiled(source: str, name: str) -> Any:
+    filename = f"<state {abs(hash(source))}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    names: dict[str, Any] = {"cd": cd, "np": np, "output": output}
+    exec(compile(source, filename, "exec"), names)
+    return names[name]
+
+
 def test_starts_that_are_none() -> None:
     @cd
-    def from_gradient(p):
-        v = output(init=p.grad)
+    def from_text(p):
+        v = output(init="zeros")
         v += p
 
     @cd
@@ -223,8 +294,8 @@ def test_starts_that_are_none() -> None:
         v += p
 
     p = tc.param("p", init=[1.0, 2.0])
-    with pytest.raises(tc.ConfigurationError, match=r"`v` starts from <tensor p_grad(.|\n)*`np.full_like\(p, 0.1\)`"):
-        from_gradient(p)
+    with pytest.raises(tc.ConfigurationError, match=r"`v` starts from 'zeros'(.|\n)*`np.full_like\(p, 0.1\)`"):
+        from_text(p)
     with pytest.raises(tc.DslSyntaxError, match=r"state has those of what is stored into it"):
         of_extents(p)
     with pytest.raises(tc.ShapeError, match=r"has the shape \[2\], and starts from an array of the shape \[3\]"):

@@ -38,6 +38,7 @@ from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, curren
 from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
 from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, materialized, session_of
 from tcdsl.frontend.staging.target_states import UNBOUND, Declared, Existing, Fresh, TargetState
+from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.frontend.statements.local_definitions import evaluate_local, is_local_definition
 from tcdsl.frontend.statements.logic_statements import indexes_tensors, logic_form, record_logic, record_whole
 from tcdsl.frontend.statements.part_targets import extents_of, is_part, record_part
@@ -147,7 +148,9 @@ class Recorder(LoopRecorder, OperatorRecorder):
             session.faults.append(Diagnostic(DslSyntaxError, fact, scope.span(target_of(node)), hint=hint))
             return Poison()
 
-        def action() -> SymbolicTensor | View:
+        def action() -> Any:
+            if session.context.states is not None and not _is_of_rank_0(target_of(node)):
+                session.context.states.indexed(current)
             form = None if term is None else logic_form(node, scope)
             if form is None or term is None:
                 return self._tensor_statement(scope, statement, current, ordinary)
@@ -177,9 +180,16 @@ class Recorder(LoopRecorder, OperatorRecorder):
         statement: TensorStatement,
         current: object,
         ordinary: Callable[[], tuple[Any, Any, Any]] | None,
-    ) -> SymbolicTensor | View:
+    ) -> Any:
         session, node, name = scope.session, statement.node, statement.name
         current = self._held(session, name, current)
+        is_state = isinstance(current, Unwritten) and session.context.states is not None
+        if is_state and ordinary is not None and _is_whole(target_of(node)):
+            # `v[...] += g`, which tells the shape as `v += g` does.
+            value = ordinary()[2]
+            if isinstance(node, ast.AugAssign):
+                return self.augment(Augmentation(name, type(node.op)), current, value)
+            return self._bound_in_code(name, value, current)
         if ordinary is not None and is_part(node, extents_of(current), scope):
             version = record_part(node, name, current, ordinary, scope)
             return self._stored(current, version) if isinstance(current, SymbolicTensor | View) else self._made(version)
@@ -326,6 +336,8 @@ class Recorder(LoopRecorder, OperatorRecorder):
                 return self._guarded(session, lambda: self._store(before, "assign", value), before)
         self._require_memory(session, name, before, value)
         if session.context.states is not None:
+            if isinstance(before, Unwritten) and session.context.states.waits(name, value):
+                return before
             session.context.states.created(name, value)
         label = _label(session, name)
         value = materialized(value, label)
@@ -453,6 +465,21 @@ def _letters(definition: RecordedDefinition, scope: FunctionScope) -> frozenset[
         for letter, bases in definition.bases.items()
         if scope.is_index_letter(letter) or any(map(scope.may_be_tensor, bases))
     }
+
+
+def _is_of_rank_0(target: ast.expr) -> bool:
+    # `t[()]`, or a bare name.
+    return not (isinstance(target, ast.Subscript) and axis_nodes(target.slice))
+
+
+def _is_whole(target: ast.expr) -> bool:
+    # `t[...]` or `t[:, :]`.
+    axes = axis_nodes(target.slice) if isinstance(target, ast.Subscript) else []
+    return bool(axes) and all(
+        (isinstance(each, ast.Constant) and each.value is Ellipsis)
+        or (isinstance(each, ast.Slice) and each.lower is each.upper is each.step is None)
+        for each in axes
+    )
 
 
 def _is_begun_by(current: object) -> bool:

@@ -59,6 +59,12 @@ class KeptTensors(Protocol):
     def created(self, name: str, value: Any) -> None:
         """``name`` is written for the first time."""
 
+    def waits(self, name: str, value: Any) -> bool:
+        """Whether nothing is stored for ``name`` yet, because a later statement tells its shape."""
+
+    def indexed(self, memory: object) -> None:
+        """A statement with an index list is about to store into ``memory``."""
+
     def stored(self, memory: object, value: Any) -> None:
         """``value`` is about to be stored into all of ``memory``."""
 

@@ -10,7 +10,10 @@
 State belongs to the function, its configuration and the tensors that it is called with. It starts at zero, or as
 ``velocity = output(init=...)`` says. Its shape is that of the array
 that is first stored into it, that of a number if none is. So the function is staged as often as it takes to know all of
-them: reading state of unknown shape gives one, and stores tell the shape.
+them: reading state of unknown shape gives one, and stores tell the shape. In ``v *= 0.9; v[i] += p.grad[i]`` the second
+statement does, as if it made a new tensor.
+
+What only a run knows, as ``output(init=p.grad)``, is stored by the first run: it finds a flag beside the state unset.
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, ShapeError
+from tcdsl.frontend.arrays.arithmetic import combine
+from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.symbols.graph_tensors import PendingState
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicTensor
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant
 from tcdsl.rows.inference import Shape, known
@@ -39,12 +44,12 @@ __all__ = ["CodeState", "StateShape"]
 
 
 class StateShape(BaseException):
-    """The shape of state has become known: stage again.
+    """The shape of state has become known, or an index list will tell it (``shape`` is ``None``): stage again.
 
     Not an `Exception`, so that no ``except`` in user code catches it.
     """
 
-    def __init__(self, states: CodeState, name: str, shape: Shape, element_type: str) -> None:
+    def __init__(self, states: CodeState, name: str, shape: Shape | None, element_type: str) -> None:
         super().__init__(name)
         self.states = states
         self.name = name
@@ -54,6 +59,7 @@ class StateShape(BaseException):
 
 _NUMBERS = float | SymbolicNumber | Tensor
 _ZERO = Filled(0.0)
+_BEGUN = "_begun"
 
 
 def _memory(value: object) -> TensorMemory | None:
@@ -82,6 +88,8 @@ class CodeState:
         self._pending: set[str] = set()
         #: State that is a number as far as stores have told.
         self._numbers: set[str] = set()
+        #: State whose shape a statement with an index list tells.
+        self._open: set[str] = set()
         #: How state starts that does not start at zero.
         self._starts: dict[str, InitialValue] = {}
         self._recording: InputRecording | None = None
@@ -114,25 +122,35 @@ class CodeState:
 
         Raises `StateShape` where the array or the tensor ``init`` tells it.
         """
-        known = self.known(name)
-        if init is None or known is not None or self._recording is None:
-            return known
+        held = self.known(name)
+        if held is not None and f"{name}{_BEGUN}" in self._made:
+            self._store_first(name, held, init)
+        if init is None or held is not None or self._recording is None:
+            return held
         session = self._recording.session
         if isinstance(init, SymbolicNumber | bool | int | float | np.generic):
             self._starts[name] = Filled(float(init))
             return None
+        if isinstance(init, np.ndarray | list):
+            self._starts[name] = Given(np.array(init))
+            return None
+        init = session.capture(init) if isinstance(init, Tensor) else init
+        if not isinstance(init, SymbolicArray):
+            fact = f"`{name}` starts from {init!r}"
+            hint = "state starts from a number, an array, a tensor such as `p`, or `np.full_like(p, 0.1)`"
+            raise session.fault(ConfigurationError, fact, hint)
         if isinstance(init, StagedTensor) and init.buffer.kind == "value":
             self._starts[name] = Copied(init.buffer.owner)
         elif isinstance(init, PendingArray) and isinstance(init.element.expr, Constant):
             self._starts[name] = Filled(float(init.element.expr.value))
-        elif isinstance(init, np.ndarray | list):
-            self._starts[name] = Given(np.array(init))
-            return None
         else:
-            fact = f"`{name}` starts from {init!r}"
-            hint = "state starts from a number, an array, a tensor such as `p`, or `np.full_like(p, 0.1)`"
-            raise session.fault(ConfigurationError, fact, hint)
+            self._made[f"{name}{_BEGUN}"] = Tensor((f"{name}{_BEGUN}", *self._labels), known(), "bool", initial=_ZERO)
         raise StateShape(self, name, known_shape(init, session), str(init.dtype))
+
+    def _store_first(self, name: str, memory: SymbolicTensor, init: Any) -> None:
+        begun = self.known(f"{name}{_BEGUN}")
+        for target, value in ((memory, combine("where", begun, memory, init)), (begun, True)):
+            target.become(store_elementwise(target.held(), "assign", value))
 
     def label(self, name: str) -> str:
         """``name`` with the label of the tensor that the code is for."""
@@ -148,6 +166,8 @@ class CodeState:
         if name not in self._pending or self._recording is None:
             return
         if isinstance(value, SymbolicArray):
+            if not value.rank and name not in self._open:
+                self._numbers.add(name)
             raise StateShape(self, name, known_shape(value, self._recording.session), str(value.dtype))
         self._numbers.add(name)
         if isinstance(value, SymbolicNumber | float):
@@ -155,6 +175,16 @@ class CodeState:
             raise StateShape(self, name, known(), "int64" if whole else "float64")
         if isinstance(value, int):
             raise StateShape(self, name, known(), "int64")
+
+    def waits(self, name: str, value: Any) -> bool:
+        """Whether the store of a number is left out, because an index list will tell the shape of ``name``."""
+        return name in self._open and getattr(value, "ndim", 0) == 0
+
+    def indexed(self, memory: object) -> None:
+        """A statement with an index list. Raises `StateShape` if it is of state where a number was stored before."""
+        for name in self._numbers:
+            if isinstance(memory, StagedTensor) and self._made[name] is memory.buffer.owner:
+                raise StateShape(self, name, None, "")
 
     def stored(self, memory: object, value: Any) -> None:
         """A later store. Raises `StateShape` if it is of an array, where a number was stored before."""
@@ -167,6 +197,11 @@ class CodeState:
 
     def make(self, found: StateShape) -> None:
         """Make the tensor; it starts at zero unless code says otherwise."""
+        if found.shape is None:
+            self._numbers.remove(found.name)
+            self._open.add(found.name)
+            del self._made[found.name]
+            return
         start = self._starts.get(found.name, _ZERO)
         kind = found.element_type
         if isinstance(start, Filled) and not start.number.is_integer() and not is_floating(kind):

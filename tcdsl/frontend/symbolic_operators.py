@@ -254,6 +254,17 @@ def _axes(algebra: Algebra, array: Any, axis: Any) -> tuple[int, ...]:
     return tuple(each % array.ndim for each in given)
 
 
+def _clipped(algebra: Algebra, a: Any, a_min: Any = None, a_max: Any = None) -> Any:
+    raised = a if a_min is None else algebra.combine("max", a, a_min)
+    return raised if a_max is None else algebra.combine("min", raised, a_max)
+
+
+def _differences(algebra: Algebra, a: Any, *, axis: Any = -1) -> Any:
+    [axis] = _axes(algebra, a, axis)
+    before, after = ((*(slice(None),) * axis, part) for part in (slice(None, -1), slice(1, None)))
+    return a[after] - a[before]
+
+
 def _norm(algebra: Algebra, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     vectors = x.ndim == 1 if axis is None else isinstance(axis, int)
     if ord is not None and not (ord == 2 and vectors):
@@ -268,6 +279,8 @@ _DERIVED: Mapping[Callable[..., Any], Callable[..., Any]] = {
     np.flip: _flipped,
     np.roll: _rolled,
     np.linalg.norm: _norm,
+    np.clip: _clipped,
+    np.diff: _differences,
 }
 
 

@@ -310,10 +310,10 @@ def rounds_over_a_part_that_ends_where_a_loop_says() -> Any:
 
 
 @fault
-def sum_of_a_part_that_a_mask_chooses() -> Any:
+def largest_of_a_part_that_a_mask_chooses() -> Any:
     @op
     def f(x):
-        return sum(x[x > 0.5])
+        return max(x[x > 0.5])
 
     return f(X)
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tcdsl.errors import DtypeError
 from tcdsl.frontend.arrays.array_literals import Batch, is_literal, literal_of
+from tcdsl.frontend.arrays.chosen_cells import ChosenCells
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows, rows_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import declared_parameter
@@ -177,6 +178,9 @@ def combine(primitive: str, *operands: object) -> Any:
     if primitive in ("eq", "ne") and not _comparable(operands):
         return NotImplemented
     session = session_of("tensor arithmetic")
+    chosen = next((operand for operand in operands if isinstance(operand, ChosenCells)), None)
+    if chosen is not None:
+        return ChosenCells(combine(primitive, *map(chosen.operand, operands)), chosen.mask, chosen.span)
     staged = [staged_operand(operand, session) for operand in operands]
     pending = [operand for operand in staged if isinstance(operand, PendingArray)]
     for array in pending:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of
+from tcdsl.frontend.arrays.chosen_cells import MASK_AS_INDEX, ChosenCells, held_now
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
 from tcdsl.frontend.points.exact_indices import exact_index
 from tcdsl.frontend.staging.faults import valued
@@ -49,7 +50,7 @@ from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.rows.ranks import RowRanks
 
-__all__ = ["part_of", "permuted", "require_in_range", "rolled", "transposed", "view", "whole"]
+__all__ = ["mask_of", "part_of", "permuted", "require_in_range", "rolled", "transposed", "view", "whole"]
 
 _BEYOND = 2**62  # more than any extent
 
@@ -66,6 +67,8 @@ def view(array: object, key: object) -> Any:
     given = key if isinstance(key, tuple) else (key,)
     # Arrays of the surroundings are read at every call, like those in arithmetic.
     key = tuple(session.capture(entry) if isinstance(entry, np.ndarray) and entry.ndim else entry for entry in given)
+    if len(key) == 1 and isinstance(key[0], SymbolicArray) and _is_mask_of(array, key[0]):
+        return _chosen(session, array, key[0])
     key = tuple(_number_as_data(session, entry) for entry in key)
     entries = _expanded(session, array, key)
     extents = array.extents
@@ -113,6 +116,24 @@ def view(array: object, key: object) -> Any:
     element, _ = element_of(stored, session)
     value = element.mapped(lambda expr: _checked(cell_at(expr, indices), data))
     return PendingArray(session.builder, value, result, _rows(tags))
+
+
+def _is_mask_of(array: SymbolicArray, key: SymbolicArray) -> bool:
+    return key.dtype == "bool" and not isinstance(key, ChosenCells) and key.rank == array.rank > 0
+
+
+def _chosen(session: Session, array: SymbolicArray, mask: SymbolicArray) -> ChosenCells:
+    label = array.label if isinstance(array, SymbolicTensor) else "an array"
+    return ChosenCells(held_now(array), mask_of(session, array, mask, label), session.location())
+
+
+def mask_of(session: Session, array: SymbolicArray, mask: SymbolicArray, label: str) -> PendingArray:
+    """``mask``, which has to be as long as the leading axes of ``array``, which is called ``label``."""
+    for k, (wanted, found) in enumerate(zip(array.extents, mask.extents, strict=False)):
+        fact = f"the mask has the extent {valued(found)} for axis {k} of `{label}`, which has {valued(wanted)}"
+        session.builder.require_equal(wanted, found, fact, session.location())
+    element, _ = element_of(held_now(mask), session)
+    return PendingArray(session.builder, element, array.extents[: mask.rank])
 
 
 def _number_as_data(session: Session, entry: object) -> object:
@@ -196,8 +217,7 @@ def _gathered(session: Session, indices: SymbolicArray, shift: int) -> Expr:
     if not is_integer(indices.dtype):
         fact, hint = f"an index array of type {indices.dtype}", "index with integers"
         if indices.dtype == "bool":
-            fact = "a mask as an index: how many cells it leaves only the call knows"
-            hint = "write `where(mask, x, 0.0)`, or a condition: `sum(x[i] for i in range(N) if mask[i])`"
+            fact, hint = MASK_AS_INDEX
         raise session.fault(DtypeError, fact, hint)
     element, extents = element_of(indices, session)
     axes = [IndexValue(axis_variable(k + shift)) for k in reversed(range(len(extents)))]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import axes, combine, element_of, record_cells, staged_operand
 from tcdsl.frontend.arrays.arithmetic import broadcast as broadcast_parts
+from tcdsl.frontend.arrays.chosen_cells import ChosenCells
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, rows_of
 from tcdsl.frontend.logics.logic_staging import PRODUCT, stage_logic
 from tcdsl.frontend.staging.faults import valued
@@ -106,6 +107,18 @@ def _position(session: Session, kind: str, array: SymbolicArray, axis: Any, keep
     return reduce_array("min", combine("where", is_best, places, 2**63 - 1), axis, keepdims)
 
 
+_NEUTRAL: Mapping[str, bool | int] = {"add": 0, "multiply": 1, "or": False, "and": True, "mean": 0}
+
+
+def _of_chosen(accumulate: str, cells: ChosenCells, axis: Any, keepdims: bool) -> Any:
+    # What the mask leaves out counts for nothing; the largest of no cells is none.
+    if accumulate not in _NEUTRAL or axis not in (None, 0) or keepdims:
+        _ = cells.extents  # the error
+    kind = "add" if accumulate == "mean" else accumulate
+    total = reduce_array(kind, combine("where", cells.mask, cells.array, _NEUTRAL[accumulate]))
+    return total if kind == accumulate else combine("div", total, reduce_array("add", cells.mask))
+
+
 _NAMES = {accumulate: name for name, accumulate in REDUCTIONS.items()}
 
 
@@ -119,6 +132,8 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
         raise session.fault(DslSyntaxError, *unknown_options(_NAMES.get(accumulate, accumulate), given))
     if accumulate in ("argmax", "argmin"):
         return _position(session, accumulate, array, axis, keepdims)
+    if isinstance(array, ChosenCells):
+        return _of_chosen(accumulate, array, axis, keepdims)
     element, extents = element_of(array, session)
     rank = len(extents)
     reduced = set(range(rank)) if axis is None else _reduced_axes(session, axis, rank)

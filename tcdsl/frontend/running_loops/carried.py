@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.frontend.arrays.chosen_cells import ChosenCells
 from tcdsl.frontend.running_loops.nested_values import outline, rebuilt, values_in
 from tcdsl.frontend.source.rewritten_functions import RECORDER
 from tcdsl.frontend.staging.declarations import BegunInRound, DeclaredInRound, DeclaredTarget, Unwritten
@@ -93,6 +94,8 @@ def all_passed() -> Carried:
 def kind_of(session: Session, value: Any) -> Kind | None:
     """The kind of a value of the program; ``None`` for anything else."""
     match value:
+        case ChosenCells():
+            return None  # it has no shape
         case SymbolicArray():
             memory = isinstance(value, SymbolicTensor) and value.memory
             return Kind(value.element_type, None, value.extents, value.rows, memory)

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from tcdsl.errors import TcdslError
+from tcdsl.frontend.arrays.chosen_cells import ChosenCells
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_arguments, index_names, indexing_names, is_range
 from tcdsl.frontend.points.definitions import outside_names
@@ -26,10 +27,17 @@ from tcdsl.frontend.statements.point_loops import with_point_calls
 from tcdsl.frontend.statements.recorded_values import record_bare
 from tcdsl.frontend.statements.statement_evaluation import Evaluation
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, REDUCTIONS, recognize
-from tcdsl.frontend.symbols.symbols import SymbolicSize
+from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicSize
 from tcdsl.frontend.symbols.values import Value
 
-__all__ = ["evaluate_local", "holds_rows", "is_local_definition", "letters_outside_reductions", "reads_points"]
+__all__ = [
+    "evaluate_local",
+    "holds_rows",
+    "is_local_definition",
+    "is_mask",
+    "letters_outside_reductions",
+    "reads_points",
+]
 
 
 def is_local_definition(node: ast.stmt, environment: FunctionScope) -> bool:
@@ -155,7 +163,7 @@ def _holds_whole_arrays(node: ast.AST, evaluation: Evaluation) -> bool:
     match node:
         case ast.Name() | ast.Attribute():
             given = evaluation.quietly(node)
-            return evaluation.is_array(given) and bool(given.shape)  # type: ignore[attr-defined]
+            return isinstance(given, ChosenCells) or (evaluation.is_array(given) and bool(given.shape))  # type: ignore[attr-defined]
         case ast.Subscript(value=base, slice=index):
             if any(isinstance(part, ast.Slice) for part in axis_nodes(index)):
                 return True
@@ -172,8 +180,25 @@ def holds_rows(node: ast.expr, environment: FunctionScope) -> bool:
     evaluation = Evaluation(environment, ())
     calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
     methods = [each.value for each in calls if isinstance(each, ast.Attribute)]  # `x[t - 1].sum()`
+    subscripts = [part.slice for part in ast.walk(node) if isinstance(part, ast.Subscript)]
     whole = any(_holds_whole_arrays(each, evaluation) for each in (node, *methods))
+    whole = whole or any(is_mask(each, environment) for each in subscripts)
     return whole and not _reads_beyond_ends(node, environment)
+
+
+def is_mask(node: ast.expr, environment: FunctionScope) -> bool:
+    """Whether ``node`` is a truth value for each cell of whole arrays: `y > 0.5`, or a name of such an array."""
+    match node:
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return is_mask(operand, environment)
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor(), left=left, right=right):
+            return is_mask(left, environment) or is_mask(right, environment)
+        case ast.Compare():
+            return holds_rows(node, environment)
+        case ast.Name(id=name):
+            held = environment.own(name)
+            return isinstance(held, SymbolicArray) and held.rank > 0 and held.dtype == "bool"
+    return False
 
 
 def reads_points(node: ast.Subscript, environment: FunctionScope) -> bool:

@@ -15,16 +15,16 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.arrays.array_stores import store_elementwise
-from tcdsl.frontend.arrays.views import part_of
+from tcdsl.frontend.arrays.chosen_cells import ChosenCells, held_now
+from tcdsl.frontend.arrays.views import mask_of, part_of
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_meaning, index_names
 from tcdsl.frontend.source.assigned_names import target_of, value_of
 from tcdsl.frontend.source.python_stores import augmented
 from tcdsl.frontend.staging.declarations import DeclaredTarget
-from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.statements.accesses import axis_nodes
-from tcdsl.frontend.statements.local_definitions import holds_rows, letters_outside_reductions, reads_points
+from tcdsl.frontend.statements.local_definitions import holds_rows, is_mask, letters_outside_reductions, reads_points
 from tcdsl.frontend.statements.statement_syntax import read_assignment
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value, stored_dtype, sum_dtype
@@ -56,22 +56,7 @@ def is_part(node: ast.stmt, extents: Sequence[Expr] | None, environment: Functio
     if extents is None or not 0 < len(axes) <= len(extents) or index_names(axes, ast.Constant(0), (), environment):
         return False
     # One cell is a part too where its value is one of whole arrays: `s[0] = sum(x[1:] * x[:-1])`.
-    return len(axes) < len(extents) or _is_mask(axes[0], environment) or _takes_parts(node, environment)
-
-
-def _is_mask(node: ast.expr, environment: FunctionScope) -> bool:
-    # A truth value for each cell of whole arrays: `y > 0.5`, or a name that holds such an array.
-    match node:
-        case ast.UnaryOp(op=ast.Invert(), operand=operand):
-            return _is_mask(operand, environment)
-        case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor(), left=left, right=right):
-            return _is_mask(left, environment) or _is_mask(right, environment)
-        case ast.Compare():
-            return holds_rows(node, environment)
-        case ast.Name(id=name):
-            held = environment.own(name)
-            return isinstance(held, SymbolicArray) and held.rank > 0 and held.dtype == "bool"
-    return False
+    return len(axes) < len(extents) or is_mask(axes[0], environment) or _takes_parts(node, environment)
 
 
 def _takes_parts(node: ast.stmt, environment: FunctionScope) -> bool:
@@ -130,7 +115,7 @@ def record_part(
             environment.span(target_of(node)),
             f"declare it first, as in `{name} = output(N)`, or write it with an index list",
         )
-    if _chooses(key, value) and not given.reset:
+    if _chooses(current, key, value) and not given.reset:
         return _record_chosen(node, current, accumulate, key, value, parts)
     _check_arrays(node, name, key, current.extents, environment)
     part = part_of(current, key)
@@ -144,24 +129,25 @@ def record_part(
     return store_elementwise(part, accumulate, value, parts)
 
 
-def _chooses(key: Any, value: Any) -> bool:
-    # `y[y > 0.5] = 1.0`: a mask alone, and one number for all cells where it is true.
-    mask = isinstance(key, SymbolicArray) and key.dtype == "bool" and key.rank > 0
-    return mask and not isinstance(value, list | tuple) and getattr(value, "ndim", 0) == 0
+def _chooses(current: SymbolicArray, key: Any, value: Any) -> bool:
+    # `y[y > 0.5] = 1.0`: a mask alone, and one number for all cells where it is true, or what it chooses elsewhere.
+    if not (isinstance(key, SymbolicArray) and key.dtype == "bool" and key.rank > 0):
+        return False
+    if isinstance(value, ChosenCells):
+        element, extents = element_of(held_now(key), session_of("a store"))
+        return len(extents) == current.rank and element.expr == value.mask.element.expr
+    return not isinstance(value, list | tuple) and getattr(value, "ndim", 0) == 0
 
 
 def _record_chosen(
-    node: ast.stmt, current: SymbolicTensor | View, accumulate: str, mask: Any, value: Any, parts: Sequence[Statement]
+    node: ast.stmt, current: SymbolicTensor | View, accumulate: str, key: Any, value: Any, parts: Sequence[Statement]
 ) -> SymbolicTensor:
+    value = value.array if isinstance(value, ChosenCells) else value
     if accumulate in ACCUMULATORS:
         value = combine(ACCUMULATORS[accumulate].primitive, current, value)
     elif isinstance(node, ast.AugAssign):
         value = augmented(type(node.op), current.held(), value)
-    session = session_of("a store")
-    for k, (wanted, found) in enumerate(zip(current.extents, mask.extents, strict=False)):
-        fact = f"the mask has the extent {valued(found)} for axis {k} of `{current.label}`, which has {valued(wanted)}"
-        session.builder.require_equal(wanted, found, fact, session.location())
-    mask = PendingArray(session.builder, element_of(mask, session)[0], current.extents[: mask.rank])
+    mask: Any = mask_of(session_of("a store"), current, key, current.label)
     mask = mask[(..., *(None,) * (current.rank - mask.rank))]
     return store_elementwise(current, "assign", combine("where", mask, value, current), parts)
 

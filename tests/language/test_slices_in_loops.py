@@ -34,6 +34,17 @@ ONE_CELL = [
 ]  # fmt: skip
 
 
+NO_CELL = [
+    ("for t in range(n):\n    x[t:t] = x[t:t + 1]\nreturn x", "x, n", (X, 3)),
+    ("for t in range(n):\n    d[:0] -= d[:0, t:t + 1] * d[t:t + 1, :]\nreturn d", "d, n", (D, 3)),
+]
+
+
+@pytest.mark.parametrize(("body", "parameters", "arguments"), NO_CELL)
+def test_a_slice_of_one_cell_meets_one_without_any(body: str, parameters: str, arguments: tuple[Any, ...]) -> None:
+    check(program(body, parameters), arguments, as_python_runs_it(body, parameters, arguments))
+
+
 @pytest.mark.parametrize(("body", "parameters", "arguments"), ONE_CELL)
 def test_a_slice_of_one_cell_stretches(body: str, parameters: str, arguments: tuple[Any, ...]) -> None:
     f = program(body, parameters)

@@ -243,8 +243,8 @@ class Session:
         try:
             relation = broadcast_relation(self.evaluate(left), self.evaluate(right))
         except KeyError:
-            if self._is_thin(left) != self._is_thin(right):
-                return "left" if self._is_thin(left) else "right"
+            if self._stretches(left, right) or self._stretches(right, left):
+                return "left" if self._stretches(left, right) else "right"
             relation = "equal"
         self.guards[BroadcastGuard(left, right, relation)] = None
         return relation
@@ -255,6 +255,9 @@ class Session:
             return bool([self.evaluate(each) for each in extents])
         except KeyError:
             return False
+
+    def _stretches(self, extent: Expr, other: Expr) -> bool:
+        return self._is_thin(extent) and (other == integer(0) or not self._is_thin(other))
 
     def _is_thin(self, extent: Expr) -> bool:
         # Whether an extent is never above 1.

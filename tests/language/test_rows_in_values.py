@@ -46,3 +46,23 @@ BARE = [
 def test_a_bare_reduction_beside_whole_arrays_is_one_number(body: str, wanted: Any) -> None:
     found = outcome(program(f"{body}\nreturn y", "x, h"), X, H)
     np.testing.assert_allclose(found, np.sum(X / np.sqrt(H @ H)) * H if wanted is None else wanted)
+
+
+def test_a_bare_reduction_chooses_rows_and_masks() -> None:
+    body = """k = argmax(h[i])
+m = max(x[i, j])
+x[k, :] = h[0]
+x[:, k] += h
+x[x > m / 2] *= 0.5 * m
+h[h == h[k]] = -1.0
+for t in range(len(h)):
+    h[t] = x[t - 1].sum() * m if t > 0 else m
+return x, h"""
+    x, h = X[:, :4].copy(), H.copy()
+    k, m = np.argmax(h), x.max()
+    x[k, :] = h[0]
+    x[:, k] += h
+    x[x > m / 2] *= 0.5 * m
+    h[1:], h[0] = x[:-1].sum(axis=1) * m, m
+    for found, wanted in zip(outcome(program(body, "x, h"), X[:, :4], H), (x, h), strict=True):
+        np.testing.assert_allclose(found, wanted)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,6 +35,7 @@ __all__ = [
     "holds_rows",
     "is_local_definition",
     "is_mask",
+    "letters_of",
     "letters_outside_reductions",
     "reads_points",
 ]
@@ -201,11 +202,16 @@ def is_mask(node: ast.expr, environment: FunctionScope) -> bool:
     return False
 
 
+def letters_of(indices: Sequence[ast.expr], value: ast.expr, environment: FunctionScope) -> tuple[str, ...]:
+    """The index variables that are written in indices and a value: those of a bare reduction's name are its own."""
+    names = {part.id for each in (*indices, value) for part in ast.walk(each) if isinstance(part, ast.Name)}
+    bare = frozenset(name for name in names if isinstance(environment.own(name), BareReduction))
+    return index_names(indices, value, (), environment, bare)
+
+
 def reads_points(node: ast.Subscript, environment: FunctionScope) -> bool:
     """Whether a subscript is a cell of a tensor at free index variables, which those of a bare reduction are not."""
-    names = {part.id for part in ast.walk(node.slice) if isinstance(part, ast.Name)}
-    bare = frozenset(name for name in names if isinstance(environment.own(name), BareReduction))
-    if not index_names((node.slice,), ast.Constant(0), (), environment, bare):
+    if not letters_of((node.slice,), ast.Constant(0), environment):
         return False
     evaluation = Evaluation(environment, ())
     try:

@@ -18,13 +18,19 @@ from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.arrays.chosen_cells import ChosenCells, held_now
 from tcdsl.frontend.arrays.views import mask_of, part_of
 from tcdsl.frontend.names.function_scope import FunctionScope
-from tcdsl.frontend.names.name_resolution import index_meaning, index_names
+from tcdsl.frontend.names.name_resolution import index_meaning
 from tcdsl.frontend.source.assigned_names import target_of, value_of
 from tcdsl.frontend.source.python_stores import augmented
 from tcdsl.frontend.staging.declarations import DeclaredTarget
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.statements.accesses import axis_nodes
-from tcdsl.frontend.statements.local_definitions import holds_rows, is_mask, letters_outside_reductions, reads_points
+from tcdsl.frontend.statements.local_definitions import (
+    holds_rows,
+    is_mask,
+    letters_of,
+    letters_outside_reductions,
+    reads_points,
+)
 from tcdsl.frontend.statements.statement_syntax import read_assignment
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value, stored_dtype, sum_dtype
@@ -53,7 +59,7 @@ def is_part(node: ast.stmt, extents: Sequence[Expr] | None, environment: Functio
     axes = axis_nodes(target.slice)
     if any(_is_basic(axis, environment) for axis in axes):
         return True
-    if extents is None or not 0 < len(axes) <= len(extents) or index_names(axes, ast.Constant(0), (), environment):
+    if extents is None or not 0 < len(axes) <= len(extents) or letters_of(axes, ast.Constant(0), environment):
         return False
     # One cell is a part too where its value is one of whole arrays: `s[0] = sum(x[1:] * x[:-1])`.
     return len(axes) < len(extents) or is_mask(axes[0], environment) or _takes_parts(node, environment)
@@ -66,7 +72,7 @@ def _takes_parts(node: ast.stmt, environment: FunctionScope) -> bool:
     bound = {each.id for clause in clauses for each in ast.walk(clause) if isinstance(each, ast.Name)}
     axes = (axis for each in subscripts for axis in axis_nodes(each.slice))
     basic = any(_is_basic(axis, environment) for axis in axes if not (isinstance(axis, ast.Name) and axis.id in bound))
-    return (basic or holds_rows(value, environment)) and not index_names((), value, (), environment)
+    return (basic or holds_rows(value, environment)) and not letters_of((), value, environment)
 
 
 def _is_basic(node: ast.expr, environment: FunctionScope) -> bool:
@@ -181,7 +187,7 @@ def _check_letters(node: ast.stmt, name: str, extents: Sequence[Expr] | None, en
     target = target_of(node)
     assert isinstance(target, ast.Subscript)
     axes = axis_nodes(target.slice)
-    letters = index_names(axes, ast.Constant(0), (), environment)
+    letters = letters_of(axes, ast.Constant(0), environment)
     if letters:
         fact = f"slices and the index {_listed(letters)} in one subscript"
         raise DslSyntaxError.at(fact, environment.span(target), _hint(name, axes, extents))

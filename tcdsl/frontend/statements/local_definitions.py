@@ -179,11 +179,15 @@ def _holds_whole_arrays(node: ast.AST, evaluation: Evaluation) -> bool:
 def holds_rows(node: ast.expr, environment: FunctionScope) -> bool:
     """Whether an expression has whole arrays in it, and nothing that is the language's alone."""
     evaluation = Evaluation(environment, ())
-    calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
+    parts = list(ast.walk(node))
+    calls = [part.func for part in parts if isinstance(part, ast.Call)]
     methods = [each.value for each in calls if isinstance(each, ast.Attribute)]  # `x[t - 1].sum()`
-    subscripts = [part.slice for part in ast.walk(node) if isinstance(part, ast.Subscript)]
-    whole = any(_holds_whole_arrays(each, evaluation) for each in (node, *methods))
-    whole = whole or any(is_mask(each, environment) for each in subscripts)
+    subscripts = [part.slice for part in parts if isinstance(part, ast.Subscript)]
+    try:
+        whole = any(_holds_whole_arrays(each, evaluation) for each in (node, *methods))
+        whole = whole or any(is_mask(each, environment) for each in subscripts)
+    except TcdslError:
+        return False  # a generator's name that a loop has retired
     return whole and not _reads_beyond_ends(node, environment)
 
 

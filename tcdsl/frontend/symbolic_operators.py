@@ -128,6 +128,17 @@ class WholeArrays:
             return NotImplemented  # the scalar at a point knows what to do with its reflected operator
         return arithmetic.combine(primitive, *operands)
 
+    def updated(self, array: Any, primitive: str, operand: object) -> Any:
+        """``array += operand``: memory is stored into; of a value another one is made, and nobody may read it again."""
+        if primitive != "matmul":
+            made = self.combine(primitive, array, operand)
+            return made if made is NotImplemented else array_stores.update(array, made)
+        made = self.matrix_product(array, operand)
+        if made.ndim != array.ndim:
+            fact = f"`@=` would give an array of rank {made.ndim} for one of rank {array.ndim}"
+            raise self.fault(ShapeError, fact, "give the product another name: `c = a @ b`")
+        return array_stores.update(array, made)
+
     def fault(self, kind: type[TcdslError], fact: str, hint: str) -> TcdslError:
         """The error of an operator that has no meaning here."""
         return session_of("a NumPy function of a tensor").fault(kind, fact, hint)

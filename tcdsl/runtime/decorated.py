@@ -15,6 +15,7 @@ from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.surroundings.readings import MISSING, Reading
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.known_integers import known
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.ir.program import Program
@@ -119,7 +120,7 @@ class DecoratedStaging(StagedFunction):
                 if isinstance(value, SymbolicTensor):
                     value.memory = True
                     given[value.name] = value
-        session.read(owner.template.surroundings.read(owner.receiver, configuration))
+        session.read(owner.template.surroundings.read(owner.receiver, configuration), owner.function.__code__)
         names = [getattr(value, "label", f"x{k}") for k, value in enumerate(positional)]
         recording = _recording(session, owner, names, positional, configuration)
         if recording is not None:
@@ -202,17 +203,17 @@ def run_inline(
         elif isinstance(value, np.ndarray):
             value = session.capture(value, name)
         value = known(value)
-        if isinstance(value, SymbolicTensor):
-            if function.in_place and not value.memory:
-                raise session.fault(
-                    DslSyntaxError,
-                    f"`{function.__name__}` is a @cd function, which stores into `{name}`, but here that is a value",
-                    "call @cd functions from @cd functions, or outside",
-                )
-            if not function.in_place:
-                value = SymbolicTensor(value.builder, value.name, value.element_type, value.extents, value.label)
+        in_graph = isinstance(value, GraphTensor) and session.context.states is None
+        if function.in_place and (in_graph or (isinstance(value, SymbolicTensor) and not value.memory)):
+            raise session.fault(
+                DslSyntaxError,
+                f"`{function.__name__}` is a @cd function, which stores into `{name}`, but here that is a value",
+                "call @cd functions from @cd functions, or outside",
+            )
+        if isinstance(value, SymbolicTensor) and not function.in_place:
+            value = SymbolicTensor(value.builder, value.name, value.element_type, value.extents, value.label)
         values.append(value)
-    session.read(function.template.surroundings.read(function.receiver, configuration))
+    session.read(function.template.surroundings.read(function.receiver, configuration), function.function.__code__)
     recording = _recording(session, function, [name for name, _ in positional], values, configuration)
     if recording is not None:
         values = recording.values

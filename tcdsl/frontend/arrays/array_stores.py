@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import all_cells, axes, broadcast, element_of, staged_operand
@@ -23,6 +24,7 @@ from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.staging.target_states import Existing
 from tcdsl.frontend.stores.stores import TargetStore, store
+from tcdsl.frontend.symbols.retired_values import replace_value
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor, View
 from tcdsl.frontend.symbols.values import Value, cast_value
@@ -45,7 +47,7 @@ from tcdsl.polyhedra.linear import normalized
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed
 from tcdsl.span import Span
 
-__all__ = ["record_in_view", "refuse_bitwise", "store_elementwise", "store_item"]
+__all__ = ["record_in_view", "refuse_bitwise", "store_elementwise", "store_item", "update"]
 
 # Augmented assignments that say another thing of tensors than of Python's integers: the operator, and what it says.
 _BITWISE: dict[type[ast.operator], tuple[str, str]] = {
@@ -68,6 +70,21 @@ def store_item(array: SymbolicArray, key: object, value: object) -> None:
         )
     part = part_of(array, key)
     part.tensor.become(in_its_type(part.tensor, lambda: store_elementwise(part, "assign", value)))
+
+
+def update(array: Any, made: Any) -> Any:
+    """What ``array += value`` in ordinary Python gives, where ``made`` is the sum.
+
+    Memory is stored into. Values do not change, so whoever else has this one would miss what NumPy does: it may not be
+    read any more, nor may what it is a view of. Numbers are Python's, which other names do not follow either.
+    """
+    if getattr(array, "memory", False):
+        store_item(array, ..., made)
+        return array
+    where = session_of("a store").location()
+    if array.rank and where is not None:
+        replace_value(array, where)
+    return made
 
 
 def refuse_bitwise(session: Session, name: str, kind: type[ast.operator], current: SymbolicTensor | View) -> None:

@@ -183,7 +183,9 @@ def _through(
             boundaries.append(Boundary.CHECK if among else boundary)
         return View(part.tensor, indices, extents, rows, session.location(), boundaries)
     element, _ = element_of(part, session)
-    return PendingArray(session.builder, element.mapped(lambda expr: cell_at(expr, cells)), extents, rows)
+    viewed = PendingArray(session.builder, element.mapped(lambda expr: cell_at(expr, cells)), extents, rows)
+    viewed.base = None if data else array
+    return viewed
 
 
 def whole(tensor: SymbolicTensor) -> View:

@@ -63,7 +63,7 @@ def _with_extents_of_inputs(program: Program, recording: Recording) -> tuple[Pro
 
 def stand_for(memory: SymbolicTensor, name: str, dtype: str) -> None:
     """Have memory be another version of itself, without having been stored into."""
-    memory.name, memory._element_type = name, dtype
+    memory.restored(name, dtype)
 
 
 def labels_of(recording: Recording) -> dict[str, str]:

@@ -14,7 +14,7 @@ from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize, 
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
+from tcdsl.frontend.symbols.retired_values import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import as_truth
 from tcdsl.ir.build import apply

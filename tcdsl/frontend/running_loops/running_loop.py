@@ -73,7 +73,7 @@ from tcdsl.frontend.staging.session import Poison, Session
 from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recordings import Learned, Recording
-from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
+from tcdsl.frontend.symbols.retired_values import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicTensor, View
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import BRANCH, Program, Repeat, Tensor

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from tcdsl.frontend.symbols.symbols import SymbolicArray
+
 __all__ = ["OPERATORS", "augmented", "store_item"]
 
 _BINARY: Mapping[type[ast.operator], str] = MappingProxyType(
@@ -48,13 +50,14 @@ _IN_PLACE: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxy
 
 
 def augmented(kind: type[ast.operator], current: Any, value: Any) -> Any:
-    """``current <kind>= value``."""
-    return _IN_PLACE[kind](current, value)
+    """``current <kind>= value`` in a decorated function, where a value of the program gives way to another one."""
+    is_value = isinstance(current, SymbolicArray) and not getattr(current, "memory", False)
+    return (OPERATORS if is_value else _IN_PLACE)[kind](current, value)
 
 
 def store_item(node: ast.stmt, container: Any, key: Any, value: Any) -> Any:
     """``container[key] = value``, or ``+=`` and its kin; the container."""
     if isinstance(node, ast.AugAssign):
-        value = _IN_PLACE[type(node.op)](container[key], value)
+        value = augmented(type(node.op), container[key], value)
     container[key] = value
     return container

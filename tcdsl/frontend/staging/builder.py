@@ -13,7 +13,7 @@ from tcdsl.frontend.symbols.divided_sizes import DividedSizes
 from tcdsl.frontend.symbols.opaque_sizes import learn_quotients, mentioned, opaque_facts, with_declared_extents
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recordings import Learned, Recording
-from tcdsl.frontend.symbols.retired_names import DIFFERENTIATED, RetiredNames
+from tcdsl.frontend.symbols.retired_values import DIFFERENTIATED, RetiredNames
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.written_cells import WrittenCells
 from tcdsl.ir.build import apply, integer

@@ -22,12 +22,14 @@ from tcdsl.frontend.staging.given_arrays import element_type, given_array, inste
 from tcdsl.frontend.staging.loop_choices import LoopChoices, asked_for
 from tcdsl.frontend.staging.program_inputs import CapturedArray, DrawnKey, ViewOf
 from tcdsl.frontend.staging.run_time_integers import RunTimeIntegers
+from tcdsl.frontend.surroundings.array_changes import ArrayChanges
 from tcdsl.frontend.surroundings.array_uses import ArrayUses, owner_of
 from tcdsl.frontend.surroundings.draws import KEY_TYPE
 from tcdsl.frontend.surroundings.readings import Reading
 from tcdsl.frontend.symbols.graph_tensors import GraphRecording, GraphShapes, GraphTensor, KeptTensors
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.point_calls import AtEachPoint, PointCalls
+from tcdsl.frontend.symbols.retired_values import changed_in_place
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr
@@ -145,6 +147,7 @@ class Session:
         self.integers = RunTimeIntegers(self)
         self.faults: list[Diagnostic] = []
         self.uses = ArrayUses()
+        self.changes = ArrayChanges()
         #: How often each decorated function is being staged, one call within another.
         self.waiting: Counter[CodeType] = Counter()
         self.filenames = self.uses.runs.filenames
@@ -171,6 +174,23 @@ class Session:
         self.python_lists: dict[int, Any] = {}
         #: How many tensors of random numbers have been drawn.
         self.draws = 0
+        #: The tensors of graphs that plain Python would have changed in place, by id, and where.
+        self.replaced: dict[int, tuple[Any, Span]] = {}
+
+    def replace_tensor(self, tensor: GraphTensor) -> None:
+        """An operator in place of plain Python is making another tensor of this one."""
+        where = self.location()
+        while tensor is not None and where is not None:
+            self.replaced[id(tensor)] = tensor, where
+            tensor = tensor.base
+
+    def refuse_replaced(self, tensor: Any) -> None:
+        """An error if a tensor of a graph is read after plain Python would have changed it in place."""
+        label = getattr(tensor, "label", "")
+        while self.replaced and isinstance(tensor, GraphTensor):
+            if id(tensor) in self.replaced:
+                raise changed_in_place(self.replaced[id(tensor)][1], label)
+            tensor = tensor.base
 
     @contextmanager
     def checking_anew(self) -> Iterator[None]:
@@ -210,7 +230,7 @@ class Session:
             raise
         finally:
             ACTIVE_SESSION.reset(token)
-        raise_diagnostics(self.faults)
+        raise_diagnostics([*self.faults, *map(_changed_array, self.changes.found())])
 
     @contextmanager
     def within(self, **changes: Any) -> Iterator[None]:
@@ -227,10 +247,11 @@ class Session:
         if self.context.at_points:
             raise AtEachPoint
 
-    def read(self, readings: Sequence[Reading]) -> None:
-        """What is staged from here on may depend on these."""
+    def read(self, readings: Sequence[Reading], own: CodeType | None = None) -> None:
+        """What is staged from here on may depend on these; ``own`` is the code of the function, if it is decorated."""
         self.readings.extend(readings)
         self.uses.expect(readings)
+        self.changes.expect(readings, own)
 
     # -- what ordinary Python asks ---------------------------------------------------------------------------
 
@@ -308,6 +329,7 @@ class Session:
     def capture(self, value: Any, label: str = "") -> SymbolicTensor:
         """The input for an array of the function's surroundings; the same one for the same array."""
         graph = self.context.graph
+        self.refuse_replaced(value)
         if isinstance(value, GraphTensor) and graph is not None:
             lifted: SymbolicTensor = graph.lift(value, label)
             return lifted
@@ -374,6 +396,16 @@ class Session:
     def fault(self, kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
         """The exception for a fault of ordinary Python code in the decorated function, at the place being executed."""
         return kind.at(fact, self.location(), hint, notes=tuple(notes))
+
+
+def _changed_array(found: tuple[str, Span]) -> Diagnostic:
+    name, span = found
+    return Diagnostic(
+        DslSyntaxError,
+        f"Python changes the array `{name}` while the function is staged, which is once, and not at every call",
+        span,
+        hint="pass it to a @cd function as an argument, which it may change; or change it outside",
+    )
 
 
 class _Extents(dict[str, int]):

@@ -32,7 +32,7 @@ from tcdsl.frontend.staging.target_states import Declared, Existing, Fresh
 from tcdsl.frontend.statements.recorded_values import record_bare, record_value
 from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.frontend.symbols.point_calls import AtEachPoint, PointCall, PointCalls
-from tcdsl.frontend.symbols.retired_names import OF_A_ROUND
+from tcdsl.frontend.symbols.retired_values import OF_A_ROUND
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import Value, stored_dtype
 from tcdsl.ir.build import apply, constant

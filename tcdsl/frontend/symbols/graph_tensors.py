@@ -25,6 +25,11 @@ class GraphTensor(ArrayMethods):
     #: The shape as three rows, which inference may still be finding out.
     rows: Any
 
+    @property
+    def base(self) -> Any:
+        """What this is a view of, if it is one."""
+        return None
+
     def bound(self, name: str) -> None:
         """An assignment in a decorated function has bound the tensor to ``name``."""
 

@@ -70,6 +70,9 @@ class Algebra(Protocol):
     def store(self, array: Any, key: object, value: object) -> None:
         """``array[key] = value``, where Python itself stores."""
 
+    def updated(self, array: Any, primitive: str, operand: object) -> Any:
+        """``array += operand`` and the like, where Python itself does it: what the name holds then."""
+
     def transposed(self, array: Any) -> Any:
         """``array.T``."""
 
@@ -319,12 +322,16 @@ class ArithmeticOperators(PrimitiveOperators):
         return self.builder.algebra.function(function, arguments, keywords)
 
 
-def _storing(primitive: str) -> Any:
-    return lambda self, other: self._updated(primitive, other)
+def _updating(primitive: str) -> Any:
+    return lambda self, other: self.builder.algebra.updated(self, primitive, other)
 
 
 class CellOperators(ArithmeticOperators):
-    """Mixin: what has cells, and not one number."""
+    """Mixin: what has cells, and not one number.
+
+    ``a[key] = value`` and ``a += value`` are how plain Python spells stores in a helper. In decorated functions
+    themselves such statements never get here: `tcdsl.frontend.python.recorder` records them.
+    """
 
     __slots__ = ()
 
@@ -334,27 +341,17 @@ class CellOperators(ArithmeticOperators):
     def __setitem__(self, key: object, value: object) -> None:
         self.builder.algebra.store(self, key, value)
 
+    __iadd__, __isub__, __imul__ = _updating("add"), _updating("sub"), _updating("mul")
+    __itruediv__, __ifloordiv__ = _updating("div"), _updating("floor_div")
+    __imod__, __ipow__, __imatmul__ = _updating("mod"), _updating("pow"), _updating("matmul")
+    __iand__, __ior__, __ixor__ = _updating("bit_and"), _updating("bit_or"), _updating("bit_xor")
+    __ilshift__, __irshift__ = _updating("shift_left"), _updating("shift_right")
+
 
 class MemoryOperators(CellOperators):
-    """Mixin: on memory ``a[key] = value`` and ``a += value`` store; of values the latter makes another value.
-
-    That is how plain Python spells stores in a helper that code calls. In `@cd` functions themselves such statements
-    never get here: `tcdsl.frontend.python.recorder` records them.
-    """
+    """Mixin: what may be memory, which stores change; of values they make another value."""
 
     __slots__ = ()
 
     def __deepcopy__(self, _: object) -> Any:
         return self.builder.algebra.combine("id", self)
-
-    def _updated(self, primitive: str, other: object) -> Any:
-        if not getattr(self, "memory", False):
-            return NotImplemented
-        self.builder.algebra.store(self, ..., self.builder.algebra.combine(primitive, self, other))
-        return self
-
-    __iadd__, __isub__, __imul__ = _storing("add"), _storing("sub"), _storing("mul")
-    __itruediv__, __ifloordiv__ = _storing("div"), _storing("floor_div")
-    __imod__, __ipow__ = _storing("mod"), _storing("pow")
-    __iand__, __ior__, __ixor__ = _storing("bit_and"), _storing("bit_or"), _storing("bit_xor")
-    __ilshift__, __irshift__ = _storing("shift_left"), _storing("shift_right")

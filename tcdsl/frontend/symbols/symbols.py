@@ -17,6 +17,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.operators import ArithmeticOperators, CellOperators, MemoryOperators, OperatorHost, itself
 from tcdsl.frontend.symbols.recognition import REDUCTIONS
+from tcdsl.frontend.symbols.retired_values import require_current
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Boundary, Constant, Expr, Read, walk
@@ -203,6 +204,8 @@ class SymbolicArray(MemoryOperators, ArrayMethods):
     extents: tuple[Expr, ...]
     rows: RowRanks
     _element_type: str
+    #: What this is a view of, if it is one.
+    base: SymbolicArray | None
 
     @property
     def element_type(self) -> str:
@@ -261,7 +264,19 @@ class SymbolicTensor(SymbolicArray):
     a graph is, in terms of `axis_variable`s.
     """
 
-    __slots__ = ("_element_type", "brackets", "builder", "declared", "extents", "label", "memory", "name", "sized")
+    __slots__ = (
+        "_element_type",
+        "_name",
+        "base",
+        "brackets",
+        "builder",
+        "declared",
+        "extents",
+        "label",
+        "memory",
+        "replaced",
+        "sized",
+    )
 
     def __init__(
         self,
@@ -273,7 +288,9 @@ class SymbolicTensor(SymbolicArray):
         memory: bool = False,
     ) -> None:
         self.builder = builder
-        self.name = name
+        self._name = name
+        self.base: SymbolicArray | None = None
+        self.replaced: Span | None = None
         self._element_type = dtype
         self.extents = tuple(extents)
         self.label = label or name
@@ -281,6 +298,17 @@ class SymbolicTensor(SymbolicArray):
         self.declared = False
         self.sized: tuple[object, Span | None] = (None, None)
         self.brackets: tuple[Expr, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The version in the program."""
+        if self.replaced is not None or self.base is not None:
+            require_current(self, self.label)
+        return self._name
+
+    def restored(self, name: str, dtype: str) -> None:
+        """From here on this memory holds the cells of another version, into which nothing is stored by that."""
+        self._name, self._element_type = name, dtype
 
     @property
     def rows(self) -> RowRanks:
@@ -296,7 +324,7 @@ class SymbolicTensor(SymbolicArray):
     def become(self, version: SymbolicTensor) -> SymbolicTensor:
         """Store: from here on this memory holds the cells of ``version``."""
         self.builder.stores(self)
-        self.name, self._element_type = version.name, version.element_type
+        self._name, self._element_type = version.name, version.element_type
         return self
 
     def sized_in(self, function: object) -> Span | None:
@@ -339,7 +367,7 @@ class PendingArray(SymbolicArray):
     (k). ``uses`` counts what was computed with it.
     """
 
-    __slots__ = ("_element", "_element_type", "_made", "builder", "extents", "rows", "uses")
+    __slots__ = ("_element", "_element_type", "_made", "base", "builder", "extents", "replaced", "rows", "uses")
 
     def __init__(
         self, builder: OperatorHost, element: Value, extents: Sequence[Expr], rows: RowRanks | None = None
@@ -350,11 +378,14 @@ class PendingArray(SymbolicArray):
         self.extents = tuple(extents)
         self.rows = RowRanks(output=len(self.extents)) if rows is None else rows
         self._made: SymbolicTensor | None = None
+        self.base: SymbolicArray | None = None
+        self.replaced: Span | None = None
         self.uses = 0
 
     @property
     def element(self) -> Value:
         """The value of a cell."""
+        require_current(self)
         return self._element
 
     def shared(self) -> SymbolicArray:
@@ -366,10 +397,12 @@ class PendingArray(SymbolicArray):
 
     def materialize(self, label: str = "t") -> SymbolicTensor:
         """The tensor that holds these cells; the statement that computes it is recorded at the first call."""
+        require_current(self)
         # What a function that was differentiated has recorded is known in its own recording alone.
         if self._made is None or not self.builder.knows(self._made.name):
             made: SymbolicTensor = self.builder.algebra.recorded(self, label)
             made.rows = self.rows
+            made.base = self.base
             self._made = made
         return self._made
 
@@ -411,7 +444,8 @@ class View(PendingArray):
         self.indices = tuple(indices)
         self.boundaries = (Boundary.SKIP,) * len(self.indices) if boundaries is None else tuple(boundaries)
         self.span = span
-        super().__init__(tensor.builder, self.element, extents, rows)
+        super().__init__(tensor.builder, tensor.cell(self.indices, span, self.boundaries), extents, rows)
+        self.base = tensor
 
     @property
     def element_type(self) -> str:
@@ -421,6 +455,7 @@ class View(PendingArray):
     @property
     def element(self) -> Value:
         """The value of a cell as it is now."""
+        require_current(self)
         return self.tensor.cell(self.indices, self.span, self.boundaries)
 
     @property

@@ -52,6 +52,9 @@ def as_operand(value: Any) -> Any:
     if isinstance(value, np.generic):
         given_array(value, "x", span=user_location())
     if isinstance(value, Tensor | _NUMBERS):
+        session = current_session()
+        if session is not None:
+            session.refuse_replaced(value)
         return value
     if isinstance(value, str):
         return declared_parameter(value, user_location())
@@ -233,6 +236,14 @@ class GraphAlgebra:
         raise fault(
             DslSyntaxError, "a tensor is not stored into outside of decorated functions", "write a @cd function"
         )
+
+    def updated(self, array: Any, primitive: str, operand: object) -> Any:
+        """``array += operand`` makes another node; in a decorated function nobody may read this one again."""
+        made = self.matrix_product(array, operand) if primitive == "matmul" else self.combine(primitive, array, operand)
+        session = current_session()
+        if session is not None:
+            session.replace_tensor(array)
+        return made
 
     def transposed(self, array: Any) -> Any:
         """``array.T``: input and output axes swapped; without batch and input axes NumPy's transpose."""

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Tensor"]
 
+# The operations whose results share the cells of their argument, as NumPy's do, where they have one.
+_VIEWS = frozenset(("view", "T"))
+
 _STEP = "`step = tc.compile(tc.train.grad_update(loss))` runs both passes at each `step.run()`"
 _ELSEWHERE = {
     "forward": f"ask for its value, `loss.value`; {_STEP}",
@@ -139,6 +142,12 @@ class Tensor(GraphTensor):
     def operands(self) -> tuple[Tensor, ...]:
         """The tensors that it is computed from."""
         return tuple(argument for argument in self.arguments if isinstance(argument, Tensor))
+
+    @property
+    def base(self) -> Any:
+        """What this is a view of, if it is one."""
+        views = self.operation is not None and self.operation.name in _VIEWS and len(self.arguments) == 1
+        return self.arguments[0] if views else None
 
     @property
     def is_leaf(self) -> bool:

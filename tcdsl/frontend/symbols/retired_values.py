@@ -1,14 +1,33 @@
-"""Names of nested recordings that are over: what still holds them must not be used in the program around."""
+"""What must not be used any more: names of nested recordings that are over, and values that others have replaced.
+
+Plain Python replaces values: ``a *= 2`` in a helper makes another value, and leaves the old one. Whoever has that under
+another name, alone or as part of a view, would miss what NumPy does::
+
+    def scaled(a):              @op
+        a *= 2                  def f(x):
+        return a                    y = scaled(x)
+                                    return x + y        # an error: with NumPy `x` is what `y` is
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
 
-from tcdsl.errors import DifferentiationError, DslSyntaxError
+from tcdsl.errors import DifferentiationError, DslSyntaxError, TcdslError
 from tcdsl.ir.program import Size, Statement, statement_sizes, tensors_read
 from tcdsl.ir.sizes.spoken_sizes import in_words, spoken_sizes
+from tcdsl.span import Span
 
-__all__ = ["DIFFERENTIATED", "OF_A_ROUND", "RetiredNames"]
+__all__ = [
+    "DIFFERENTIATED",
+    "OF_A_ROUND",
+    "Replaceable",
+    "RetiredNames",
+    "changed_in_place",
+    "replace_value",
+    "require_current",
+]
 
 DIFFERENTIATED, OF_A_ROUND = "a function that was differentiated", "a round of a loop"
 
@@ -54,3 +73,41 @@ class RetiredNames:
                     statement.span,
                     "the body is staged once: collect results by a statement, as in `ys[t, ...] = h`",
                 )
+
+
+class Replaceable(Protocol):
+    """An array that is a value: what it is a view of, and the statement that has replaced it."""
+
+    @property
+    def base(self) -> Any:
+        """What it is a view of."""
+
+    replaced: Span | None
+
+
+def replace_value(array: Replaceable, where: Span) -> None:
+    """The operator in place ``where`` has made another value of this one."""
+    each: Any = array
+    while each is not None:
+        each.replaced = where
+        each = each.base
+
+
+def require_current(array: Replaceable, label: str = "") -> None:
+    """An error if an array, or what it is a view of, has been replaced."""
+    each: Any = array
+    while each is not None:
+        if each.replaced is not None:
+            raise changed_in_place(each.replaced, label)
+        each = each.base
+
+
+def changed_in_place(where: Span, label: str) -> TcdslError:
+    """The error where what is called ``label`` is read after the operator in place ``where`` has replaced it."""
+    what = f"`{label}`" if label else "a value"
+    return DslSyntaxError.at(
+        f"this would change {what} in place, which is read afterwards, and values do not change",
+        where,
+        "write `a = a * 2` for `a *= 2`, return it, and bind it where the function is called, `x = f(x)`; "
+        "what @cd functions are given, and bind to names, is memory, which changes",
+    )

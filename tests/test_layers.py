@@ -42,7 +42,6 @@ MODULES_MAY_IMPORT = {
 CIRCLES = {
     frozenset({"dimension", "row", "transaction"}): "rows hold dimensions, and a change of either can be undone",
     frozenset({"tensor_memory", "tensor"}): "a tensor has memory, and memory is a tensor's",
-    frozenset({"adjoint", "forward"}): "each mode applies rules that are written for the other one",
     frozenset({"layers", "tensor_calls"}): "a layer is a call that keeps its parameters, and calls make layers",
 }
 LARGEST_CIRCLE, MOST_FILES = 3, 16

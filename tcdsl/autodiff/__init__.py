@@ -7,7 +7,6 @@ differentiated again.
 
 from __future__ import annotations
 
-from tcdsl.autodiff.adjoint import adjoint, gradient
-from tcdsl.autodiff.forward import tangent
+from tcdsl.autodiff.modes import adjoint, gradient, tangent
 
 __all__ = ["adjoint", "gradient", "tangent"]

@@ -10,8 +10,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
-from tcdsl.autodiff.adjoint import gradient
-from tcdsl.autodiff.forward import tangent
+from tcdsl.autodiff.modes import gradient, tangent
 
 
 @op

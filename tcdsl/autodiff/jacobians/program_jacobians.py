@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcdsl.autodiff.adjoint import adjoint
-from tcdsl.autodiff.forward import tangent
 from tcdsl.autodiff.jacobians.batching import batched
 from tcdsl.autodiff.jacobians.sparse_linear import with_sparse_seed
+from tcdsl.autodiff.modes import adjoint, tangent
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs, kept_outputs
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import cast, constant, index

@@ -1,4 +1,4 @@
-"""The adjoint and the gradient of a program.
+"""Both modes: the adjoint, the gradient and the tangent of a program.
 
 Where the user gives a derivative, a `DerivativeRule` stands for the statements between its arguments and outputs.
 
@@ -11,12 +11,14 @@ adjoint of one, by them, is the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce
 
 from tcdsl.autodiff.loop_derivatives.adjoints import pull_through
+from tcdsl.autodiff.loop_derivatives.tangents import push_through
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs
+from tcdsl.autodiff.statement_derivatives.forward import Forward
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse, transpose
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import apply, constant, integer
@@ -32,7 +34,10 @@ from tcdsl.rewrite.linearization import dependents
 from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
 
-__all__ = ["adjoint", "applied", "floating", "gradient"]
+__all__ = ["adjoint", "gradient", "tangent"]
+
+
+# -- reverse mode ------------------------------------------------------------------------------------------------------
 
 
 @refused_beyond_limits(DifferentiationError, "this derivative")
@@ -110,12 +115,12 @@ def _transpose_all(work: Reverse) -> None:
         if stage.repeat is not None:
             for name in reversed(stage.repeat.results):
                 if name in work.rule_at:
-                    _apply_rule(work, work.rule_at[name])
+                    _pull_rule(work, work.rule_at[name])
             pull_through(work, stage.repeat, _transpose_all)
         for statement in reversed(stage.statements):
             name = statement.target.tensor
             if name in work.rule_at:
-                _apply_rule(work, work.rule_at[name])
+                _pull_rule(work, work.rule_at[name])
             elif name in work.active and name not in work.ruled:
                 adjoint_name = work.contributions.total(name, f"d_{name}")
                 if adjoint_name is not None:
@@ -136,15 +141,15 @@ def _pull_back(work: Reverse, wrt: Sequence[str]) -> list[str]:
     return found
 
 
-def _apply_rule(work: Reverse, rule: DerivativeRule) -> None:
+def _pull_rule(work: Reverse, rule: DerivativeRule) -> None:
     """Pull the derivatives by a rule's outputs back to its arguments."""
-    outputs = floating(work, rule.outputs)
+    outputs = _floating(work, rule.outputs)
     # An output that another rule covers has its derivative pulled back by that one.
     totals = [work.contributions.total(name, f"d_{name}") if work.ruled[name] is rule else None for name in outputs]
     if all(total is None for total in totals):
         return
-    found = applied(work, rule, "pullback", totals, partial(adjoint, keep_outputs=False))
-    for name, made in zip(floating(work, rule.arguments), found, strict=True):
+    found = _applied(work, rule, "pullback", totals)
+    for name, made in zip(_floating(work, rule.arguments), found, strict=True):
         if name in work.active:
             work.contributions.add_whole(name, made)
 
@@ -168,18 +173,77 @@ def _with_result_names(program: Program, wrt: Sequence[str], made: set[str]) -> 
     return with_tensors_renamed(program, swaps) if swaps else program
 
 
-#: The adjoint of a program by the inputs named.
-Transpose = Callable[[Program, Sequence[str]], Program]
+# -- forward mode ------------------------------------------------------------------------------------------------------
 
 
-def floating(work: Derivative, names: Sequence[str]) -> list[str]:
+@refused_beyond_limits(DifferentiationError, "this derivative")
+def tangent(
+    program: Program,
+    wrt: Sequence[str],
+    outputs: Sequence[str] | None = None,
+    keep_outputs: bool | Sequence[str] = True,
+) -> Program:
+    """The program that pushes directions of the inputs ``wrt`` forward (a Jacobian-vector product).
+
+    ``tangent(matmul, ["A"])`` takes ``A``, ``B`` and the direction ``t_A: [N, K]`` and returns ``C`` and
+    ``t_C: [N, M]``.
+
+    Its inputs are the program's, followed by one direction ``t_<input>`` per name in ``wrt``; its outputs are the
+    program's (of which ``keep_outputs`` may name some, or be false), followed by ``t_<output>`` for each of
+    ``outputs``, all floating ones by default. A name that is taken gets a number. Raises `DifferentiationError` as
+    `adjoint` does.
+    """
+    chosen = chosen_outputs(program, outputs)
+    check_inputs(program, wrt)
+    original, program = program, with_equal_sizes(program)
+    work = Forward(program, wrt)
+    directions = []
+    for name in wrt:
+        directions.append(work.given(f"t_{name}", program.tensor(name)))
+        work.tangents[name] = directions[-1].name
+    for stage in stages_by_rules(work.program):
+        for statement in stage.statements:
+            name = statement.target.tensor
+            if name in work.rule_at:
+                _push_rule(work, work.rule_at[name])
+            elif name in work.active and name not in work.ruled:
+                work.add_tangent(statement)
+        if stage.repeat is not None:
+            for name in stage.repeat.results:
+                if name in work.rule_at:
+                    _push_rule(work, work.rule_at[name])
+            push_through(work, stage.repeat, work.tangents, tangent)
+    found: list[str] = []
+    for name in chosen:
+        own = work.tangents.get(name)
+        taken = own in found or own in {direction.name for direction in directions}
+        if own is None or taken or work.tensor(own).dtype != work.tensor(name).dtype:
+            own = work.result(f"t_{name}", work.tensor(name), own)
+        found.append(own)
+    return with_own_sizes(work.finished("tangent", directions, found, keep_outputs), original)
+
+
+def _push_rule(work: Forward, rule: DerivativeRule) -> None:
+    """The tangents of a rule's outputs."""
+    tangents = [work.tangents.get(name) for name in _floating(work, rule.arguments)]
+    if all(tangent is None for tangent in tangents):
+        return
+    found = _applied(work, rule, "pushforward", tangents)
+    for name, made in zip(_floating(work, rule.outputs), found, strict=True):
+        # An output that another rule covers has its tangent from that one.
+        if work.ruled[name] is rule:
+            work.tangents[name] = made
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+def _floating(work: Derivative, names: Sequence[str]) -> list[str]:
     """The names of floating tensors."""
     return [name for name in names if is_floating(work.tensor(name).dtype)]
 
 
-def applied(
-    work: Derivative, rule: DerivativeRule, mode: str, seeds: Sequence[str | None], transpose: Transpose
-) -> list[str]:
+def _applied(work: Derivative, rule: DerivativeRule, mode: str, seeds: Sequence[str | None]) -> list[str]:
     """Append the rule's program in ``mode``; the adjoints of its floating arguments, or the tangents of its outputs.
 
     ``seeds`` are the cotangents of its floating outputs, or the tangents of its arguments; ``None`` is one of zeros.
@@ -188,7 +252,7 @@ def applied(
         return _differentiated_adjoint(work, rule, mode, seeds)
     _check_constants(work, rule)
     given = [work.tensor(name) for name in rule.named]
-    of_mode = floating(work, rule.outputs if mode == "pullback" else rule.arguments)
+    of_mode = _floating(work, rule.outputs if mode == "pullback" else rule.arguments)
     values = [
         work.tensor(_zeros(work, work.tensor(name)) if seed is None else seed)
         for name, seed in zip(of_mode, seeds, strict=True)
@@ -196,11 +260,11 @@ def applied(
     program = rule.program
     if rule.mode != mode:
         own = program.inputs[len(given) :]
-        program = transpose(program, [seed.name for seed in own])
+        program = adjoint(program, [seed.name for seed in own], keep_outputs=False)
         _check_linear(work, rule, program, [seed.name for seed in own])
         # The transposed program keeps the seeds of the original as inputs that it does not read.
         others = rule.arguments if rule.mode == "pushforward" else rule.outputs
-        given += [work.tensor(name) for name in floating(work, others)]
+        given += [work.tensor(name) for name in _floating(work, others)]
     return [tensor.name for tensor in append_program(work, program, [*given, *values])]
 
 
@@ -212,8 +276,6 @@ def _differentiated_adjoint(
     Along ``t_x``, the adjoint by ``x`` for a cotangent ``w`` changes by the gradient of ``sum(w * t_y)``, where ``t_y``
     is the tangent of the program; and the derivative by ``w`` is ``t_y``. So no order looks into the adjoint itself.
     """
-    from tcdsl.autodiff.forward import tangent
-
     program = rule.program
     returned = len(program.outputs)
     values, weights = rule.arguments[:-returned], rule.arguments[-returned:]

@@ -1,4 +1,4 @@
-"""Forward mode: the tangent of a program, a tangent statement beside each statement, over the same points.
+"""Forward mode: a tangent statement beside each statement, over the same points.
 
 Sums, stores and elementwise accumulators follow the rows of the table of primitives. A reduction by another
 accumulator (a product, a maximum) has the tangent ``t_Y[f(v)] += w(v) * t_e(v)`` with the weights w that its
@@ -11,13 +11,10 @@ Source: Bernstein, Mara, Li, Maclaurin, Ragan-Kelley, "Differentiating a Tensor 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import reduce
 
 import islpy as isl
 
-from tcdsl.autodiff.adjoint import adjoint, applied, floating
-from tcdsl.autodiff.loop_derivatives.tangents import push_through
-from tcdsl.autodiff.statement_derivatives.derivative import check_inputs, chosen_outputs
 from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
 from tcdsl.autodiff.statement_derivatives.reverse import (
     holds_its_value,
@@ -27,72 +24,21 @@ from tcdsl.autodiff.statement_derivatives.reverse import (
 )
 from tcdsl.autodiff.statement_derivatives.scalar import conjunction, tangent_step
 from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow, Transposition
-from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import apply, constant, index, neutral_constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
-from tcdsl.ir.program import Access, DerivativeRule, Fill, Keep, Neutral, Program, Start, Statement, Tensor
-from tcdsl.ir.stages import stages_by_rules
-from tcdsl.polyhedra.limits import refused_beyond_limits
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Start, Statement, Tensor
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, reached, read_at, read_cell, writes_each_cell_once
-from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
 from tcdsl.simplification.expressions.tape import Tape
 
-__all__ = ["tangent"]
+__all__ = ["Forward"]
 
 _TANGENT = "tangent of the flow"
 
 
-@refused_beyond_limits(DifferentiationError, "this derivative")
-def tangent(
-    program: Program,
-    wrt: Sequence[str],
-    outputs: Sequence[str] | None = None,
-    keep_outputs: bool | Sequence[str] = True,
-) -> Program:
-    """The program that pushes directions of the inputs ``wrt`` forward (a Jacobian-vector product).
-
-    ``tangent(matmul, ["A"])`` takes ``A``, ``B`` and the direction ``t_A: [N, K]`` and returns ``C`` and
-    ``t_C: [N, M]``.
-
-    Its inputs are the program's, followed by one direction ``t_<input>`` per name in ``wrt``; its outputs are the
-    program's (of which ``keep_outputs`` may name some, or be false), followed by ``t_<output>`` for each of
-    ``outputs``, all floating ones by default. A name that is taken gets a number. Raises `DifferentiationError` as
-    `adjoint` does.
-    """
-    chosen = chosen_outputs(program, outputs)
-    check_inputs(program, wrt)
-    original, program = program, with_equal_sizes(program)
-    work = _Forward(program, wrt)
-    directions = []
-    for name in wrt:
-        directions.append(work.given(f"t_{name}", program.tensor(name)))
-        work.tangents[name] = directions[-1].name
-    for stage in stages_by_rules(work.program):
-        for statement in stage.statements:
-            name = statement.target.tensor
-            if name in work.rule_at:
-                work.apply_rule(work.rule_at[name])
-            elif name in work.active and name not in work.ruled:
-                work.add_tangent(statement)
-        if stage.repeat is not None:
-            for name in stage.repeat.results:
-                if name in work.rule_at:
-                    work.apply_rule(work.rule_at[name])
-            push_through(work, stage.repeat, work.tangents, tangent)
-    found: list[str] = []
-    for name in chosen:
-        own = work.tangents.get(name)
-        taken = own in found or own in {direction.name for direction in directions}
-        if own is None or taken or work.tensor(own).dtype != work.tensor(name).dtype:
-            own = work.result(f"t_{name}", work.tensor(name), own)
-        found.append(own)
-    return with_own_sizes(work.finished("tangent", directions, found, keep_outputs), original)
-
-
-class _Forward(Transposition):
+class Forward(Transposition):
     """A program while its tangent is written. As a `Transposition` it turns flows into tangent statements."""
 
     def __init__(self, program: Program, wrt: Sequence[str]) -> None:
@@ -101,17 +47,6 @@ class _Forward(Transposition):
         self._target = Tensor("", "", ())
         self._sums: dict[str, str | None] = {}
         self._factors: dict[str, tuple[isl.Set, Expr]] = {}
-
-    def apply_rule(self, rule: DerivativeRule) -> None:
-        """The tangents of a rule's outputs."""
-        tangents = [self.tangents.get(name) for name in floating(self, rule.arguments)]
-        if all(tangent is None for tangent in tangents):
-            return
-        found = applied(self, rule, "pushforward", tangents, partial(adjoint, keep_outputs=False))
-        for name, made in zip(floating(self, rule.outputs), found, strict=True):
-            # An output that another rule covers has its tangent from that one.
-            if self.ruled[name] is rule:
-                self.tangents[name] = made
 
     def add_tangent(self, statement: Statement) -> None:
         """The tangent of one statement."""

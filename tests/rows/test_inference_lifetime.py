@@ -26,8 +26,7 @@ from tcdsl.rows.inference.equations.affine_axes import ReadAxis, WrittenAxis
 from tcdsl.rows.inference.equations.axis_joins import AxisJoin
 from tcdsl.rows.inference.equations.row_equations import RowEquation
 from tcdsl.rows.inference.equations.row_joins import RowJoin
-from tcdsl.rows.inference.variables.dimension import Dimension
-from tcdsl.rows.inference.variables.row import RowVariable
+from tcdsl.rows.inference.variables.row import Dimension, RowVariable
 from tcdsl.rows.inference.variables.transaction import ShapeConstraint
 from tests.rows.stated_shapes import equal, unknown
 

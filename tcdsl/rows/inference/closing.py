@@ -11,9 +11,8 @@ from tcdsl.rows.inference.equations.axis_joins import AxisJoin
 from tcdsl.rows.inference.equations.facts import set_fallback, set_label, set_size
 from tcdsl.rows.inference.equations.row_equations import bind, row_of
 from tcdsl.rows.inference.equations.row_joins import RowJoin
-from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason
-from tcdsl.rows.inference.variables.row import EMPTY, Row, RowOwner, RowVariable
+from tcdsl.rows.inference.variables.row import EMPTY, Dimension, Row, RowOwner, RowVariable
 from tcdsl.rows.inference.variables.shape import Shape
 from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable, constraints_of
 

@@ -10,9 +10,8 @@ from tcdsl.rows.inference.equations.affine_axes import ReadAxis, WrittenAxis
 from tcdsl.rows.inference.equations.facts import set_least, set_minimum
 from tcdsl.rows.inference.equations.row_equations import Meeting, equate_rows, row_of
 from tcdsl.rows.inference.equations.row_joins import join_rows
-from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason, SourcePlace
-from tcdsl.rows.inference.variables.row import EMPTY, Row, RowVariable
+from tcdsl.rows.inference.variables.row import EMPTY, Dimension, Row, RowVariable
 from tcdsl.rows.inference.variables.shape import Shape
 from tcdsl.rows.inference.variables.transaction import Transaction
 from tcdsl.rows.spec import ROWS, AxisSpec, RowSpec, Spec, SpecSyntaxError, parse_spec

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable
 
 from tcdsl.rows.inference.equations.facts import set_least, set_minimum, set_size
-from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason, SourcePlace
+from tcdsl.rows.inference.variables.row import Dimension
 from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
 
 __all__ = ["AffineAxis", "ReadAxis", "WrittenAxis"]

@@ -13,8 +13,8 @@ from tcdsl.rows.inference.equations.facts import (
     set_least,
     set_size,
 )
-from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace
+from tcdsl.rows.inference.variables.row import Dimension
 from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
 
 __all__ = ["AxisJoin"]

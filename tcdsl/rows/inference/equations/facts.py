@@ -6,9 +6,8 @@ wakes the constraints that wait for it. Every change makes a class know more: se
 
 from __future__ import annotations
 
-from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Reason, SourcePlace
-from tcdsl.rows.inference.variables.row import RowOwner
+from tcdsl.rows.inference.variables.row import Dimension, RowOwner
 from tcdsl.rows.inference.variables.transaction import Transaction
 
 __all__ = [

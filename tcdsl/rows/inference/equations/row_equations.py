@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tcdsl.rows.inference.equations.facts import equate, set_owners
-from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace, axes
-from tcdsl.rows.inference.variables.row import MOST_AXES, Row, RowVariable
+from tcdsl.rows.inference.variables.row import MOST_AXES, Dimension, Row, RowVariable
 from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
 
 __all__ = ["Meeting", "bind", "equate_rows", "row_of"]

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from tcdsl.rows.inference.equations.axis_joins import AxisJoin
 from tcdsl.rows.inference.equations.row_equations import Meeting, bind, equate_rows, row_of
-from tcdsl.rows.inference.variables.dimension import Dimension, known_dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace, axes
-from tcdsl.rows.inference.variables.row import EMPTY, MOST_AXES, Row, RowVariable
+from tcdsl.rows.inference.variables.row import EMPTY, MOST_AXES, Dimension, Row, RowVariable, known_dimension
 from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
 
 __all__ = ["RowJoin", "join_rows"]

@@ -1,21 +1,106 @@
-"""Rows: sequences of axes, with a variable where more may be."""
+"""Axes, and rows: sequences of axes, with a variable where more may be."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from tcdsl.rows.inference.variables.dimension import Dimension
+from tcdsl.rows.inference.variables.origin import Origin, Reason
+from tcdsl.rows.inference.variables.transaction import Variable
 
-if TYPE_CHECKING:
-    from tcdsl.rows.inference.variables.origin import Origin
-    from tcdsl.rows.inference.variables.transaction import Watcher
+__all__ = ["EMPTY", "MOST_AXES", "Dimension", "Row", "RowOwner", "RowVariable", "known_dimension"]
 
-__all__ = ["EMPTY", "MOST_AXES", "Row", "RowOwner", "RowVariable"]
+_NO_REASON = Reason(text="an axis")
 
 MOST_AXES = 64
 """How many axes a row can have: NumPy's arrays have no more. Inference terminates because there is a limit."""
+
+
+class Dimension(Variable):
+    """An axis: ``known_dimension(3)``, or a variable, ``Dimension()``.
+
+    Variables that were found equal are one class; `root` is the member that speaks for it. All changes go through a
+    `Transaction`, which can undo them. What is known of a class:
+
+    - ``size``, and ``label``, with the reasons for both;
+    - ``cap``: it broadcasts into an axis of this size, so it is ``cap`` or 1;
+    - ``minimum``: it is at least this;
+    - ``least``: unless constraints say more, closing makes it this: the extent that positions of a result write to, or
+      1 because a data axis of size 1 is what broadcasts into it;
+    - ``fallback``: the same, weaker: a number broadcasts into it, and it is 1 if nothing else is found;
+    - ``owners``: the parameters of which it is an axis.
+
+    A ``fixed`` dimension is an axis of data. Its size is known, and it is never changed: equations compare with it, and
+    labels that others have do not stick to it. ``weak`` ones are those of numbers.
+    """
+
+    __slots__ = (
+        "cap",
+        "cap_label",
+        "cap_reason",
+        "fallback",
+        "fixed",
+        "forward",
+        "label",
+        "label_reason",
+        "least",
+        "minimum",
+        "minimum_reason",
+        "reason",
+        "size",
+        "weak",
+    )
+
+    def __init__(self, owners: tuple[RowOwner, ...] = ()) -> None:
+        super().__init__(owners)
+        self.forward: Dimension | None = None
+        self.size: int | None = None
+        self.reason: Reason = _NO_REASON
+        self.label: str | None = None
+        self.label_reason: Reason = _NO_REASON
+        self.cap: int | None = None
+        self.cap_reason: Reason = _NO_REASON
+        self.cap_label: tuple[str, Reason] | None = None
+        self.minimum = 0
+        self.minimum_reason: Reason = _NO_REASON
+        self.least: int | None = None
+        self.fallback: int | None = None
+        self.fixed = False
+        self.weak = False
+
+    @property
+    def root(self) -> Dimension:
+        """The member that speaks for the class."""
+        found = self
+        while found.forward is not None:
+            found = found.forward
+        return found
+
+    def __str__(self) -> str:
+        root = self.root
+        size = "?" if root.size is None else str(root.size)
+        return size if root.label is None else f"{root.label}={size}"
+
+    def __repr__(self) -> str:
+        return f"<Dimension {self}>"
+
+
+def known_dimension(
+    size: int,
+    reason: Reason = _NO_REASON,
+    label: tuple[str, Reason] | None = None,
+    *,
+    weak: bool = False,
+) -> Dimension:
+    """An axis of data."""
+    made = Dimension()
+    made.size = size
+    made.reason = reason
+    if label is not None:
+        made.label, made.label_reason = label
+    made.fixed = True
+    made.weak = weak
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +127,7 @@ class RowOwner:
         return f"{self.row} axis {found[0] + 1} from the left" if found else f"an {self.row} axis"
 
 
-class RowVariable:
+class RowVariable(Variable):
     """Axes that are not known yet, nor how many there are.
 
     - ``binding``: the row that it was found to be;
@@ -51,14 +136,13 @@ class RowVariable:
     - ``owners``: the parameters whose row it is part of.
     """
 
-    __slots__ = ("__weakref__", "binding", "fallback", "least", "owners", "watchers")
+    __slots__ = ("binding", "fallback", "least")
 
     def __init__(self, owners: tuple[RowOwner, ...] = (), *, least: bool = False) -> None:
+        super().__init__(owners)
         self.binding: Row | None = None
         self.least = least
         self.fallback: int | None = None
-        self.owners = owners
-        self.watchers: list[Watcher] = []
 
 
 @dataclass(frozen=True, slots=True)

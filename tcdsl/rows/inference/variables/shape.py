@@ -8,9 +8,8 @@ from operator import index
 from typing import Any
 
 from tcdsl.errors import Diagnostic, ShapeError
-from tcdsl.rows.inference.variables.dimension import Dimension, known_dimension
 from tcdsl.rows.inference.variables.origin import Origin, Reason
-from tcdsl.rows.inference.variables.row import MOST_AXES, Row, RowOwner, RowVariable
+from tcdsl.rows.inference.variables.row import MOST_AXES, Dimension, Row, RowOwner, RowVariable, known_dimension
 
 __all__ = ["Axis", "Shape", "known", "number", "parameter", "scalar"]
 

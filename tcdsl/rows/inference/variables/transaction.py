@@ -11,9 +11,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-from tcdsl.rows.inference.variables.dimension import Dimension
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin
-from tcdsl.rows.inference.variables.row import RowVariable
 
 __all__ = [
     "ShapeConstraint",
@@ -64,7 +62,17 @@ def keeping() -> Iterator[None]:
         _KEEPING.reset(token)
 
 
-Variable = Dimension | RowVariable
+class Variable:
+    """What inference finds out: an axis, or axes.
+
+    ``watchers`` are the constraints that wait for it, ``owners`` the parameters (`RowOwner`) that it is part of.
+    """
+
+    __slots__ = ("__weakref__", "owners", "watchers")
+
+    def __init__(self, owners: tuple[Any, ...]) -> None:
+        self.owners = owners
+        self.watchers: list[Watcher] = []
 
 
 class ShapeConstraint(ABC):

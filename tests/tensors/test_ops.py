@@ -249,7 +249,7 @@ def test_tensors_of_unknown_shape_beside_statements() -> None:
 
 
 def parameters(function: tc.TensorFunction) -> list[tc.Tensor]:
-    from tcdsl.tensors.functions.tensor_calls import parameters_of
+    from tcdsl.tensors.functions.layers import parameters_of
 
     return list(parameters_of(function))
 

@@ -37,7 +37,7 @@ class TensorFunction(DecoratedFunction):
 
     def _called(self, out: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if not arguments and keywords and self._is_configured_by(keywords):
-            from tcdsl.tensors.functions.tensor_calls import configured
+            from tcdsl.tensors.functions.layers import configured
 
             return configured(self, keywords)
         if ACTIVE_SESSION.get() is not None:
@@ -53,7 +53,7 @@ class TensorFunction(DecoratedFunction):
                 return super()._called(out, arguments, keywords)
             except DeclarationMet:
                 self._declares = True
-        from tcdsl.tensors.functions.tensor_calls import call_outside
+        from tcdsl.tensors.functions.layers import call_outside
 
         return call_outside(self, arguments, keywords)
 
@@ -69,7 +69,7 @@ class TensorFunction(DecoratedFunction):
 
     def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Where the declarations of this function go while it runs as part of another one."""
-        from tcdsl.tensors.functions.tensor_calls import scope_of_inner_call
+        from tcdsl.tensors.functions.layers import scope_of_inner_call
 
         return scope_of_inner_call(self, configuration)
 
@@ -79,7 +79,7 @@ class TensorFunction(DecoratedFunction):
 
         With configuration each layer has its own: ``layer = mlp(hid_dim=16)``, then ``layer.parameters``.
         """
-        from tcdsl.tensors.functions.tensor_calls import parameters_of
+        from tcdsl.tensors.functions.layers import parameters_of
 
         return dict(parameters_of(self).by_label())
 

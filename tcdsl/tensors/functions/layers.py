@@ -1,4 +1,4 @@
-"""Layers: ops that are configured once and own their parameters.
+"""Layers, and whose parameters a call declares: an op's own, or those of the layer that its configuration makes.
 
 ::
 
@@ -12,26 +12,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.tensors.functions.parameters import Parameters
+from tcdsl.errors import ConfigurationError
+from tcdsl.frontend.staging.declared_parameters import current_parameters
+from tcdsl.frontend.staging.session import current_session
+from tcdsl.runtime.decorated import run_inline
+from tcdsl.tensors.functions.parameters import Declaration, Parameters
+from tcdsl.tensors.functions.tensor_calls import call_op, code_of
+from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
     from tcdsl.runtime.function import DecoratedFunction
 
-__all__ = ["Layer", "configuration_labels", "describe"]
+__all__ = ["Layer", "call_outside", "configured", "parameters_of", "scope_of_inner_call"]
 
 
-def configuration_labels(configuration: Mapping[str, Any]) -> tuple[str, ...]:
+def _labels(configuration: Mapping[str, Any]) -> tuple[str, ...]:
     """The label that a configuration gives to parameters: its ``label``, or that of its ``config``."""
     given = configuration.get("label", getattr(configuration.get("config"), "label", ()))
     return (given,) if isinstance(given, str) else tuple(map(str, given or ()))
 
 
-def describe(function: DecoratedFunction, configuration: Mapping[str, Any]) -> str:
+def _describe(function: DecoratedFunction, configuration: Mapping[str, Any]) -> str:
     """``mlp_layer(hid_dim=16)``."""
     return f"{function.__name__}({', '.join(f'{name}={value!r}' for name, value in configuration.items())})"
 
@@ -42,16 +49,18 @@ class Layer:
     def __init__(self, function: DecoratedFunction, configuration: Mapping[str, Any]) -> None:
         self.function = function
         self.configuration = dict(configuration)
-        self.description = describe(function, configuration)
-        self.scope = Parameters(function.__name__, function.source, configuration_labels(configuration))
+        self.description = _describe(function, configuration)
+        self.scope = Parameters(function.__name__, function.source, _labels(configuration))
         self.__name__ = function.__name__
 
     @user_facing
     def __call__(self, *arguments: Any) -> Any:
         """The op on these arguments, with this layer's configuration and parameters."""
-        from tcdsl.tensors.functions.tensor_calls import call_layer
-
-        return call_layer(self, arguments)
+        if current_session() is not None:
+            # Inside a decorated function its statements join that program.
+            with self.scope.call():
+                return run_inline(self.function, arguments, self.configuration, declared=True)
+        return call_op(self.function, *self.function.signature.split(arguments, self.configuration), self.scope)
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -74,3 +83,64 @@ class Layer:
 
     def __repr__(self) -> str:
         return f"<layer {self.description}>"
+
+
+def parameters_of(function: DecoratedFunction) -> Parameters:
+    """The parameters of an op without configuration."""
+    found = function.__dict__.get("_parameters")
+    if found is None:
+        found = function.__dict__["_parameters"] = Parameters(function.__name__, function.source)
+    return found
+
+
+def configured(function: DecoratedFunction, keywords: Mapping[str, Any]) -> Layer:
+    """``mlp_layer(hid_dim=16)``: the layer of that configuration. `ConfigurationError` if some of it is missing."""
+    function.signature.split([None] * function.signature.required_positional, keywords)
+    outer = current_parameters()
+    # Inside another op it is made once, like a layer that is called there.
+    return _inner_layer(outer, function, keywords) if isinstance(outer, Parameters) else Layer(function, keywords)
+
+
+def _inner_layer(outer: Parameters, function: DecoratedFunction, configuration: Mapping[str, Any]) -> Layer:
+    description = _describe(function, configuration)
+    made: Layer = outer.layer(function, lambda: Layer(function, configuration), description, user_location())
+    return made
+
+
+def call_outside(function: DecoratedFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """A decorated function on tensors, or an op that declares parameters on arrays, outside of any other function.
+
+    Code comes from a `@cd` function. An op gives tensors for tensors and arrays for arrays; one without arguments gives
+    a tensor, or, with configuration, a layer, which is called without arguments: it is a factory like any other.
+    """
+    positional, configuration = function.signature.split(arguments, keywords)
+    if function.in_place:
+        return code_of(function, positional, configuration)
+    if configuration and not positional:
+        return configured(function, configuration)
+    scope = _Unconfigured(function, configuration) if configuration else parameters_of(function)
+    return call_op(function, positional, configuration, scope)
+
+
+class _Unconfigured(Parameters):
+    # An op that is called with its configuration and its arguments at once: nobody keeps parameters for it.
+
+    def __init__(self, function: DecoratedFunction, configuration: Mapping[str, Any]) -> None:
+        super().__init__(function.__name__, function.source)
+        self._describe = _describe(function, configuration)
+
+    def made(self, name: str, said: Declaration, span: Any) -> Tensor:
+        raise ConfigurationError.at(
+            f'{self.owner}() declares the parameter "{name}", which would be made anew at every call',
+            span,
+            f"configure it once, and call what that gives: `layer = {self._describe}`, then `layer(x)`",
+        )
+
+
+def scope_of_inner_call(function: DecoratedFunction, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Where the declarations of ``function`` go that is called inside another op that runs on tensors."""
+    outer = current_parameters()
+    if not isinstance(outer, Parameters):
+        return nullcontext()
+    scope = _inner_layer(outer, function, configuration).scope if configuration else parameters_of(function)
+    return scope.call()

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcdsl.errors import ConfigurationError, DslSyntaxError, TcdslError
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.running_loops.run_time_checks import passed
-from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.loop_choices import LoopChoices, RunInProgram
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize, UnknownShapes
 from tcdsl.frontend.staging.session import Session
@@ -33,10 +32,9 @@ from tcdsl.rows.inference import Origin, all_or_nothing, close, keeping
 from tcdsl.runtime.calling.arguments import hashable
 from tcdsl.runtime.calling.results import as_tensor
 from tcdsl.runtime.calling.structure import flatten
-from tcdsl.runtime.decorated import returns_nothing, run_inline
+from tcdsl.runtime.decorated import returns_nothing
 from tcdsl.simplification.simplify import without_dead_statements
-from tcdsl.tensors.functions.layers import Layer, describe
-from tcdsl.tensors.functions.parameters import Declaration, DeclaredLater, Parameters
+from tcdsl.tensors.functions.parameters import DeclaredLater, Parameters
 from tcdsl.tensors.functions.tensor_operators import Mixed, OfRounds, ShapesOfRounds
 from tcdsl.tensors.functions.waiting_calls import Promised, waiting
 from tcdsl.tensors.graph_linking.code import Assignments, Code
@@ -52,63 +50,16 @@ from tcdsl.tensors.graphs.tensor import Tensor
 if TYPE_CHECKING:
     from tcdsl.runtime.function import DecoratedFunction
 
-__all__ = ["call_layer", "call_outside", "configured", "parameters_of", "scope_of_inner_call"]
+__all__ = ["call_op", "code_of", "tensors_session"]
 
 
-def parameters_of(function: DecoratedFunction) -> Parameters:
-    """The parameters of an op without configuration."""
-    found = function.__dict__.get("_parameters")
-    if found is None:
-        found = function.__dict__["_parameters"] = Parameters(function.__name__, function.source)
-    return found
-
-
-def configured(function: DecoratedFunction, keywords: Mapping[str, Any]) -> Layer:
-    """``mlp_layer(hid_dim=16)``: the layer of that configuration. `ConfigurationError` if some of it is missing."""
-    function.signature.split([None] * function.signature.required_positional, keywords)
-    outer = current_parameters()
-    # Inside another op it is made once, like a layer that is called there.
-    return _inner_layer(outer, function, keywords) if isinstance(outer, Parameters) else Layer(function, keywords)
-
-
-def _inner_layer(outer: Parameters, function: DecoratedFunction, configuration: Mapping[str, Any]) -> Layer:
-    description = describe(function, configuration)
-    made: Layer = outer.layer(function, lambda: Layer(function, configuration), description, user_location())
-    return made
-
-
-def call_outside(function: DecoratedFunction, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """A decorated function on tensors, or an op that declares parameters on arrays, outside of any other function.
-
-    Code comes from a `@cd` function. An op gives tensors for tensors and arrays for arrays; one without arguments gives
-    a tensor, or, with configuration, a layer, which is called without arguments: it is a factory like any other.
-    """
-    positional, configuration = function.signature.split(arguments, keywords)
-    if function.in_place:
-        return _code(function, positional, configuration)
-    if configuration and not positional:
-        return configured(function, configuration)
-    scope = _Unconfigured(function, configuration) if configuration else parameters_of(function)
-    return _op(function, positional, configuration, scope)
-
-
-def call_layer(layer: Layer, arguments: tuple[Any, ...]) -> Any:
-    """A layer on tensors or arrays; inside a decorated function its statements join that program."""
-    from tcdsl.frontend.staging.session import current_session
-
-    function = layer.function
-    if current_session() is not None:
-        with layer.scope.call():
-            return run_inline(function, arguments, layer.configuration, declared=True)
-    return _op(function, *function.signature.split(arguments, layer.configuration), layer.scope)
-
-
-def _op(
+def call_op(
     function: DecoratedFunction,
     positional: Sequence[tuple[str, Any]],
     configuration: Mapping[str, Any],
     scope: Parameters,
 ) -> Any:
+    """An op on tensors gives tensors, on arrays arrays; what it declares goes to ``scope``."""
     if not positional or any(isinstance(value, Tensor) for _, value in positional):
         return _tensors(function, [value for _, value in positional], configuration, scope)
     from tcdsl.tensors.graph_linking.asked_values import evaluate
@@ -123,30 +74,6 @@ def _as_tensor(value: Any) -> Any:
     from tcdsl.tensors.graphs.literals import tensor
 
     return tensor(value) if hasattr(value, "__array__") else value
-
-
-class _Unconfigured(Parameters):
-    # An op that is called with its configuration and its arguments at once: nobody keeps parameters for it.
-
-    def __init__(self, function: DecoratedFunction, configuration: Mapping[str, Any]) -> None:
-        super().__init__(function.__name__, function.source)
-        self._describe = describe(function, configuration)
-
-    def made(self, name: str, said: Declaration, span: Any) -> Tensor:
-        raise ConfigurationError.at(
-            f'{self.owner}() declares the parameter "{name}", which would be made anew at every call',
-            span,
-            f"configure it once, and call what that gives: `layer = {self._describe}`, then `layer(x)`",
-        )
-
-
-def scope_of_inner_call(function: DecoratedFunction, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Where the declarations of ``function`` go that is called inside another op that runs on tensors."""
-    outer = current_parameters()
-    if not isinstance(outer, Parameters):
-        return nullcontext()
-    scope = _inner_layer(outer, function, configuration).scope if configuration else parameters_of(function)
-    return scope.call()
 
 
 def _tensors(
@@ -290,7 +217,8 @@ def _results(function: DecoratedFunction, recording: InputRecording, result: Any
 # -- code --------------------------------------------------------------------------------------------------------------
 
 
-def _code(function: DecoratedFunction, positional: Sequence[tuple[str, Any]], given: Mapping[str, Any]) -> Code:
+def code_of(function: DecoratedFunction, positional: Sequence[tuple[str, Any]], given: Mapping[str, Any]) -> Code:
+    """A `@cd` function on tensors gives code."""
     configuration = {
         name: float(value) if isinstance(value, np.floating) else hashable(function.__name__, name, value)
         for name, value in given.items()

@@ -9,6 +9,7 @@ from typing import Any
 from tcdsl.comprehensions.functions import Comprehension
 from tcdsl.errors import Diagnostic, DslSyntaxError
 from tcdsl.frontend.comprehensions.checking import checked_source
+from tcdsl.frontend.comprehensions.outcomes import Outcome
 from tcdsl.frontend.comprehensions.text.parsing import parse
 from tcdsl.frontend.comprehensions.text.printing import format_source
 from tcdsl.frontend.comprehensions.text.syntax import Source
@@ -86,11 +87,12 @@ def definitions_of(text: str) -> Definitions:
 
 def _read(text: Any) -> Definitions:
     source = parse(text)
-    functions = {}
+    functions: dict[str, Comprehension] = {}
+    outcomes: dict[str, Outcome] = {}
     for name, checked in checked_source(source).items():
         functions[name] = Comprehension(checked, source, definitions_of)
-        functions[name].template.check()
-    return Definitions(source, functions)
+        outcomes[name] = functions[name].template.check(outcomes)
+    return Definitions(source, {each.name.name: functions[each.name.name] for each in source.definitions})
 
 
 _lately = lru_cache(maxsize=64)(_read)

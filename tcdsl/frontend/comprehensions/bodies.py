@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 from types import FunctionType
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from tcdsl.frontend.comprehensions.checked import Checked
 from tcdsl.frontend.comprehensions.inputs import input_tensor
+from tcdsl.frontend.comprehensions.outcomes import Outcome
 from tcdsl.frontend.comprehensions.range_texts import format_ranges
 from tcdsl.frontend.comprehensions.recording import ComprehensionRecording
 from tcdsl.frontend.comprehensions.text.printing import format_definition
@@ -74,15 +75,22 @@ class DefinitionBody:
         self.ranges = format_ranges(recording)
         return results[0] if len(results) == 1 else results
 
-    def check(self) -> None:
-        """Infer all ranges for arrays of any sizes: raises what is wrong whatever the sizes are."""
+    def check(self, outcomes: Mapping[str, Outcome]) -> Outcome:
+        """Infer all ranges for arrays of any sizes: raises what is wrong whatever the sizes are.
+
+        ``outcomes`` are those of the definitions that are called.
+        """
         session = Session(self.checked.name, WholeArrays())
         with session.active():
+            builder = session.builder
             arrays = []
             for name in self.parameters:
                 wanted = self.checked.tensors[name]
-                arrays.append(session.builder.input(name, wanted.dtype, wanted.rank, self.size_names.get(name, ())))
-            self.run(None, *arrays)
+                arrays.append(builder.input(name, wanted.dtype, wanted.rank, self.size_names.get(name, ())))
+            recording = ComprehensionRecording(session, self.checked, outcomes=outcomes)
+            results = recording.run(arrays)
+            self.ranges = format_ranges(recording)
+            return Outcome.found(builder, arrays, results, recording.begins, recording.tested)
 
 
 def _function(name: str, parameters: Sequence[str]) -> FunctionType:

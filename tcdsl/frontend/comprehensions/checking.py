@@ -69,7 +69,7 @@ class _Sources:
         for each in self.definitions:
             self.definition(each)
         raise_diagnostics(self.faults)
-        return {name: self.checked[name] for name in self.definitions}  # type: ignore[misc]  # None is a fault
+        return dict(self.checked)  # type: ignore[arg-type]  # None is a fault
 
     def definition(self, name: str) -> Checked | None:
         """The definition called ``name``; None if it has faults."""

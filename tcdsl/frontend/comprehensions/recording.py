@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tcdsl.errors import ShapeError
 from tcdsl.frontend.comprehensions.checked import Checked, CheckedCall, CheckedStatement, TensorType
+from tcdsl.frontend.comprehensions.outcomes import Outcome
 from tcdsl.frontend.comprehensions.sharing import sharing
 from tcdsl.frontend.comprehensions.text.syntax import ElementType, Name, Target
 from tcdsl.frontend.comprehensions.values import Typed, Values
@@ -51,7 +52,8 @@ class ComprehensionRecording:
     """``ComprehensionRecording(session, checked).run(arrays)`` gives the tensors of the results.
 
     ``buffers`` are tensors that results continue. ``begins`` are the first cells of results, by tensors' names.
-    ``ranges`` are those of the statements of this definition.
+    ``ranges`` are those of the statements of this definition. ``tested`` says that some accesses are tested at run
+    time. Of definitions with ``outcomes`` the statements are not recorded, unless they have to say what is wrong.
     """
 
     session: Session
@@ -61,6 +63,8 @@ class ComprehensionRecording:
     sizes: dict[str, Expr] = field(default_factory=dict)
     begins: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
     ranges: list[tuple[CheckedStatement, tuple[InferredRange, ...], SymbolicTensor]] = field(default_factory=list)
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    tested: bool = False
 
     @property
     def builder(self) -> ProgramBuilder:
@@ -102,13 +106,24 @@ class ComprehensionRecording:
     # -- statements ------------------------------------------------------------------------------------------
 
     def _call(self, call: CheckedCall) -> None:
-        inner = ComprehensionRecording(self.session, call.callee)
-        results = inner.run([self.tensors[argument.name] for argument in call.arguments])
-        for target, tensor in zip(call.targets, results, strict=True):
+        for target, (tensor, begin) in zip(call.targets, self._results(call), strict=True):
             wanted = self.checked.tensors[target.name]
             made = self.tensors[target.name] = self._as_type(tensor, wanted, target)
-            if tensor.name in inner.begins:
-                self.begins[made.name] = inner.begins[tensor.name]
+            if begin is not None:
+                self.begins[made.name] = begin
+
+    def _results(self, call: CheckedCall) -> list[tuple[SymbolicTensor, tuple[Expr, ...] | None]]:
+        arrays = [self.tensors[argument.name] for argument in call.arguments]
+        outcome = self.outcomes.get(call.callee.name)
+        if outcome is not None:
+            known = outcome.of(arrays, [target.name for target in call.targets], self.builder)
+            if known is not None:
+                self.tested |= outcome.tested
+                return known
+        inner = ComprehensionRecording(self.session, call.callee, outcomes=self.outcomes)
+        results = inner.run(arrays)
+        self.tested |= inner.tested
+        return [(tensor, inner.begins.get(tensor.name)) for tensor in results]
 
     def _as_type(self, tensor: SymbolicTensor, wanted: TensorType, target: Name) -> SymbolicTensor:
         if tensor.element_type == wanted.dtype:
@@ -166,6 +181,7 @@ class ComprehensionRecording:
         asked = replace(self._with_others(sketch, checked, values), previous="" if known is None else known.name)
         found = required_ranges(asked, self.builder, ADVICE, self.begins)
         self.builder.learn((), found.assertions)
+        self.tested |= bool(found.tested)
         sketch = replace(
             sketch,
             value=_tested(value, found),

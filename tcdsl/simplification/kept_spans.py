@@ -6,14 +6,13 @@ was made of the one names its lines, and messages about the other one must not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from tcdsl.ir.expressions import walk
-from tcdsl.ir.program import Program, Statement, statement_expressions
+from tcdsl.ir.expressions import children
+from tcdsl.ir.program import Access, Assertion, Program, Repeat, Statement, Tensor, statement_expressions
 from tcdsl.recent import Recent
-from tcdsl.span import Span
 
 __all__ = ["kept_with_spans"]
 
@@ -29,7 +28,7 @@ def kept_with_spans(limit: int) -> Callable[[Callable[[Made], Made]], Callable[[
         @wraps(make)
         def kept(value: Made) -> Made:
             found = known.get(value)
-            if found is not None and (found[0] is value or all(map(_same, _spans(found[0]), _spans(value)))):
+            if found is not None and _from_same_places(found[0], value):
                 return found[1]
             made = make(value)
             known[value] = value, made
@@ -40,24 +39,30 @@ def kept_with_spans(limit: int) -> Callable[[Callable[[Made], Made]], Callable[[
     return keeping
 
 
-def _same(one: Span | None, other: Span | None) -> bool:
-    return one is other or one == other
+def _from_same_places(one: Any, other: Any) -> bool:
+    # Of equal values; parts that they share are not looked into: loops in loops are compared at each depth.
+    if one is other:
+        return True
+    match one:
+        case Program():
+            return _all_from_same_places(_parts(one), _parts(other))
+        case Repeat():
+            return one.span == other.span and _from_same_places(one.body, other.body)
+        case Statement():
+            expressions = map(statement_expressions, (one, other))
+            return (
+                one.span == other.span
+                and _all_from_same_places((one.target,), (other.target,))
+                and (_all_from_same_places(*expressions))
+            )
+        case Tensor() | Assertion() | Access():
+            return bool(one.span == other.span)
+    return one.span == other.span and _all_from_same_places(children(one), children(other))
 
 
-def _spans(value: Program | Statement) -> Iterator[Span | None]:
-    if isinstance(value, Statement):
-        yield value.span
-        yield value.target.span
-        for expr in statement_expressions(value):
-            for node in walk(expr):
-                yield node.span
-        return
-    for tensor in (*value.inputs, *value.tensors):
-        yield tensor.span
-    for assertion in value.assertions:
-        yield assertion.span
-    for statement in value.statements:
-        yield from _spans(statement)
-    for repeat in value.repeats:
-        yield repeat.span
-        yield from _spans(repeat.body)
+def _all_from_same_places(ones: Iterable[Any], others: Iterable[Any]) -> bool:
+    return all(map(_from_same_places, ones, others))
+
+
+def _parts(program: Program) -> tuple[Tensor | Assertion | Statement | Repeat, ...]:
+    return *program.inputs, *program.tensors, *program.assertions, *program.statements, *program.repeats

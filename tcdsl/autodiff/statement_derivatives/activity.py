@@ -9,9 +9,14 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Expr, Local
 from tcdsl.ir.program import DerivativeRule, Fill, Keep, Program, Repeat, Statement
 from tcdsl.ir.stages import stages
+from tcdsl.recent import Recent
 from tcdsl.simplification.expressions.tape import Tape
 
 __all__ = ["active_inputs", "active_tensors"]
+
+# Loops in loops are asked the same at each depth, and in each of their rounds. By the id of the body, which is kept
+# alive.
+_KNOWN: Recent[tuple[int, frozenset[str]], tuple[Program, frozenset[str]]] = Recent(1000)
 
 
 def active_tensors(program: Program, wrt: Sequence[str]) -> frozenset[str]:
@@ -37,9 +42,17 @@ def active_tensors(program: Program, wrt: Sequence[str]) -> frozenset[str]:
 
 def active_inputs(repeat: Repeat, active: Collection[str]) -> frozenset[str]:
     """The inputs of a loop's body that, in some round, depend on the ``active`` tensors around the loop."""
-    body = repeat.body
-    given = zip(body.inputs[1:], repeat.inputs, strict=True)
-    found = {inner.name for inner, name in given if name in active and is_floating(inner.dtype)}
+    given = zip(repeat.body.inputs[1:], repeat.inputs, strict=True)
+    found = frozenset(inner.name for inner, name in given if name in active and is_floating(inner.dtype))
+    key = id(repeat.body), found
+    known = _KNOWN.get(key)
+    if known is None:
+        known = _KNOWN[key] = repeat.body, _reached(repeat.body, found)
+    return known[1]
+
+
+def _reached(body: Program, given: frozenset[str]) -> frozenset[str]:
+    found = set(given)
     carried = {name: new for name, new in body.updates if is_floating(body.tensor(name).dtype)}
     while True:
         reached = active_tensors(body, sorted(found))

@@ -9,10 +9,11 @@ makes straight code shorter may see all stages at once: `around_loops` gives it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 
-from tcdsl.ir.program import Keep, Program, Repeat, Statement, tensors_read, with_statements
+from tcdsl.ir.program import Keep, Program, Repeat, Statement, tensors_read
 
 __all__ = [
     "Stage",
@@ -45,27 +46,75 @@ def stages(program: Program) -> Iterator[Stage]:
     if not program.repeats:
         yield Stage(program.statements, None)
         return
-    known = {tensor.name for tensor in program.inputs}
-    waiting = list(program.statements)
-    behind = _behind(program)
+    waiting = _Waiting(program, _behind(program))
     for position, repeat in enumerate((*program.repeats, None)):
-        ready: list[Statement] = []
-        later: list[Statement] = []
-        for statement in waiting:
-            if tensors_read(statement) <= known and behind.get(statement.target.tensor, 0) <= position:
-                known.add(statement.target.tensor)
-                ready.append(statement)
-            else:
-                later.append(statement)
-        yield Stage(tuple(ready), repeat)
-        waiting = later
+        yield Stage(waiting.ready(position), repeat)
         if repeat is None:
-            if waiting:
-                raise ValueError(f"nothing makes what {waiting[0].target.tensor} is made of")
-        elif not needed_by(repeat) <= known:
+            left = waiting.first()
+            if left is not None:
+                raise ValueError(f"nothing makes what {left.target.tensor} is made of")
+        elif not needed_by(repeat) <= waiting.known:
             raise ValueError(f"nothing makes what the loop of {', '.join(repeat.results)} reads")
         else:
-            known.update(repeat.results)
+            waiting.make(repeat.results, position + 1)
+
+
+class _Waiting:
+    """The statements that have not been made yet, by what they wait for: long programs have many loops."""
+
+    def __init__(self, program: Program, behind: Mapping[str, int]) -> None:
+        self.known = {tensor.name for tensor in program.inputs}
+        self._statements = program.statements
+        self._behind = [behind.get(each.target.tensor, 0) for each in program.statements]
+        self._missing: dict[int, int] = {}
+        self._readers: dict[str, list[int]] = {}
+        #: By their places, the statements for which all is there, by the stage that they wait for.
+        self._free: dict[int, list[int]] = {}
+        for place, statement in enumerate(program.statements):
+            missing = tensors_read(statement) - self.known
+            for name in missing:
+                self._readers.setdefault(name, []).append(place)
+            self._missing[place] = len(missing)
+            if not missing:
+                self._free.setdefault(self._behind[place], []).append(place)
+
+    def ready(self, position: int) -> tuple[Statement, ...]:
+        """Those of the stage at ``position``, in their order: each reads what is there and those before it."""
+        found: list[Statement] = []
+        now = self._free.pop(position, [])
+        heapify(now)
+        while now:
+            place = heappop(now)
+            del self._missing[place]
+            statement = self._statements[place]
+            found.append(statement)
+            for other in self._freed(statement.target.tensor):
+                if other > place and self._behind[other] <= position:
+                    heappush(now, other)
+                else:
+                    self._wait(other, position + 1)
+        return tuple(found)
+
+    def make(self, names: Iterable[str], position: int) -> None:
+        """Know these tensors, which the stage at ``position`` and those behind it may read."""
+        for name in names:
+            for place in self._freed(name):
+                self._wait(place, position)
+
+    def first(self) -> Statement | None:
+        """One that is left, the first."""
+        return self._statements[min(self._missing)] if self._missing else None
+
+    def _freed(self, name: str) -> Iterator[int]:
+        # The places of the statements that have waited for this tensor alone.
+        self.known.add(name)
+        for place in self._readers.pop(name, ()):
+            self._missing[place] -= 1
+            if not self._missing[place]:
+                yield place
+
+    def _wait(self, place: int, position: int) -> None:
+        self._free.setdefault(max(position, self._behind[place]), []).append(place)
 
 
 def stages_by_rules(program: Program) -> Iterator[Stage]:
@@ -109,13 +158,28 @@ def _behind(program: Program) -> dict[str, int]:
     given = [needed_by(repeat) for repeat in program.repeats]
     read = set().union(*given)
     found: dict[str, int] = {}
-    needed: list[set[str]] = []
+    last = {name: place for place, names in enumerate(given, 1) for name in names}
+    first: dict[str, int] = {}
     for statement in program.statements:
         if isinstance(statement.start, Keep) and statement.start.tensor in read:
-            needed = needed or [tensors_needed(program, names) for names in given]
-            last = max(place for place, names in enumerate(given, 1) if statement.start.tensor in names)
-            if not any(statement.target.tensor in names for names in needed[:last]):
-                found[statement.target.tensor] = last
+            first = first or _first_needed(program, given)
+            place = last[statement.start.tensor]
+            if first.get(statement.target.tensor, place) >= place:
+                found[statement.target.tensor] = place
+    return found
+
+
+def _first_needed(program: Program, given: Iterable[Iterable[str]]) -> dict[str, int]:
+    """Of all tensors that groups of others need, the number of the first group that needs them."""
+    reading = _reading(program)
+    found: dict[str, int] = {}
+    for number, names in enumerate(given):
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found[name] = number
+                waiting.extend(reading.get(name, ()))
     return found
 
 
@@ -135,22 +199,29 @@ def stage_programs(program: Program) -> Iterator[tuple[Program, Repeat | None]]:
         )
         for stage in found
     ]
-    made: dict[str, None] = {}
+    last = {name: k for k, names in enumerate(needs) for name in names}
+    declared = {tensor.name: place for place, tensor in enumerate(program.tensors)}
+    made: dict[str, int] = {}
     for k, stage in enumerate(found):
         targets = [statement.target.tensor for statement in stage.statements]
-        later = set().union(*needs[k + 1 :], needed_by(stage.repeat) if stage.repeat is not None else set())
-        given = [program.tensor(name) for name in made if name in needs[k]]
-        last = stage.repeat is None
+        around = set() if stage.repeat is None else needed_by(stage.repeat)
         straight = replace(
-            with_statements(replace(program, repeats=(), rules=()), stage.statements),
-            inputs=(*program.inputs, *given),
-            outputs=program.outputs if last else tuple(name for name in targets if name in later),
-            updates=program.updates if last else (),
+            program,
+            inputs=(*program.inputs, *map(program.tensor, sorted(needs[k] & made.keys(), key=made.__getitem__))),
+            tensors=tuple(
+                program.tensors[place] for place in sorted({declared[name] for name in targets if name in declared})
+            ),
+            statements=stage.statements,
+            repeats=(),
+            rules=(),
+            outputs=tuple(name for name in targets if last.get(name, k) > k or name in around)
+            if stage.repeat is not None
+            else program.outputs,
+            updates=program.updates if stage.repeat is None else (),
         )
         yield straight, stage.repeat
-        made.update(dict.fromkeys(targets))
-        if stage.repeat is not None:
-            made.update(dict.fromkeys(stage.repeat.results))
+        for name in (*targets, *(() if stage.repeat is None else stage.repeat.results)):
+            made.setdefault(name, len(made))
 
 
 def around_loops(program: Program, rewrite: Callable[[Program], Program]) -> Program:
@@ -196,31 +267,21 @@ def in_order(program: Program) -> Program:
 
 def loops_in_order(program: Program) -> tuple[Repeat, ...]:
     """The loops of ``program``, each behind those whose results it is made of, and else as they stand."""
-    known = {tensor.name for tensor in program.inputs}
-    statements, repeats = list(program.statements), list(program.repeats)
+    waiting = _Waiting(program, {})
+    repeats = list(program.repeats)
     found: list[Repeat] = []
     while repeats:
-        later: list[Statement] = []
-        for statement in statements:
-            if tensors_read(statement) <= known:
-                known.add(statement.target.tensor)
-            else:
-                later.append(statement)
-        statements = later
-        ready = next((repeat for repeat in repeats if needed_by(repeat) <= known), repeats[0])
+        waiting.ready(len(found))
+        ready = next((repeat for repeat in repeats if needed_by(repeat) <= waiting.known), repeats[0])
         repeats.remove(ready)
         found.append(ready)
-        known.update(ready.results)
+        waiting.make(ready.results, len(found))
     return tuple(found)
 
 
 def tensors_needed(program: Program, names: Iterable[str]) -> set[str]:
     """``names``, and all tensors that they are made of; of what a derivative rule says, all that it names."""
-    reading = {statement.target.tensor: set(tensors_read(statement)) for statement in program.statements}
-    for repeat in program.repeats:
-        reading.update(dict.fromkeys(repeat.results, needed_by(repeat)))
-    for name, rule in program.ruled.items():
-        reading[name] = {*reading.get(name, ()), *rule.named}
+    reading = _reading(program)
     found: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -229,3 +290,13 @@ def tensors_needed(program: Program, names: Iterable[str]) -> set[str]:
             found.add(name)
             waiting.extend(reading.get(name, ()))
     return found
+
+
+def _reading(program: Program) -> dict[str, set[str]]:
+    # What each tensor is made of.
+    reading = {statement.target.tensor: set(tensors_read(statement)) for statement in program.statements}
+    for repeat in program.repeats:
+        reading.update(dict.fromkeys(repeat.results, needed_by(repeat)))
+    for name, rule in program.ruled.items():
+        reading[name] = {*reading.get(name, ()), *rule.named}
+    return reading

@@ -26,30 +26,27 @@ def linear_form(expr: Expr) -> tuple[dict[Expr, int], int]:
     out.
     """
     terms: dict[Expr, int] = {}
-    constant = _collect(expr, 1, terms)
+    constant = 0
+    pending = [(expr, 1)]
+    while pending:  # sums of a thousand parts are as deep
+        part, scale = pending.pop()
+        match part:
+            case Constant(value=value):
+                constant += scale * int(value)
+            case Apply(primitive="add" | "sub", arguments=(left, right)) if part.dtype in _LINEAR:
+                pending += [(right, scale if part.primitive == "add" else -scale), (left, scale)]
+            case Apply(primitive="neg", arguments=(operand,)) if part.dtype in _LINEAR:
+                pending.append((operand, -scale))
+            case Apply(primitive="mul", arguments=(Constant(value=value), other)) if part.dtype in _LINEAR:
+                pending.append((other, scale * int(value)))
+            case Apply(primitive="mul", arguments=(other, Constant(value=value))) if part.dtype in _LINEAR:
+                pending.append((other, scale * int(value)))
+            case Cast(operand=operand, dtype="integer") if is_affine_index(operand):
+                pending.append((operand, scale))
+            case _:
+                atom = map_children(part, normalized)
+                terms[atom] = terms.get(atom, 0) + scale
     return {atom: scale for atom, scale in terms.items() if scale}, constant
-
-
-def _collect(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
-    match expr:
-        case Constant(value=value):
-            return scale * int(value)
-        case Apply(primitive="add", arguments=(left, right)) if expr.dtype in _LINEAR:
-            return _collect(left, scale, terms) + _collect(right, scale, terms)
-        case Apply(primitive="sub", arguments=(left, right)) if expr.dtype in _LINEAR:
-            return _collect(left, scale, terms) + _collect(right, -scale, terms)
-        case Apply(primitive="neg", arguments=(operand,)) if expr.dtype in _LINEAR:
-            return _collect(operand, -scale, terms)
-        case Apply(primitive="mul", arguments=(Constant(value=value), other)) if expr.dtype in _LINEAR:
-            return _collect(other, scale * int(value), terms)
-        case Apply(primitive="mul", arguments=(other, Constant(value=value))) if expr.dtype in _LINEAR:
-            return _collect(other, scale * int(value), terms)
-        case Cast(operand=operand, dtype="integer") if is_affine_index(operand):
-            return _collect(operand, scale, terms)
-        case _:
-            atom = map_children(expr, normalized)
-            terms[atom] = terms.get(atom, 0) + scale
-            return 0
 
 
 def linear_expression(terms: Mapping[Expr, int], offset: int, dtype: str = "int64") -> Expr:

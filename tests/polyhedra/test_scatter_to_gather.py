@@ -207,3 +207,10 @@ def test_linear_forms_collect_terms() -> None:
     assert linear_form(expr) == ({index("z"): 2, i: -1}, 3)
     assert normalized(expr) == add(apply("sub", times(2, index("z")), i), integer(3))
     assert normalized(apply("sub", i, i)) == integer(0)
+
+
+def test_sums_have_any_number_of_parts() -> None:
+    total: Expr = i
+    for _ in range(5000):
+        total = apply("add", total, i)
+    assert linear_form(total) == ({i: 5001}, 0)

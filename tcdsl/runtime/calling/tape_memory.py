@@ -106,11 +106,14 @@ def staged_within_memory(
 def allocated_bytes(parts: Sequence[Executable]) -> Expr:
     """What a run of all ``parts`` allocates, as short as `cache_info` can show it."""
     known = never_negative_in(parts[0].program)
-    total: Expr = integer(0)
+    wanted: dict[Expr, int] = {}
     for buffer in (buffer for part in parts for buffer in part.kernel(settings().optimize).buffers):
         if buffer.kind in ("output", "temporary"):
             cells = product_of(
                 extent if never_negative(extent, known) else apply("max", extent, integer(0)) for extent in buffer.shape
             )
-            total = apply("add", total, apply("mul", integer(numpy_dtype(buffer.dtype).itemsize), cells))
+            wanted[cells] = wanted.get(cells, 0) + numpy_dtype(buffer.dtype).itemsize
+    total: Expr = integer(0)
+    for cells, count in wanted.items():
+        total = apply("add", total, apply("mul", integer(count), cells))
     return normalized(total)

@@ -15,6 +15,7 @@ from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.surroundings.containers import Item
+from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.frontend.surroundings.readings import Reading, snapshot
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.locks import computed_once
@@ -248,8 +249,8 @@ class ModelGraph:
     def attributes(self) -> dict[str, Any]:
         """The attributes and their values."""
         from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
-        from tcdsl.frontend.skriptnd.declarations import graph_attributes
         from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
+        from tcdsl.frontend.skriptnd.graph_inputs import graph_attributes
 
         evaluator = ExpressionEvaluator(Arithmetic("float32", "int32", StandIns()), Scope())
         found = graph_attributes(self._operator, evaluator, self._given)
@@ -290,14 +291,15 @@ class ModelGraph:
     @user_facing
     def __call__(self, *inputs: Any, variables: Mapping[str, Any] | None = None, **named: Any) -> Any:
         """Run the graph."""
-        updates = variables is None and ACTIVE_SESSION.get() is None
+        # Calls that are compared with each other, as `check_grads` does, change nothing.
+        updates = variables is None and ACTIVE_SESSION.get() is None and not KEYS.are_held
         function, arguments = self._call(inputs, named, variables, updates)
         results = function(*arguments)
         form = self.look(function.template.lengths)
         results = trimmed(results, marked(form.outputs))
         if function.template.updates:
             for label, value in zip(form.updates, results[-len(form.updates) :], strict=True):
-                self._arrays[label] = value
+                self._arrays[label] = np.asarray(value)  # numbers of rank 0, too
         return self._structured(function, results)
 
     @user_facing

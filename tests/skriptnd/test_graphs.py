@@ -274,6 +274,7 @@ def test_calls_update_variables() -> None:
         net(np.ones((10, 2), np.float32))
     net(x, variables={"norm.mean": np.zeros(2, np.float32), "calls": np.float32(0)})
     tc.grad(lambda x: net(x).sum())(x)
+    tc.check_grads(net, (x,))
     assert all((net.variables[label] == value).all() for label, value in before.items())
     assert net.variables["calls"] == 2.0
 

@@ -158,9 +158,7 @@ class Binding:
             elif each.default is None and not each.type.optional:
                 hint = f"write `{self.name}{{{each.name}=...}}`"
                 raise self.fault(f"the attribute `{each.name}` is missing", ConfigurationError, hint)
-        early = _early(operator, {*self.names})
-        for using in early:
-            self._using(using)
+        early = self.early()
         left_out = [
             each.default is not None and given is None for each, given in zip(operator.inputs, inputs, strict=True)
         ]
@@ -170,7 +168,7 @@ class Binding:
         for each in operator.attributes:
             self._deferred(each)
         for each in operator.attributes:
-            self._length(each)
+            self.length(each)
         for using in operator.usings:
             self._check_assertions()
             if using not in early:
@@ -178,6 +176,13 @@ class Binding:
         self._check_assertions()
         for assertion in self._waiting:
             self._check(assertion)
+
+    def early(self) -> list[Using]:
+        """Bind the helper symbols that shapes of inputs are made of."""
+        found = _early(self.operator, {*self.names})
+        for using in found:
+            self._using(using)
+        return found
 
     # -- types -----------------------------------------------------------------------------------------------------
 
@@ -269,7 +274,8 @@ class Binding:
             raise self.fault(f"the attribute `{declaration.name}` is missing", ConfigurationError, hint)
         self.names[declaration.name] = self._attribute(declaration, value, declaration.span)
 
-    def _length(self, declaration: Declaration) -> None:
+    def length(self, declaration: Declaration) -> None:
+        """Bind the length of a packed attribute, or compare."""
         pack = declaration.type.pack
         value = self.names[declaration.name]
         if pack is None or value is None:

@@ -18,8 +18,8 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.composition import Composer, Library
-from tcdsl.frontend.skriptnd.declarations import GraphInputs, graph_attributes
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
+from tcdsl.frontend.skriptnd.graph_inputs import GraphInputs, InputExtent, graph_attributes
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
@@ -339,8 +339,9 @@ class GraphBody(ArrayBody):
         for each in self.operator.inputs:
             length = inputs.length(each, self.lengths.get(each.name))
             made = []
-            for _ in range(1 if length is None else length):
-                made.append(self._input(session, arithmetic, inputs, each, arrays[at], sizes))
+            for k in range(1 if length is None else length):
+                axes = inputs.extents(each, k)
+                made.append(self._input(session, arithmetic, axes, each, arrays[at], sizes))
                 at += 1
             inputs.bind(each, sizes)
             found.append(made[0] if length is None else Pack.of(made))
@@ -350,30 +351,26 @@ class GraphBody(ArrayBody):
         self,
         session: Session,
         arithmetic: Arithmetic,
-        inputs: GraphInputs,
+        axes: Sequence[InputExtent] | None,
         declaration: Declaration,
         tensor: SymbolicTensor,
         sizes: dict[str, Any],
     ) -> TensorValue:
         what = f"the input `{declaration.name}` of `{self.operator.name}`"
-        axes = inputs.extents(declaration)
         if axes is not None and len(axes) != tensor.rank:
             fact = f"{what} has rank {len(axes)}, and is given an array of rank {tensor.rank}"
             raise ShapeError.at(fact, declaration.span)
         shape: list[Any] = []
         for axis, extent in enumerate(tensor.extents):
-            wanted = axes[axis] if axes is not None else None
-            if wanted is not None and wanted.extent is not None:
-                self.require_equal(session, extent, integer(wanted.extent), what, axis, declaration.span)
-                shape.append(wanted.extent)
-                continue
+            wanted = axes[axis] if axes is not None else InputExtent(None, "", None)
             value: Any = int(extent.value) if isinstance(extent, Constant) else ScalarValue(extent, "int", True)
-            if wanted is not None and wanted.name:
+            known = wanted.extent
+            if known is None and wanted.name:
                 known = sizes.setdefault(wanted.name, value)
-                if known != value:
-                    self.require_equal(session, extent, arithmetic.size(known), what, axis, declaration.span)
-                    value = known
-            if wanted is not None and wanted.bound is not None:
+            if known is not None and known != value:
+                self.require_equal(session, extent, arithmetic.size(known), what, axis, declaration.span)
+                value = known
+            if wanted.bound is not None:
                 fact = f"axis {axis} of {what} has the extent {_number(extent)}, and {wanted.bound} is the most"
                 session.builder.require(apply("le", extent, integer(wanted.bound)), fact, declaration.span)
             shape.append(value)
@@ -384,7 +381,7 @@ def _number(extent: Expr) -> str:
     # Its value at the call, in braces if it is a size.
     if isinstance(extent, Constant):
         return str(extent.value)
-    return f"{{{extent.name}}}" if isinstance(extent, SizeValue) else "another one"
+    return f"{{{extent.name}}}" if isinstance(extent, SizeValue) else "what the text says"
 
 
 @dataclass(slots=True)

@@ -45,6 +45,11 @@ class Keys(threading.local):
         if not self._held:
             self._drawn = None
 
+    @property
+    def are_held(self) -> bool:
+        """Whether calls are repeated, to be compared with each other."""
+        return self._held > 0
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """A block in which all calls draw the same key."""

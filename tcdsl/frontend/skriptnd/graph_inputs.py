@@ -1,0 +1,196 @@
+"""The attributes and inputs of graphs, with what is given for them.
+
+Extents that the text fixes are constants of the program; the others are sizes of the arrays, which are at most their
+bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError
+from tcdsl.frontend.skriptnd.arithmetic import StandIns
+from tcdsl.frontend.skriptnd.binding import Binding
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator
+from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent, Identifier, Operator, names_in
+from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, is_size, type_of
+from tcdsl.ir.expressions import SizeValue
+
+__all__ = ["GraphInputs", "InputExtent", "graph_attributes"]
+
+
+def graph_attributes(operator: Operator, evaluator: ExpressionEvaluator, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a graph, ``given`` ones as values of Python's and defaults.
+
+    The evaluator knows them afterwards, and what shapes of inputs may be made of beside them.
+    """
+    known = [each.name for each in operator.attributes]
+    for name in given:
+        if name not in known:
+            fact = f"the graph `{operator.name}` has no attribute `{name}`"
+            raise ConfigurationError.at(fact, operator.name_span, f"its attributes are {', '.join(known) or 'none'}")
+    found: dict[str, Any] = {}
+    for each in operator.attributes:
+        if each.name in given:
+            value = _packed(given[each.name], each)
+        elif each.default is not None:
+            value = evaluator.value(each.default)
+        elif each.type.optional:
+            value = None
+        else:
+            fact = f"the attribute `{each.name}` of the graph `{operator.name}` has no value"
+            hint = f"give it: `attributes={{'{each.name}': ...}}`, or `graph.configured({each.name}=...)`"
+            raise ConfigurationError.at(fact, each.span, hint)
+        found[each.name] = evaluator.scope.names[each.name] = value
+    binding = Binding(operator, evaluator, operator.name, None)
+    for each in operator.attributes:
+        if isinstance(found[each.name], Pack):
+            binding.length(each)
+    binding.early()
+    return found
+
+
+def _packed(value: Any, declaration: Declaration) -> Any:
+    import numpy as np
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, list | tuple):
+        return Pack.of(_packed(each, declaration) for each in value)
+    if value is not None and not isinstance(value, bool | int | float | str):
+        fact = f"the attribute `{declaration.name}` is of type {type(value).__name__}"
+        raise ConfigurationError.at(
+            fact, declaration.span, "attributes are numbers, texts, truth values, or lists of them"
+        )
+    if isinstance(value, int) and not isinstance(value, bool) and declaration.type.name == "real":
+        return float(value)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class InputExtent:
+    """One axis of an input: a known ``extent``, or the ``name`` of a size, if it has one, with its ``bound``.
+
+    An extent is known by the text, an int, or by an earlier input, an expression of its sizes.
+    """
+
+    extent: Any
+    name: str
+    bound: int | None
+
+
+@dataclass(slots=True)
+class GraphInputs:
+    """``GraphInputs(operator, evaluator)``: the evaluator knows the attributes."""
+
+    operator: Operator
+    evaluator: ExpressionEvaluator
+
+    def length(self, declaration: Declaration, given: int | None = None) -> int | None:
+        """How many tensors an input has: ``given`` ones, else as many as the text says or allows; None if no pack."""
+        pack = declaration.type.pack
+        if pack is None:
+            return None
+        names = self.evaluator.scope.names
+        node = pack.length
+        if node is not None and not self._is_open(node):
+            wanted = self.evaluator.count(node, f"the length of `{declaration.name}`")
+            if given is not None and given != wanted:
+                raise ShapeError.at(
+                    f"`{declaration.name}` has {wanted} tensors, and {given} are given", declaration.span
+                )
+            return wanted
+        bound = None if pack.bound is None else self.evaluator.count(pack.bound, f"the bound of `{declaration.name}`")
+        if given is not None and bound is not None and given > bound:
+            raise ShapeError.at(
+                f"`{declaration.name}` has at most {bound} tensors, and {given} are given", declaration.span
+            )
+        found = given if given is not None else bound
+        if found is None:
+            fact = f"the length of the pack `{declaration.name}` has no bound"
+            raise DslSyntaxError.at(fact, declaration.span, "write `..(n|8)` for at most 8")
+        if isinstance(node, Identifier):
+            names[node.name] = found
+        return found
+
+    def _is_open(self, node: Any) -> bool:
+        return any(not self.evaluator.scope.knows(name) for name in names_in(node))
+
+    def extents(self, declaration: Declaration, item: int = 0) -> list[InputExtent] | None:
+        """The axes of an input, or of tensor ``item`` of a pack; None where the text leaves the shape out."""
+        shape = declaration.type.shape
+        if shape is None:
+            return None
+        return [axis for extent in shape for axis in self._axes(extent, declaration, item)]
+
+    def _axes(self, extent: Extent, declaration: Declaration, item: int) -> Iterator[InputExtent]:
+        evaluator, node = self.evaluator, extent.value
+        packed = extent.repeats is not None
+        count = None
+        if extent.repeats is not None and extent.repeats.length is not None:
+            count = evaluator.count(extent.repeats.length, "the number of axes")
+        is_open = node is None or self._is_open(node)
+        if node is not None and is_open and not isinstance(node, Identifier):
+            fact = "an extent of a graph's input is a name, a number, or made of attributes and of names before it"
+            raise DslSyntaxError.at(fact, extent.span)
+        value = None if node is None or is_open else evaluator.value(node)
+        bound = None if extent.bound is None else evaluator.value(extent.bound)
+        name = node.name if isinstance(node, Identifier) else ""
+        if extent.spread:
+            # Each tensor of the pack has an extent of its own.
+            value, bound = (each[item : item + 1] if isinstance(each, Pack) else each for each in (value, bound))
+            name, packed = name and f"{name}.{item}", False
+        if count is None:
+            count = next((len(each) for each in (value, bound) if isinstance(each, Pack)), 1)
+        values, bounds = (each if isinstance(each, Pack) else (each,) * count for each in (value, bound))
+        if len(values) != count or len(bounds) != count:
+            raise ShapeError.at(f"an entry of the shape of `{declaration.name}` is {count} axes", extent.span)
+        for axis, (each, most) in enumerate(zip(values, bounds, strict=True)):
+            if extent.bound is not None and (type(most) is not int or most < 0):
+                raise DtypeError.at("a bound that is no int, or negative", extent.span)
+            if not is_open and (not is_size(each) or (type(each) is int and each < 0)):
+                kind = type_of(each) or "null"
+                raise ShapeError.at(f"an extent of `{declaration.name}` is of type {kind}, or negative", extent.span)
+            yield InputExtent(each, f"{name}.{axis}" if name and packed else name, most)
+
+    def stand_ins(self, known: StandIns) -> list[Any]:
+        """Tensors for all inputs, whose sizes are in ``known``."""
+        found: list[Any] = []
+        sizes: dict[str, Any] = {}
+        for each in self.operator.inputs:
+            length = self.length(each)
+            made = []
+            for k in range(1 if length is None else length):
+                axes = self.extents(each, k) or []
+                shape = [self._stand_in(axis, f"{each.name}{k}_{n}", each, sizes, known) for n, axis in enumerate(axes)]
+                made.append(TensorValue(each.name, each.type.name, Pack.of(shape)))
+            self.bind(each, sizes)
+            found.append(made[0] if length is None else Pack.of(made))
+        return found
+
+    def _stand_in(
+        self, axis: InputExtent, label: str, declaration: Declaration, sizes: dict[str, Any], known: StandIns
+    ) -> Any:
+        if axis.extent is not None:
+            return axis.extent
+        if axis.name in sizes:
+            return sizes[axis.name]
+        if axis.bound is None:
+            fact = f"an extent of `{declaration.name}` has no bound"
+            raise DslSyntaxError.at(fact, declaration.span, f"write `{axis.name or '~'}|100` for at most 100")
+        name = (axis.name or label).replace(".", "_")
+        known.sizes[name] = axis.bound
+        made = ScalarValue(SizeValue(name), "int", True)
+        if axis.name:
+            sizes[axis.name] = made
+        return made
+
+    def bind(self, declaration: Declaration, sizes: Mapping[str, Any]) -> None:
+        """Know the sizes that an input has bound: extents of later inputs may be made of them."""
+        for extent in declaration.type.shape or ():
+            if isinstance(extent.value, Identifier):
+                name = extent.value.name
+                if name in sizes:
+                    self.evaluator.scope.names.setdefault(name, sizes[name])

@@ -1,0 +1,87 @@
+"""What the shapes of a graph's inputs are made of: sizes of earlier inputs, attributes, helper symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tests.skriptnd.graphs import graph_of
+
+
+def zeros(shape: Any) -> Any:
+    """An array, or a list of arrays, of these shapes."""
+    return [zeros(each) for each in shape] if isinstance(shape, list) else np.zeros(shape, np.float32)
+
+
+#: The inputs of a graph, shapes that fit, and shapes that do not with what is said of them.
+ROWS: list[tuple[str, tuple[Any, ...], tuple[Any, ...], str]] = [
+    ("x: real[n|5]; y: real[n];", ((3,), (3,)), ((3,), (4,)), "axis 0 of the input `y` of `g` has the extent 4, not 3"),
+    (
+        "x: real[n|5]; y: real[n|3];",
+        ((3,), (3,)),
+        ((4,), (4,)),
+        "the input `y` of `g` has the extent 4, and 3 is the most",
+    ),
+    ("x: real[n|5]; y: real[2 * n + 1, n];", ((3,), (7, 3)), ((3,), (6, 3)), "axis 0 of the input `y` of `g` has the"),
+    ("x: real[s|9..(2)]; y: real[s..(2)];", ((3, 4), (3, 4)), ((3, 4), (4, 3)), "axis 0 of the input `y`"),
+    (
+        "x: real[s|[2,5]..(2)];",
+        ((2, 5),),
+        ((5, 2),),
+        "axis 0 of the input `x` of `g` has the extent 5, and 2 is the most",
+    ),
+    (
+        "x: real[~|9..(2)]; n: real[a];",
+        ((3, 4), (2,)),
+        ((3, 4), (1,)),
+        "axis 0 of the input `n` of `g` has the extent 1, not 2",
+    ),
+    ("x: real[w, k];", ((4, 3),), ((4, 2),), "axis 1 of the input `x` of `g` has the extent 2, not 3"),
+    ("xs: real[..n|5]..(2);", ([(3,), (2,)],), ([(3,), (6,)],), "the input `xs` of `g` has the extent 6, and 5 is the"),
+    (
+        "xs: real[..n|5]..(2); y: real[~|9];",
+        ([(3,), (2,)], (1,)),
+        ([(3,)], (1,)),
+        "`xs` has 2 tensors, and 1 are given",
+    ),
+    (
+        "xs: real[..n|5]..(m|3); ys: real[..n]..(m);",
+        ([(3,), (2,)], [(3,), (2,)]),
+        ([(3,)], [(2,)]),
+        "axis 0 of the input `ys`",
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_shapes_of_inputs(row: tuple[str, tuple[Any, ...], tuple[Any, ...], str]) -> None:
+    inputs, fitting, other, message = row
+    graph = graph_of(f"""graph g {{
+        @attrib {{ a: int = 2; p: real..(k) = [1.0, 2.0, 3.0]; }} @using {{ w = 2 * a; }}
+        @input {{ {inputs} }} @output {{ z: bool[]; }} @compose {{ z = true; }}
+    }}""")
+    assert graph(*map(zeros, fitting))
+    with pytest.raises(tc.ShapeError) as caught:
+        graph(*map(zeros, other))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ("x: real[n];", "an extent of `x` has no bound"),
+        ("x: real[n + 1]; y: real[n|3];", "an extent of a graph's input is a name, a number, or made of attributes"),
+        ("x: real[n|2.0];", "a bound that is no int, or negative"),
+        ("x: real[p];", "an extent of `x` is of type int, or negative"),
+        ("x: real[s|[2,5]..(3)];", "an entry of the shape of `x` is 3 axes"),
+    ],
+)
+def test_shapes_that_say_nothing(inputs: str, message: str) -> None:
+    with pytest.raises(tc.TcdslError) as caught:
+        graph_of(f"""graph g {{
+            @attrib {{ p: int = -1; }} @input {{ {inputs} }} @output {{ z: bool[]; }} @compose {{ z = true; }}
+        }}""")
+    assert message in str(caught.value)

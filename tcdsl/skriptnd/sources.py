@@ -55,20 +55,20 @@ class Sources:
     def _check_imports(self, name: str, module: TextModule) -> None:
         # The modules of the library are read when they are used.
         for each in module.imports:
-            if each.module in MODULES or each.module in self._modules:
+            if each.name in MODULES or each.name in self._modules:
                 continue
-            found = self._read(each.module)
+            found = self._read(each.name)
             if found is None:
-                fact = f"there is no module `{each.module}`"
-                hint = f"the library has {', '.join(MODULES)}; others stand beside the text, as `{each.module}.sknd`"
+                fact = f"there is no module `{each.name}`"
+                hint = f"the library has {', '.join(MODULES)}; others stand beside the text, as `{each.name}.sknd`"
                 raise DslSyntaxError.at(fact, each.span, hint)
             text, filename = found
-            inner = self._modules[each.module] = parsed(text, filename)
+            inner = self._modules[each.name] = parsed(text, filename)
             for operator in inner.operators:
                 if operator.graph:
-                    fact = f"the module `{each.module}` holds a graph"
+                    fact = f"the module `{each.name}` holds a graph"
                     raise DslSyntaxError.at(fact, operator.name_span, "graphs stand in the main module alone")
-            self._check_imports(each.module, inner)
+            self._check_imports(each.name, inner)
 
     def texts(self) -> dict[str, tuple[str, str]]:
         """The modules beside the main one: the text of each, and the name of its file."""
@@ -89,7 +89,7 @@ class Sources:
         home = home or module
         if home != module:
             text = self._modules.get(module)
-            imported = [each.module for each in text.imports] if text is not None else list(MODULES)
+            imported = [each.name for each in text.imports] if text is not None else list(MODULES)
             if home not in imported:
                 known = home in MODULES or home in self._modules
                 hint = f"write `import {home};`" if known else ""

@@ -201,7 +201,7 @@ class _Checks(ExpressionTyping):
         for bound in declaration.bounds:
             if bound.name in self.names:
                 raise DslSyntaxError.at(f"the index `{bound.name}` has the name of something else", bound.span)
-            self.names[bound.name] = StaticType("int", self.typed(bound.end).pack)
+            self.names[bound.name] = StaticType("int", self.typed(bound.value).pack)
         try:
             found = self.typed(declaration.default)
         finally:
@@ -252,7 +252,7 @@ class _Checks(ExpressionTyping):
                 seen.add(bound.name)
                 self.names[bound.name] = StaticType("int")
             for bound in bounds:
-                found = self.typed(bound.end)
+                found = self.typed(bound.value)
                 if found.type and found.type != "int":
                     raise DtypeError.at(f"the bound of `{bound.name}` is {found.type}, not int", bound.span)
                 self.names[bound.name] = StaticType("int", found.pack)

@@ -141,8 +141,8 @@ class Composer(TensorRecording):
         # What the operator of a line gives for a tensor.
         scope = Scope({"tensor": value}, outer=region.evaluator.scope)
         evaluator = ExpressionEvaluator(composition.arithmetic, scope)
-        given = (Identifier("tensor", node.span),)
-        call = Invocation(node.operator, "", node.types, node.attributes, given, node.span, node.span)
+        given = (Identifier("tensor", span=node.span),)
+        call = Invocation(node.operator, "", node.types, node.attributes, given, span=node.span, name_span=node.span)
         return ComposedBlock(composition, region.module, evaluator, label).operation(call, "")
 
     def named(self, label: str, name: str, value: Any, visible: bool = True) -> Any:
@@ -265,11 +265,13 @@ class Composer(TensorRecording):
 
             indices = []
             for bound in declaration.bounds:
-                place = Identifier(bound.name, bound.span)
-                packed = isinstance(evaluator.value(bound.end), Pack)
-                indices.append(Expand(place, None, bound.span) if packed else place)
-            target = Access(name, None, tuple(indices), declaration.span)
-            formula = Formula(target, "=", declaration.default, (), declaration.bounds, None, None, declaration.span)
+                place = Identifier(bound.name, span=bound.span)
+                packed = isinstance(evaluator.value(bound.value), Pack)
+                indices.append(Expand(place, None, span=bound.span) if packed else place)
+            target = Access(name, None, tuple(indices), span=declaration.span)
+            formula = Formula(
+                target, "=", declaration.default, (), declaration.bounds, None, None, span=declaration.span
+            )
             inner = ExpressionEvaluator(
                 self.arithmetic, Scope({name: TensorValue(name, kind, shape)}, outer=evaluator.scope)
             )
@@ -399,7 +401,7 @@ class ComposedBlock:
                 and not node.attributes
                 and (name in FUNCTIONS or self.evaluator.scope.generic(name))
             ):
-                return [self.value(Call(name, node.arguments[0], node.span))]
+                return [self.value(Call(name, node.arguments[0], span=node.span))]
             raise self._unknown(node)
         operator, home = found
         attributes = {}
@@ -572,7 +574,7 @@ class ComposedBlock:
                 else:
                     length = self.evaluator.count(each.length, "the length of a pack")
                     self._assign_one(
-                        Target(each.name, None, None, each.type, each.span), Pack.of(result[at : at + length])
+                        Target(each.name, None, None, each.type, span=each.span), Pack.of(result[at : at + length])
                     )
                     at += length
             if at != len(result):

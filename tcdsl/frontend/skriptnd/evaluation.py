@@ -19,21 +19,16 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Access,
     Binary,
     Call,
-    Coalesce,
-    Contains,
     Expand,
     Expression,
     Fold,
     Guard,
     Identifier,
-    Identity,
     ListNode,
     Literal,
     Member,
-    NullTest,
-    RangeItem,
+    Range,
     Select,
-    Slice,
     Subscript,
     Substitute,
     TextValue,
@@ -171,7 +166,7 @@ class ExpressionEvaluator:
                     found.extend([value] * repeats)
                     if not repeats and len(nodes) == 1:
                         return Pack.of((), value)
-                case RangeItem():
+                case Range():
                     part = self._range(node)
                     null = null or part is None
                     found.extend(part or ())
@@ -193,19 +188,34 @@ class ExpressionEvaluator:
             raise DtypeError.at("`..` behind what is no pack", node.span, "give the number of repetitions: `a..(n)`")
         return value
 
-    def _range(self, node: RangeItem) -> Any:
-        ends = [self.known(part, "int", "an end of a range") for part in (node.begin, node.end)]
-        step = 1 if node.step is None else self.known(node.step, "int", "the step of a range")
-        if None in ends or step is None:
+    def positions(self, node: Expression, value: Any) -> Any:
+        """What stands in the brackets behind ``value``; of a range those of its items that it takes."""
+        if not isinstance(node, Range):
+            return self.value(node)
+        ends = self._ends(node)
+        return Pack.of(range(*ends.indices(len(value)))) if ends and isinstance(value, Pack | str) else None
+
+    def _range(self, node: Range) -> Any:
+        ends = self._ends(node)
+        if ends is None:
             return None
-        if not all(type(each) is int for each in (*ends, step)):
-            raise DtypeError.at("an end of a range is a size that only a call knows", node.span)
-        if step == 0:
-            raise DslSyntaxError.at("a range with step 0", node.span)
-        found = range(ends[0], ends[1], step)
+        found = range(ends.start, ends.stop, ends.step or 1)
         if len(found) > MOST_ITEMS:
             raise ShapeError.at(f"a range of {len(found)} items", node.span, f"{MOST_ITEMS} are the most")
         return Pack.of(found)
+
+    def _ends(self, node: Range) -> slice | None:
+        found: list[int | None] = []
+        for part in (node.begin, node.end, node.step):
+            end = None if part is None else self.known(part, "int", "an end of a range")
+            if part is not None and end is None:
+                return None
+            if end is not None and type(end) is not int:
+                raise DtypeError.at("an end of a range is a size that only a call knows", node.span)
+            found.append(end)
+        if found[2] == 0:
+            raise DslSyntaxError.at("a range with step 0", node.span)
+        return slice(*found)
 
     def _same_length(self, lengths: list[int], span: Span | None) -> int:
         if len(set(lengths)) > 1:
@@ -260,7 +270,7 @@ def unknown_name(name: str, scope: Scope, span: Span | None) -> TcdslError:
 
 
 def _member(self: ExpressionEvaluator, node: Member) -> Any:
-    value = _identifier(self, Identifier(node.name, node.span))
+    value = _identifier(self, Identifier(node.name, span=node.span))
     if value is None:
         return None
     if node.attribute == "size":
@@ -277,14 +287,17 @@ def _list(self: ExpressionEvaluator, node: ListNode) -> Any:
 
 
 def _subscript(self: ExpressionEvaluator, node: Subscript) -> Any:
-    value, index = self.value(node.value), self.value(node.index)
+    value = self.value(node.value)
+    index = self.positions(node.index, value)
     if isinstance(value, TensorValue):
+        if isinstance(node.index, Range):
+            raise DslSyntaxError.at(f"`{value.name}` is a tensor, not a pack", node.span)
         fact = f"`{node.span.text if node.span else value.name}` is an item of a pack, and `{value.name}` is a tensor"
         raise DslSyntaxError.at(fact, node.span, f"a cell of a tensor of rank 1 is `{value.name}[i,]`")
+    if value is not None and not isinstance(value, Pack | str):
+        raise DtypeError.at("what is indexed is no pack", node.span)
     if value is None or index is None:
         return None
-    if not isinstance(value, Pack | str):
-        raise DtypeError.at("what is indexed is no pack", node.span)
     if isinstance(index, Pack):
         if type_of(index) == "bool":
             self._same_length([len(value), len(index)], node.span)
@@ -325,42 +338,9 @@ def _chosen(self: ExpressionEvaluator, value: Pack, index: ScalarValue, span: Sp
     return found
 
 
-def _slice(self: ExpressionEvaluator, node: Slice) -> Any:
-    value = self.value(node.value)
-    if isinstance(value, TensorValue):
-        raise DslSyntaxError.at(f"`{value.name}` is a tensor, not a pack", node.span)
-    parts = _ends(self, node)
-    if value is None or parts is None:
-        return None
-    if not isinstance(value, Pack | str):
-        raise DtypeError.at("what is indexed is no pack", node.span)
-    return _joined(value, [value[k] for k in range(*parts.indices(len(value)))])
-
-
-def _ends(self: ExpressionEvaluator, node: Slice) -> slice | None:
-    found: list[int | None] = []
-    for part in (node.begin, node.end, node.step):
-        if part is None:
-            found.append(None)
-            continue
-        end = self.known(part, "int", "an end of a range")
-        if end is None:
-            return None
-        if type(end) is not int:
-            raise DtypeError.at("an end of a range is a size that only a call knows", part.span)
-        found.append(end)
-    if found[2] == 0:
-        raise DslSyntaxError.at("a range with step 0", node.span)
-    return slice(*found)
-
-
 def _substitute(self: ExpressionEvaluator, node: Substitute) -> Any:
     value, replacement = self.value(node.place.value), self.value(node.replacement)
-    if isinstance(node.place, Slice):
-        parts = _ends(self, node.place)
-        index: Any = None if parts is None or value is None else Pack.of(range(*parts.indices(len(value))))
-    else:
-        index = self.value(node.place.index)
+    index = self.positions(node.place.index, value)
     if value is None or index is None or replacement is None:
         return None
     if not isinstance(value, Pack):
@@ -382,19 +362,23 @@ def _substitute(self: ExpressionEvaluator, node: Substitute) -> Any:
 
 def _unary(self: ExpressionEvaluator, node: Unary) -> Any:
     operand = self.value(node.operand)
+    if node.operator == "?":
+        return operand is not None
     return self.each(lambda value, span: self.arithmetic.unary(node.operator, value, span), (operand,), node.span)
-
-
-def _null_test(self: ExpressionEvaluator, node: NullTest) -> bool:
-    return self.value(node.operand) is not None
 
 
 def _binary(self: ExpressionEvaluator, node: Binary) -> Any:
     left = self.value(node.left)
+    if node.operator == "??":
+        return self.value(node.right) if left is None else left
     # What a null test protects is not evaluated: `?x && x > 0`.
     if isinstance(left, bool) and (node.operator, left) in _DECIDED:
         return node.operator != "&&"
     values = (left, self.value(node.right))
+    if node.operator == "is":
+        return self.each(partial(_same, self), values, node.span)
+    if node.operator == "in":
+        return _contains(self, node, *values)
     for value in values:
         if isinstance(value, TensorValue):
             fact = f"`{node.operator}` of the tensor `{value.name}`"
@@ -439,28 +423,19 @@ def _one(self: ExpressionEvaluator, condition: Any, chosen: Any, other: Any, spa
     return self.arithmetic.selected(condition, chosen, other, span)
 
 
-def _coalesce(self: ExpressionEvaluator, node: Coalesce) -> Any:
-    value = self.value(node.value)
-    return self.value(node.default) if value is None else value
+def _same(self: ExpressionEvaluator, left: Any, right: Any, span: Span | None) -> bool:
+    if isinstance(left, TensorValue) or isinstance(right, TensorValue):
+        return left is right
+    return bool(self.arithmetic.binary("==", left, right, span))
 
 
-def _identity(self: ExpressionEvaluator, node: Identity) -> Any:
-    def same(left: Any, right: Any, span: Span | None) -> bool:
-        if isinstance(left, TensorValue) or isinstance(right, TensorValue):
-            return left is right
-        return bool(self.arithmetic.binary("==", left, right, span))
-
-    return self.each(same, (self.value(node.left), self.value(node.right)), node.span)
-
-
-def _contains(self: ExpressionEvaluator, node: Contains) -> Any:
-    item, pack = self.value(node.item), self.value(node.pack)
+def _contains(self: ExpressionEvaluator, node: Binary, item: Any, pack: Any) -> Any:
     if item is None or pack is None:
         return None
     if isinstance(item, str) and isinstance(pack, str):
         return item in pack
     if not isinstance(pack, Pack):
-        raise DtypeError.at("what stands behind `in` is no pack", node.pack.span)
+        raise DtypeError.at("what stands behind `in` is no pack", node.right.span)
 
     def contained(value: Any, span: Span | None) -> Any:
         tests = [self.arithmetic.binary("==", value, each, span) for each in pack]
@@ -544,21 +519,16 @@ _HANDLERS: Mapping[type, Callable[[ExpressionEvaluator, Any], Any]] = {
     Member: _member,
     ListNode: _list,
     Subscript: _subscript,
-    Slice: _slice,
     Substitute: _substitute,
     Unary: _unary,
-    NullTest: _null_test,
     Binary: _binary,
     Select: _select,
-    Coalesce: _coalesce,
-    Identity: _identity,
-    Contains: _contains,
     Fold: _fold,
     Call: _call,
     Guard: _guard,
     Access: _access,
     Expand: _misplaced,
-    RangeItem: _misplaced,
+    Range: _misplaced,
     Zip: _misplaced,
     Whole: _misplaced,
 }

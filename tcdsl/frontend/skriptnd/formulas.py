@@ -25,10 +25,10 @@ from tcdsl.frontend.skriptnd.loops import counted_rounds
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of, recorded_store, round_count
 from tcdsl.frontend.skriptnd.text.syntax import (
     Access,
-    Bound,
     Expression,
     Formula,
     Identifier,
+    Named,
     Whole,
     names_in,
     walk,
@@ -194,14 +194,14 @@ class FormulaRecording:
 
     # -- indices ---------------------------------------------------------------------------------------------------
 
-    def _taken_one_by_one(self, formula: Formula) -> list[Bound]:
+    def _taken_one_by_one(self, formula: Formula) -> list[Named]:
         bounds = [formula.unrolled] if formula.unrolled is not None else []
         used: set[str] = set()
         for node in self._accesses(formula):
             if node.item is not None and not any(isinstance(each, Access) for each in walk(node.item)):
                 used |= {each.name for each in walk(node.item) if isinstance(each, Identifier)}
         for each in formula.bounds:
-            used |= names_in(each.end)
+            used |= names_in(each.value)
         return bounds + [each for each in formula.bounds if each.name in used]
 
     def _accesses(self, formula: Formula) -> Iterator[Access]:
@@ -211,17 +211,17 @@ class FormulaRecording:
         for node in nodes:
             yield from (each for each in walk(node) if isinstance(each, Access))
 
-    def _count(self, bound: Bound) -> int:
-        return self.evaluator.count(bound.end, f"the end of `{bound.name}`")
+    def _count(self, bound: Named) -> int:
+        return self.evaluator.count(bound.value, f"the end of `{bound.name}`")
 
-    def _variables(self, bounds: Sequence[Bound], scope: Scope) -> list[ExplicitRange]:
+    def _variables(self, bounds: Sequence[Named], scope: Scope) -> list[ExplicitRange]:
         found: list[ExplicitRange] = []
         taken: set[str] = set()
         evaluator = self.evaluator.within(scope)
         for bound in bounds:
             if bound.name in scope.names:
                 raise DslSyntaxError.at(f"the index `{bound.name}` has two bounds", bound.span)
-            end = evaluator.value(bound.end)
+            end = evaluator.value(bound.value)
             if end is None:
                 raise DslSyntaxError.at(f"the bound of `{bound.name}` is null", bound.span)
             ends = end if isinstance(end, Pack) else (end,)

@@ -13,22 +13,17 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Access,
     Binary,
     Call,
-    Coalesce,
-    Contains,
     Expand,
     Expression,
     Fold,
     Guard,
     Identifier,
-    Identity,
     ListNode,
     Literal,
     Member,
-    NullTest,
     Operator,
-    RangeItem,
+    Range,
     Select,
-    Slice,
     Subscript,
     Substitute,
     TextValue,
@@ -97,21 +92,11 @@ class ExpressionTyping:
             raise self._unknown(node.name, node.span)
         return StaticType("int", node.attribute == "shape")
 
-    def _coalesce(self, node: Coalesce) -> StaticType:
-        return self._same(self.typed(node.value), self.typed(node.default), "??", node.span)
-
-    def _null_test(self, node: NullTest) -> StaticType:
-        self.typed(node.operand)
-        return StaticType("bool", False)
-
-    def _identity(self, node: Identity) -> StaticType:
-        return StaticType("bool", _either(self.typed(node.left), self.typed(node.right)))
-
-    def _contains(self, node: Contains) -> StaticType:
-        self.typed(node.pack)
-        return StaticType("bool", self.typed(node.item).pack)
-
     def _subscript(self, node: Subscript) -> StaticType:
+        if isinstance(node.index, Range):
+            self._integers("an end of a range is no int", *_ends(node.index))
+            found = self.typed(node.value)
+            return StaticType(found.type, True if found.pack else found.pack, found.tensor)
         found, chosen = self.typed(node.value), self.typed(node.index)
         if found.tensor and found.pack is False:
             text = node.span.text if node.span is not None else "x[i]"
@@ -121,11 +106,6 @@ class ExpressionTyping:
             raise DtypeError.at(f"an index of type {chosen.type}", node.index.span)
         return StaticType(found.type, chosen.pack if found.type != "str" else False, found.tensor)
 
-    def _slice(self, node: Slice) -> StaticType:
-        self._integers("an end of a range is no int", node.begin, node.end, node.step)
-        found = self.typed(node.value)
-        return StaticType(found.type, True if found.pack else found.pack, found.tensor)
-
     def _integers(self, fact: str, *parts: Expression | None) -> None:
         for part in parts:
             if part is not None and self.typed(part).type not in ("int", ""):
@@ -133,8 +113,8 @@ class ExpressionTyping:
 
     def _substitute(self, node: Substitute) -> StaticType:
         found = self.typed(node.place.value)
-        if isinstance(node.place, Subscript):
-            self.typed(node.place.index)
+        for each in _ends(node.place.index) if isinstance(node.place.index, Range) else (node.place.index,):
+            self.typed(each)
         self.typed(node.replacement)
         return StaticType(found.type, True)
 
@@ -158,8 +138,8 @@ class ExpressionTyping:
                 parts = item.value.parts if isinstance(item.value, Zip) else (item.value,)
                 if item.count is not None:
                     self.typed(item.count)
-            elif isinstance(item, RangeItem):
-                parts = (item.begin, item.end, *((item.step,) if item.step is not None else ()))
+            elif isinstance(item, Range):
+                parts = _ends(item)
             elif isinstance(item, Zip):
                 parts = item.parts
             for part in parts:
@@ -173,6 +153,8 @@ class ExpressionTyping:
 
     def _unary(self, node: Unary) -> StaticType:
         found = self.typed(node.operand)
+        if node.operator == "?":
+            return StaticType("bool", False)
         wanted = ("bool",) if node.operator == "!" else ("int", "real")
         if found.type in CONCRETE and found.type not in wanted:
             raise DtypeError.at(f"`{node.operator}` takes {' or '.join(wanted)}, not {found.type}", node.span)
@@ -181,6 +163,10 @@ class ExpressionTyping:
     def _binary(self, node: Binary) -> StaticType:
         left, right = self.typed(node.left), self.typed(node.right)
         operator, span = node.operator, node.span
+        if operator in ("is", "in"):
+            return StaticType("bool", _either(left, right) if operator == "is" else left.pack)
+        if operator == "??":
+            return self._same(left, right, operator, span)
         for found in (left, right):
             if found.tensor and not isinstance(node.left, Access) and not isinstance(node.right, Access):
                 hint = "tensors meet in operators, such as `math.add(x, y)`"
@@ -279,18 +265,17 @@ _RULES: Mapping[type, Callable[[ExpressionTyping, Any], StaticType]] = {
     Binary: ExpressionTyping._binary,
     Fold: ExpressionTyping._fold,
     Select: ExpressionTyping._select,
-    Coalesce: ExpressionTyping._coalesce,
-    NullTest: ExpressionTyping._null_test,
-    Identity: ExpressionTyping._identity,
-    Contains: ExpressionTyping._contains,
     Call: ExpressionTyping._call,
     Subscript: ExpressionTyping._subscript,
-    Slice: ExpressionTyping._slice,
     Substitute: ExpressionTyping._substitute,
     Guard: ExpressionTyping._guard,
     Access: ExpressionTyping._access,
     Expand: ExpressionTyping._expand,
 }
+
+
+def _ends(node: Range) -> list[Expression]:
+    return [each for each in (node.begin, node.end, node.step) if each is not None]
 
 
 def _either(*kinds: StaticType) -> bool | None:

@@ -8,7 +8,6 @@ from tcdsl.frontend.skriptnd.text.expressions import read_expression
 from tcdsl.frontend.skriptnd.text.reading import Words
 from tcdsl.frontend.skriptnd.text.syntax import (
     Assignment,
-    AttributeValue,
     Block,
     Branch,
     Declaration,
@@ -16,6 +15,7 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Identifier,
     Invocation,
     Loop,
+    Named,
     Operation,
     Quantization,
     Target,
@@ -38,29 +38,29 @@ def read_assignment(words: Words) -> Assignment:
     operation = _operation(words)
     span = words.since(first)
     words.expect(";")
-    return Assignment(tuple(targets), operation, span)
+    return Assignment(tuple(targets), operation, span=span)
 
 
 def _target(words: Words) -> Target:
     first = words.next
     if words.accept("~"):
-        return Target(None, None, None, None, words.since(first))
+        return Target(None, None, None, None, span=words.since(first))
     if words.accept("["):
         items = words.several(lambda: _target(words), "]")
-        return Target(None, None, items, None, words.since(first))
+        return Target(None, None, items, None, span=words.since(first))
     name = words.name("a result")
     given = read_type(words) if words.accept(":") else None
     if given is not None:
         pack, given = (
             given.pack,
-            TypeNode(given.name, given.optional, given.dynamic, given.rank, given.shape, None, given.span),
+            TypeNode(given.name, given.optional, given.dynamic, given.rank, given.shape, None, span=given.span),
         )
     else:
         pack = read_pack_length(words)
     if pack is not None and pack.length is None:
         fact = f"the pack `{name.text}` has no length"
         raise DslSyntaxError.at(fact, words.since(first), f"write it: `{name.text}..(n)`")
-    return Target(name.text, None if pack is None else pack.length, None, given, words.since(first))
+    return Target(name.text, None if pack is None else pack.length, None, given, span=words.since(first))
 
 
 def _operation(words: Words) -> Operation:
@@ -128,7 +128,7 @@ def _type_name(words: Words) -> str:
     return words.take().text
 
 
-def _attributes(words: Words) -> tuple[AttributeValue, ...]:
+def _attributes(words: Words) -> tuple[Named, ...]:
     if not words.accept("{"):
         return ()
     found = words.several(lambda: _attribute(words), "}")
@@ -140,11 +140,11 @@ def _attributes(words: Words) -> tuple[AttributeValue, ...]:
     return found
 
 
-def _attribute(words: Words) -> AttributeValue:
+def _attribute(words: Words) -> Named:
     name = words.name("an attribute")
     if not words.accept("=", ":"):
         raise words.unexpected("expected `=`")
-    return AttributeValue(name.text, read_expression(words), words.since(name))
+    return Named(name.text, read_expression(words), span=words.since(name))
 
 
 def _invocation(words: Words, label: str) -> Invocation:
@@ -155,7 +155,7 @@ def _invocation(words: Words, label: str) -> Invocation:
     attributes = _attributes(words)
     words.expect("(", "behind the operator")
     arguments = words.several(lambda: None if words.accept("~") else _argument(words), ")")
-    return Invocation(name, label, types, attributes, arguments, words.since(first), place)
+    return Invocation(name, label, types, attributes, arguments, span=words.since(first), name_span=place)
 
 
 def _argument(words: Words) -> Expression:
@@ -180,7 +180,7 @@ def _block(words: Words, label: str) -> Block:
             assignments.append(read_assignment(words))
     if results is None:
         raise DslSyntaxError.at("a block that yields nothing", words.since(first), "end it with `yield x;`")
-    return Block(label, tuple(assignments), tuple(results), words.since(first))
+    return Block(label, tuple(assignments), tuple(results), span=words.since(first))
 
 
 def _branch(words: Words) -> Branch:
@@ -194,7 +194,7 @@ def _branch(words: Words) -> Branch:
             break
     if not words.accept("else"):
         raise words.unexpected("expected `else`: an `if` has a value in any case")
-    return Branch(tuple(arms), _callable(words), words.since(first))
+    return Branch(tuple(arms), _callable(words), span=words.since(first))
 
 
 def _loop(words: Words) -> Loop:
@@ -220,7 +220,7 @@ def _loop(words: Words) -> Loop:
         words.expect("(")
         if words.ahead(1).text == "->":
             name = words.name("the number of the round")
-            index = Identifier(name.text, words.span(name))
+            index = Identifier(name.text, span=words.span(name))
             words.take()
         if not words.accept(")"):
             count = read_expression(words)
@@ -235,20 +235,22 @@ def _loop(words: Words) -> Loop:
     if condition is None and not scanned and count is None:
         hint = "give it a count, `do..(n)`, a pack, `for x : xs`, or a condition, `while c`"
         raise DslSyntaxError.at("a loop that does not end", span, hint)
-    return Loop(tuple(carried), tuple(scanned), condition, tested_first, unrolled, index, count, body, span)
+    return Loop(tuple(carried), tuple(scanned), condition, tested_first, unrolled, index, count, body, span=span)
 
 
 def _carried(words: Words) -> Declaration:
     name = words.name("what a loop carries")
-    given = read_type(words) if words.accept(":") else TypeNode("", False, False, None, None, None, words.span(name))
+    given = (
+        read_type(words) if words.accept(":") else TypeNode("", False, False, None, None, None, span=words.span(name))
+    )
     words.expect("=", "behind what a loop carries")
-    return Declaration(name.text, given, read_expression(words), (), words.since(name))
+    return Declaration(name.text, given, read_expression(words), (), span=words.since(name))
 
 
 def _scanned(words: Words) -> tuple[Identifier, Expression]:
     name = words.name("an item of a pack")
     words.expect(":")
-    return Identifier(name.text, words.span(name)), read_expression(words)
+    return Identifier(name.text, span=words.span(name)), read_expression(words)
 
 
 def read_quantization(words: Words) -> Quantization:
@@ -261,4 +263,4 @@ def read_quantization(words: Words) -> Quantization:
     attributes = _attributes(words)
     span = words.since(first)
     words.expect(";")
-    return Quantization(tensor, operator, types, attributes, span)
+    return Quantization(tensor, operator, types, attributes, span=span)

@@ -8,7 +8,6 @@ from tcdsl.frontend.skriptnd.text.reading import Words
 from tcdsl.frontend.skriptnd.text.syntax import (
     Access,
     Assertion,
-    Bound,
     Declaration,
     Expand,
     Expression,
@@ -18,7 +17,7 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Guard,
     Identifier,
     ListNode,
-    Local,
+    Named,
     PackLength,
     TypeNode,
     Using,
@@ -63,7 +62,7 @@ def read_type(words: Words) -> TypeNode:
         words.expect(")")
     shape = words.several(lambda: _extent(words), "]") if words.accept("[") else None
     pack = read_pack_length(words)
-    return TypeNode(name.text, optional, dynamic, rank, shape, pack, words.since(first))
+    return TypeNode(name.text, optional, dynamic, rank, shape, pack, span=words.since(first))
 
 
 def _extent(words: Words) -> Extent:
@@ -72,7 +71,7 @@ def _extent(words: Words) -> Extent:
     static = words.accept("static") is not None
     value = None if words.accept("~") else read_expression(words)
     bound = read_expression(words) if words.accept("|") else None
-    return Extent(value, bound, read_pack_length(words), spread, static, words.since(first))
+    return Extent(value, bound, read_pack_length(words), spread, static, span=words.since(first))
 
 
 def read_pack_length(words: Words) -> PackLength | None:
@@ -88,7 +87,7 @@ def read_pack_length(words: Words) -> PackLength | None:
         if words.accept("|"):
             bound = read_expression(words)
         words.expect(")")
-    return PackLength(length, bound, words.since(dots))
+    return PackLength(length, bound, span=words.since(dots))
 
 
 def read_generic(words: Words) -> Generic:
@@ -105,7 +104,7 @@ def read_generic(words: Words) -> Generic:
             raise words.unknown("type", token, list(TYPE_NAMES))
         default = token.text
     words.expect(";")
-    return Generic(name.text, base.text, default, words.since(name))
+    return Generic(name.text, base.text, default, span=words.since(name))
 
 
 def read_declaration(words: Words, of: str) -> Declaration:
@@ -114,22 +113,22 @@ def read_declaration(words: Words, of: str) -> Declaration:
     words.expect(":", f"behind the name of {of}")
     given = read_type(words)
     default: Expression | None = None
-    bounds: tuple[Bound, ...] = ()
+    bounds: tuple[Named, ...] = ()
     if words.accept("="):
         default = read_expression(words)
         bounds = read_bounds(words)
     span = words.since(name)
     words.expect(";")
-    return Declaration(name.text, given, default, bounds, span)
+    return Declaration(name.text, given, default, bounds, span=span)
 
 
-def read_bounds(words: Words) -> tuple[Bound, ...]:
+def read_bounds(words: Words) -> tuple[Named, ...]:
     """``, i < m, j < n``."""
     found = []
     while words.accept(","):
         name = words.name("an index")
         words.expect("<", "behind an index")
-        found.append(Bound(name.text, read_expression(words), words.since(name)))
+        found.append(Named(name.text, read_expression(words), span=words.since(name)))
     return tuple(found)
 
 
@@ -140,34 +139,34 @@ def read_using(words: Words) -> Using:
     length = None
     if words.accept("["):
         items = words.several(lambda: _unpacked(words), "]")
-        target = ListNode(items, words.since(first))
+        target = ListNode(items, span=words.since(first))
     else:
         name = words.name("a helper symbol")
-        target = Identifier(name.text, words.span(name))
+        target = Identifier(name.text, span=words.span(name))
         pack = read_pack_length(words)
         length = pack.length if pack is not None else None
     words.expect("=")
     value = read_expression(words)
     words.expect(";")
-    return Using(target, length, value, words.since(first))
+    return Using(target, length, value, span=words.since(first))
 
 
 def _unpacked(words: Words) -> Expression:
     first = words.next
     inner: Expression
     if words.accept("("):
-        inner = Zip(words.several(lambda: _symbol(words), ")"), words.since(first))
+        inner = Zip(words.several(lambda: _symbol(words), ")"), span=words.since(first))
         if not words.is_next(".."):
             raise words.unexpected("expected `..`")
     else:
         inner = _symbol(words)
     pack = read_pack_length(words)
-    return inner if pack is None else Expand(inner, pack.length, words.since(first))
+    return inner if pack is None else Expand(inner, pack.length, span=words.since(first))
 
 
 def _symbol(words: Words) -> Identifier:
     name = words.name("a helper symbol")
-    return Identifier(name.text, words.span(name))
+    return Identifier(name.text, span=words.span(name))
 
 
 def read_assertion(words: Words) -> Assertion:
@@ -182,7 +181,7 @@ def read_assertion(words: Words) -> Assertion:
         while words.accept(","):
             shown.append(_shown(words))
     words.expect(";")
-    return Assertion(condition, message, tuple(shown), words.since(first))
+    return Assertion(condition, message, tuple(shown), span=words.since(first))
 
 
 def _shown(words: Words) -> tuple[str, Expression]:
@@ -201,7 +200,7 @@ def read_formula(words: Words) -> Formula:
     """``[unroll..(k -> n)] [with z = e:] C[i] += value, i < m | condition;``."""
     first = words.next
     unrolled = _unrolled(words) if words.accept("unroll") else None
-    found: list[Local] = []
+    found: list[Named] = []
     if words.accept("with"):
         while True:
             found.append(_local(words))
@@ -225,23 +224,23 @@ def read_formula(words: Words) -> Formula:
     condition = read_expression(words) if words.accept("|") else None
     span = words.since(first)
     words.expect(";")
-    return Formula(target, operator, value, tuple(found), bounds, condition, unrolled, span)
+    return Formula(target, operator, value, tuple(found), bounds, condition, unrolled, span=span)
 
 
-def _unrolled(words: Words) -> Bound:
+def _unrolled(words: Words) -> Named:
     first = words.expect("..", "behind `unroll`")
     words.expect("(")
     name = words.name("an index")
     words.expect("->")
     count = read_expression(words)
     words.expect(")")
-    return Bound(name.text, count, words.since(first))
+    return Named(name.text, count, span=words.since(first))
 
 
-def _local(words: Words) -> Local:
+def _local(words: Words) -> Named:
     name = words.name("a value")
     words.expect("=")
-    return Local(name.text, read_expression(words), words.since(name))
+    return Named(name.text, read_expression(words), span=words.since(name))
 
 
 def _target(words: Words) -> Access:
@@ -273,4 +272,4 @@ def _target(words: Words) -> Access:
         )
     if len(groups) > 2 or (len(groups) == 2 and len(groups[0]) != 1):
         raise DslSyntaxError.at("a cell of a tensor in a pack is `ys[k][i, j]`", span)
-    return Access(name.text, groups[0][0] if len(groups) == 2 else None, groups[-1], span)
+    return Access(name.text, groups[0][0] if len(groups) == 2 else None, groups[-1], span=span)

@@ -15,21 +15,16 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     Access,
     Binary,
     Call,
-    Coalesce,
-    Contains,
     Expand,
     Expression,
     Fold,
     Guard,
     Identifier,
-    Identity,
     ListNode,
     Literal,
     Member,
-    NullTest,
-    RangeItem,
+    Range,
     Select,
-    Slice,
     Subscript,
     Substitute,
     TextValue,
@@ -71,13 +66,13 @@ def read_expression(words: Words) -> Expression:
         value = _binary(words, _unary(words), 1)
         if words.accept("??"):
             default = read_expression(words)
-            return Coalesce(value, default, _across(value, default))
+            return Binary("??", value, default, span=_across(value, default))
         if not words.accept("?"):
             return value
         chosen, other = read_expression(words), None
         if words.accept(":"):  # a choice takes a colon that it can have
             other = read_expression(words)
-        return Select(value, chosen, other, _across(value, other or chosen))
+        return Select(value, chosen, other, span=_across(value, other or chosen))
 
 
 def _binary(words: Words, left: Expression, least: int) -> Expression:
@@ -93,13 +88,7 @@ def _binary(words: Words, left: Expression, least: int) -> Expression:
             continue
         with words.nested():
             right = _binary(words, _unary(words), precedence + 1)
-        span = _across(left, right)
-        if operator == "is":
-            left = Identity(left, right, span)
-        elif operator == "in":
-            left = Contains(left, right, span)
-        else:
-            left = Binary(operator, left, right, span)
+        left = Binary(operator, left, right, span=_across(left, right))
     fact = f"an expression of more than {_MOST_OPERATORS} operators"
     raise DslSyntaxError.at(fact, left.span, "name parts of it in `@using`")
 
@@ -111,7 +100,7 @@ def _folded(words: Words, operand: Expression, token: Word, dots: Word) -> Expre
     if token.text not in (_CUMULATIVE if dots.text == "..." else FOLDS):
         kind = "has no cumulative fold" if token.text in FOLDS else "does not fold"
         raise DslSyntaxError.at(f"`{token.text}` {kind}", span, f"what folds are {' '.join(sorted(FOLDS))}")
-    return Fold(operand, token.text, dots.text == "...", span)
+    return Fold(operand, token.text, dots.text == "...", span=span)
 
 
 def _unary(words: Words) -> Expression:
@@ -120,8 +109,7 @@ def _unary(words: Words) -> Expression:
         words.take()
         with words.nested():
             operand = _unary(words)
-        span = words.since(token)
-        return NullTest(operand, span) if token.text == "?" else Unary(token.text, operand, span)
+        return Unary(token.text, operand, span=words.since(token))
     return _postfix(words, _atom(words))
 
 
@@ -132,13 +120,13 @@ def _atom(words: Words) -> Expression:
             words.take()
             if len(token.text) > 19 or int(token.text) > _LARGEST:
                 raise DtypeError.at(f"the number {token.text[:30]} does not fit in int64", words.span(token))
-            return Literal(int(token.text), words.span(token))
+            return Literal(int(token.text), span=words.span(token))
         case "real":
             words.take()
             real = float(token.text)
             if math.isinf(real):
                 raise DtypeError.at(f"the number {token.text[:30]} does not fit in float64", words.span(token))
-            return Literal(real, words.span(token))
+            return Literal(real, span=words.span(token))
         case "text":
             return read_text(words)
         case "name":
@@ -153,7 +141,7 @@ def _atom(words: Words) -> Expression:
     if token.text == "[":
         words.take()
         items = words.several(lambda: list_item(words), "]")
-        return ListNode(items, words.since(token))
+        return ListNode(items, span=words.since(token))
     if token.text == "`":
         words.take()
         name = words.name("a function")
@@ -169,7 +157,7 @@ def _named(words: Words) -> Expression:
     span = words.span(token)
     if token.text in ("true", "false", "inf", "pi"):
         words.take()
-        return Literal({"true": True, "false": False, "inf": math.inf, "pi": math.pi}[token.text], span)
+        return Literal({"true": True, "false": False, "inf": math.inf, "pi": math.pi}[token.text], span=span)
     if token.text in KEYWORDS and token.text not in TYPE_NAMES:
         raise words.unexpected("expected an expression")
     words.take()
@@ -177,19 +165,19 @@ def _named(words: Words) -> Expression:
         return _called(words, token)
     if words.is_next(".") and words.ahead(1).text in MEMBERS:
         words.take()
-        return Member(token.text, words.take().text, words.since(token))
-    return Identifier(token.text, span)
+        return Member(token.text, words.take().text, span=words.since(token))
+    return Identifier(token.text, span=span)
 
 
 def _called(words: Words, name: Word) -> Expression:
     words.expect("(", f"behind `{name.text}`")
     if words.accept(")"):
-        return Call(name.text, None, words.since(name))
+        return Call(name.text, None, span=words.since(name))
     argument = read_expression(words)
     if words.is_next(","):
         raise words.unexpected(f"`{name.text}` takes one argument")
     words.expect(")")
-    return Call(name.text, argument, words.since(name))
+    return Call(name.text, argument, span=words.since(name))
 
 
 def read_text(words: Words) -> TextValue:
@@ -203,7 +191,7 @@ def read_text(words: Words) -> TextValue:
             if value is not None:
                 values.append(value)
                 pieces.append("")
-    return TextValue(tuple(pieces), tuple(values), words.since(first))
+    return TextValue(tuple(pieces), tuple(values), span=words.since(first))
 
 
 def _pieces(words: Words, token: Word) -> list[tuple[str, Expression | None]]:
@@ -240,11 +228,11 @@ def _postfix(words: Words, value: Expression) -> Expression:
         value = _indexed(words, value)
         if isinstance(value, Access):
             break
-    if words.is_next("<-") and isinstance(value, Subscript | Slice):
+    if words.is_next("<-") and isinstance(value, Subscript):
         words.take()
         with words.nested():
             replacement = read_expression(words)
-        return Substitute(value, replacement, _across(value, replacement))
+        return Substitute(value, replacement, span=_across(value, replacement))
     return value
 
 
@@ -267,24 +255,25 @@ def _indexed(words: Words, value: Expression) -> Expression:
         if words.accept("]"):
             if isinstance(begin, Expand | Guard):
                 return _access(words, value, (begin,), span())
-            return Subscript(value, begin, span())
+            return Subscript(value, begin, span=span())
         if words.accept(","):
             rest = () if words.accept("]") else words.several(lambda: read_index(words), "]")
             return _access(words, value, (begin, *rest), span())
         if isinstance(begin, Expand | Guard | Whole) or not words.is_next(":"):
             raise words.unexpected("expected `]`, `,` or `:`")
-    words.take()
+    place = words.take()
     end = None if words.is_next(":", "]") else read_expression(words)
     step = read_expression(words) if words.accept(":") and not words.is_next("]") else None
+    part = Range(begin, end, step, span=words.since(place))
     words.expect("]")
-    return Slice(value, begin, end, step, span())
+    return Subscript(value, part, span=span())
 
 
 def _access(words: Words, value: Expression, indices: tuple[Expression, ...], span: Span) -> Access:
     if isinstance(value, Identifier):
-        return Access(value.name, None, indices, span)
+        return Access(value.name, None, indices, span=span)
     if isinstance(value, Subscript) and isinstance(value.value, Identifier):
-        return Access(value.value.name, value.index, indices, span)
+        return Access(value.value.name, value.index, indices, span=span)
     raise DslSyntaxError.at(
         "indices of a cell stand behind the name of a tensor", span, "write `x[i, j]` or `xs[k][i, j]`"
     )
@@ -295,7 +284,7 @@ def read_index(words: Words) -> Expression:
     token = words.next
     if token.text == ":" and words.ahead(1).text in ("]", ","):
         words.take()
-        return Whole(words.span(token))
+        return Whole(span=words.span(token))
     return _expanded(words, read_expression(words))
 
 
@@ -308,7 +297,7 @@ def _guard(words: Words) -> Guard:
         words.expect(":", "between the index below the range and the one above it")
         above = read_expression(words)
     words.expect("|", "behind a guarded index")
-    return Guard(value, below, above, words.since(token))
+    return Guard(value, below, above, span=words.since(token))
 
 
 def _expanded(words: Words, value: Expression) -> Expression:
@@ -321,7 +310,7 @@ def _expanded(words: Words, value: Expression) -> Expression:
         words.expect(")")
     first = value.span or words.span(dots)
     end = words.since(dots)
-    return Expand(value, count, Span(words.filename, first.line, first.column, end.end_line, end.end_column))
+    return Expand(value, count, span=Span(words.filename, first.line, first.column, end.end_line, end.end_column))
 
 
 def list_item(words: Words) -> Expression:
@@ -330,7 +319,7 @@ def list_item(words: Words) -> Expression:
     if token.text == "(" and token.kind == "operator" and _is_zip(words):
         words.take()
         parts = words.several(lambda: read_expression(words), ")")
-        zipped = Zip(parts, words.since(token))
+        zipped = Zip(parts, span=words.since(token))
         if not words.is_next(".."):
             raise words.unexpected("expected `..`: a tuple is expanded where it stands")
         return _expanded(words, zipped)
@@ -339,7 +328,7 @@ def list_item(words: Words) -> Expression:
         return _expanded(words, value)
     end = read_expression(words)
     step = read_expression(words) if words.accept(":") else None
-    return RangeItem(value, end, step, words.since(token))
+    return Range(value, end, step, span=words.since(token))
 
 
 def _is_zip(words: Words) -> bool:

@@ -14,7 +14,7 @@ from tcdsl.frontend.skriptnd.text.declarations import (
     read_using,
 )
 from tcdsl.frontend.skriptnd.text.reading import Words
-from tcdsl.frontend.skriptnd.text.syntax import Import, Operator, TextModule
+from tcdsl.frontend.skriptnd.text.syntax import Identifier, Operator, TextModule
 from tcdsl.frontend.skriptnd.text.tokens import Word, tokens_of
 
 __all__ = ["MOST_CHARACTERS", "parse_module"]
@@ -41,7 +41,7 @@ _BLOCKS: dict[str, tuple[str, Any]] = {
 def parse_module(text: str, filename: str) -> TextModule:
     """The imports, operators and graphs of a text. `DslSyntaxError` shows what cannot be read."""
     words = Words(tokens_of(text, filename), filename)
-    imports: list[Import] = []
+    imports: list[Identifier] = []
     operators: list[Operator] = []
     while words.next.kind != "end":
         if words.is_next("import"):
@@ -60,7 +60,7 @@ def parse_module(text: str, filename: str) -> TextModule:
     return TextModule(tuple(imports), tuple(operators), text, filename)
 
 
-def _imports(words: Words) -> list[Import]:
+def _imports(words: Words) -> list[Identifier]:
     words.take()
     found = []
     while True:
@@ -68,7 +68,7 @@ def _imports(words: Words) -> list[Import]:
         name = words.name("a module").text
         while words.accept("."):
             name += f".{words.name('a module').text}"
-        found.append(Import(name, words.since(first)))
+        found.append(Identifier(name, span=words.since(first)))
         if not words.accept(","):
             break
     words.accept(";")  # which the document leaves out

@@ -14,14 +14,10 @@ __all__ = [
     "Access",
     "Assertion",
     "Assignment",
-    "AttributeValue",
     "Binary",
     "Block",
-    "Bound",
     "Branch",
     "Call",
-    "Coalesce",
-    "Contains",
     "Declaration",
     "Expand",
     "Expression",
@@ -31,22 +27,18 @@ __all__ = [
     "Generic",
     "Guard",
     "Identifier",
-    "Identity",
-    "Import",
     "Invocation",
     "ListNode",
     "Literal",
-    "Local",
     "Loop",
     "Member",
-    "NullTest",
+    "Named",
     "Operation",
     "Operator",
     "PackLength",
     "Quantization",
-    "RangeItem",
+    "Range",
     "Select",
-    "Slice",
     "Subscript",
     "Substitute",
     "Target",
@@ -63,215 +55,157 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A part of a text, which knows its place."""
+
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
 # -- expressions ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Node):
     """``2``, ``2.5``, ``true``, ``inf``."""
 
     value: bool | int | float
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TextValue:
+class TextValue(Node):
     """``'got {stride}'``: pieces of text, and the expressions between them."""
 
     pieces: tuple[str, ...]
     values: tuple[Expression, ...] = ()
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Identifier:
+class Identifier(Node):
     """``stride``."""
 
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Member(Node):
     """``x.shape``, ``x.rank``, ``xs.size``."""
 
     name: str
     attribute: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ListNode:
+class ListNode(Node):
     """``[a, b.., 0:n]``."""
 
     items: tuple[Expression, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class RangeItem:
-    """``b:e:s`` in a list."""
+class Range(Node):
+    """``b:e:s`` in a list or as an index."""
 
-    begin: Expression
-    end: Expression
+    begin: Expression | None
+    end: Expression | None
     step: Expression | None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Expand:
+class Expand(Node):
     """``a..`` or ``a..(n)`` in a list, a shape or an index."""
 
     value: Expression
     count: Expression | None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Zip:
+class Zip(Node):
     """``(a, b)`` in front of ``..``."""
 
     parts: tuple[Expression, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Subscript:
-    """``a[i]``."""
+class Subscript(Node):
+    """``a[i]`` and ``a[b:e:s]``."""
 
     value: Expression
     index: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """``a[b:e:s]``."""
+class Substitute(Node):
+    """``a[i] <- b``: the pack ``a`` with other values at ``i``; ``place`` is the subscript."""
 
-    value: Expression
-    begin: Expression | None
-    end: Expression | None
-    step: Expression | None
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Substitute:
-    """``a[i] <- b``: the pack ``a`` with other values at ``i``; ``place`` is the subscript or slice."""
-
-    place: Subscript | Slice
+    place: Subscript
     replacement: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
-    """``-a``, ``+a``, ``!a``."""
+class Unary(Node):
+    """``-a``, ``+a``, ``!a``, and ``?a``, whether it is null."""
 
     operator: str
     operand: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NullTest:
-    """``?a``."""
-
-    operand: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    """``a + b``; minimum and maximum are ``<?`` and ``>?``."""
+class Binary(Node):
+    """``a + b``, ``a is b``, ``a in b``, ``a ?? b``; minimum and maximum are ``<?`` and ``>?``."""
 
     operator: str
     left: Expression
     right: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Node):
     """``a + ..``; ``a + ...`` is cumulative."""
 
     operand: Expression
     operator: str
     cumulative: bool
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Node):
     """``c ? a : b``; without ``b`` the value is optional."""
 
     condition: Expression
     chosen: Expression
     other: Expression | None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Coalesce:
-    """``a ?? b``."""
-
-    value: Expression
-    default: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """``a is b``."""
-
-    left: Expression
-    right: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Contains:
-    """``a in b``."""
-
-    item: Expression
-    pack: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node):
     """``exp(a)``, ``real(a)``, ``T(a)``; without argument the default value of a type."""
 
     function: str
     argument: Expression | None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Node):
     """``|e|`` or ``|e <> low : high|`` as an index."""
 
     index: Expression
     below: Expression | None
     above: Expression | None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Node):
     """``:`` as an index: the cells along the axis, as a pack."""
 
-    span: Span | None = field(default=None, compare=False, repr=False)
-
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Access(Node):
     """``x[i, j]``, ``x[k][i, j]``, ``x[]``: a cell of a tensor."""
 
     name: str
     item: Expression | None
     indices: tuple[Expression, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 Expression = (
@@ -280,20 +214,15 @@ Expression = (
     | Identifier
     | Member
     | ListNode
-    | RangeItem
+    | Range
     | Expand
     | Zip
     | Subscript
-    | Slice
     | Substitute
     | Unary
-    | NullTest
     | Binary
     | Fold
     | Select
-    | Coalesce
-    | Identity
-    | Contains
     | Call
     | Guard
     | Whole
@@ -301,20 +230,29 @@ Expression = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Named(Node):
+    """A name with an expression: an index and its end, ``i < n``, a value of each point of a formula, ``z = e``, an
+    attribute of an invocation, ``stride=2``.
+    """
+
+    name: str
+    value: Expression
+
+
 # -- declarations --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class PackLength:
+class PackLength(Node):
     """``..``, ``..(k)`` or ``..(k|5)``."""
 
     length: Expression | None
     bound: Expression | None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Node):
     """An entry of a shape: ``m``, ``s..(d)``, ``..z``, ``n|10``, ``~|10``, ``static c``.
 
     ``value`` is missing for ``~``; ``spread`` says that each tensor of a pack has an extent of its own.
@@ -325,11 +263,10 @@ class Extent:
     repeats: PackLength | None
     spread: bool
     static: bool
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TypeNode:
+class TypeNode(Node):
     """``optional real^(r)[m, n]..(k)``; ``shape`` is None where the type is no tensor's."""
 
     name: str
@@ -338,131 +275,95 @@ class TypeNode:
     rank: Expression | None
     shape: tuple[Extent, ...] | None
     pack: PackLength | None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """``i < n``."""
-
-    name: str
-    end: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Node):
     """``x: real[n] = 0.0``, an attribute, input, output, constant or variable; ``bounds`` are those of its value."""
 
     name: str
     type: TypeNode
     default: Expression | None
-    bounds: tuple[Bound, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
+    bounds: tuple[Named, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Generic:
+class Generic(Node):
     """``T: num = real``."""
 
     name: str
     base: str
     default: str | None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Using:
+class Using(Node):
     """``c..(n) = e``, ``[a, b..] = e``, ``[(a, b)..] = e``; ``length`` is that of a pack's name."""
 
     target: Identifier | ListNode
     length: Expression | None
     value: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Assertion:
+class Assertion(Node):
     """``condition: 'message', label: value``."""
 
     condition: Expression
     message: TextValue | None
     shown: tuple[tuple[str, Expression], ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 # -- formulas ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
-    """``z = e``, a value of each point of a formula."""
-
-    name: str
-    value: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(Node):
     """``C[i, j] += A[i, l] * B[l, j], i < m, j < n, l < k | condition``."""
 
     target: Access
     operator: str
     value: Expression
-    locals: tuple[Local, ...]
-    bounds: tuple[Bound, ...]
+    locals: tuple[Named, ...]
+    bounds: tuple[Named, ...]
     condition: Expression | None
-    unrolled: Bound | None
-    span: Span | None = field(default=None, compare=False, repr=False)
+    unrolled: Named | None
 
 
 # -- compositions --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class AttributeValue:
-    """``stride=2`` in an invocation."""
-
-    name: str
-    value: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Node):
     """``label: nn.conv<T>{stride=2}(x, ~, y)``; an argument that is left out is None."""
 
     operator: str
     label: str
     types: tuple[str, ...]
-    attributes: tuple[AttributeValue, ...]
+    attributes: tuple[Named, ...]
     arguments: tuple[Expression | None, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
     name_span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(Node):
     """``{ y = op(x); yield y; }``."""
 
     label: str
     assignments: tuple[Assignment, ...]
     results: tuple[Expression, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Node):
     """``if a then b elif c then d else e``: the conditions with what they lead to, and the rest."""
 
     arms: tuple[tuple[Operation, Operation], ...]
     other: Operation
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Node):
     """``with s = 0.0 for x : xs while c do..(i -> n) op(s, x)``."""
 
     carried: tuple[Declaration, ...]
@@ -473,45 +374,41 @@ class Loop:
     index: Identifier | None
     count: Expression | None
     body: Operation
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 Operation = Invocation | Block | Branch | Loop | Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Target(Node):
     """What an assignment writes: a name, ``~``, ``a..(n)``, or a list of them; ``type`` where one is given."""
 
     name: str | None
     length: Expression | None
     items: tuple[Target, ...] | None
     type: TypeNode | None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Node):
     """``a, [b, c..(k)] = operation``."""
 
     targets: tuple[Target, ...]
     operation: Operation
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Quantization:
+class Quantization(Node):
     """``conv1.filter: quant.min_max_linear_quantize{bits=8, ...}``."""
 
     tensor: str
     operator: str
     types: tuple[str, ...]
-    attributes: tuple[AttributeValue, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
+    attributes: tuple[Named, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(Node):
     """An operator or a graph, block by block; None for a block that is not there where that makes a difference."""
 
     name: str
@@ -529,23 +426,14 @@ class Operator:
     composition: tuple[Assignment, ...] | None = None
     updates: tuple[Assignment, ...] = ()
     quantizations: tuple[Quantization, ...] = ()
-    span: Span | None = field(default=None, compare=False, repr=False)
     name_span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Import:
-    """``import nn``."""
-
-    module: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class TextModule:
     """What a text holds."""
 
-    imports: tuple[Import, ...]
+    imports: tuple[Identifier, ...]
     operators: tuple[Operator, ...]
     text: str
     filename: str

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError
-from tcdsl.frontend.skriptnd.bodies import OperatorBody, open_extents, trimmed
+from tcdsl.frontend.skriptnd.bodies import ArrayBody, OperatorBody, open_extents, trimmed
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.source.function_source import FunctionSource
@@ -21,35 +21,35 @@ from tcdsl.runtime.kept.content import Contents
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["LibraryFunction", "LibraryModule", "library_functions"]
+__all__ = ["BodyFunction", "LibraryFunction", "LibraryModule", "library_functions"]
 
 
-class OperatorFunction(TensorFunction):
-    """An operator with attributes, as a function of its inputs, one by one."""
+class BodyFunction(TensorFunction):
+    """A graph or an operator with attributes, as a function of its inputs, and of variables, one by one."""
 
-    def __init__(self, body: OperatorBody, content: tuple[str, ...]) -> None:
+    def __init__(self, body: ArrayBody, content: tuple[Any, ...]) -> None:
         super().__init__(body.function, False)
         self._body = body
         self._content = content
 
     @property
-    def template(self) -> OperatorBody:
+    def template(self) -> ArrayBody:
         """What runs while the function is staged."""
         return self._body
 
     @computed_once
     def source(self) -> FunctionSource:
-        """The place of the operator."""
+        """The place of its text."""
         return self._body.definition
 
     def add_content(self, contents: Contents) -> None:
         """Add all that staging depends on."""
-        contents.put("operator", *self._content)
+        contents.put("skriptnd", *self._content)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self
 
-    def _with_receiver(self, arguments: tuple[Any, ...]) -> tuple[OperatorFunction, tuple[Any, ...]]:
+    def _with_receiver(self, arguments: tuple[Any, ...]) -> tuple[BodyFunction, tuple[Any, ...]]:
         return self, arguments
 
 
@@ -58,7 +58,7 @@ class LibraryFunction:
 
     def __init__(self, module: str, operator: Operator) -> None:
         self._module, self._operator = module, operator
-        self._functions: dict[Any, OperatorFunction] = {}
+        self._functions: dict[Any, BodyFunction] = {}
         self.__name__ = self.__qualname__ = operator.name
         self.__doc__ = _documentation(module, operator)
         self.__signature__ = _signature(operator)
@@ -102,7 +102,7 @@ class LibraryFunction:
         if function is None:
             body = OperatorBody(operator, self._module, find_in_library, types, attributes, lengths, left_out)
             content = (self._module, operator.name, repr(key))
-            function = self._functions[_exact(key)] = OperatorFunction(body, content)
+            function = self._functions[_exact(key)] = BodyFunction(body, content)
         flat = [part for value in values for part in _parts(value)]
         found = function(*flat)
         return _structured(operator.outputs, trimmed(found, open_extents(operator)))

@@ -12,60 +12,25 @@ from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.bodies import GraphBody, GraphForm, Variable, composed, marked, trimmed
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModule
 from tcdsl.frontend.skriptnd.values import Pack
-from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.surroundings.containers import Item
 from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.frontend.surroundings.readings import Reading, snapshot
 from tcdsl.ir.sizes.size_binding import evaluate_size
-from tcdsl.locks import computed_once
+from tcdsl.library.functions import BodyFunction
 from tcdsl.runtime.calling.arguments import is_graph_tensor
-from tcdsl.runtime.kept.content import Contents
 from tcdsl.skriptnd.files import ModelFiles, write_folder
 from tcdsl.skriptnd.printing import configured_text, text_of_graph
 from tcdsl.skriptnd.sources import Sources
 from tcdsl.skriptnd.summary import Row, as_html, rows_of
-from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
     from tcdsl.runtime.cost import Cost
 
-__all__ = ["GraphFunction", "GraphVariables", "ModelGraph"]
+__all__ = ["GraphVariables", "ModelGraph"]
 
 _ARRAYS = {"real": np.float32, "int": np.int32, "bool": np.bool_}
-
-
-class GraphFunction(TensorFunction):
-    """A graph whose packs have known lengths, as a function of its inputs and variables, one by one."""
-
-    def __init__(self, body: GraphBody, text: str) -> None:
-        super().__init__(body.function, False)
-        self._body = body
-        self._text = text
-
-    @property
-    def template(self) -> GraphBody:
-        """What runs while the function is staged."""
-        return self._body
-
-    @computed_once
-    def source(self) -> FunctionSource:
-        """The place of the graph."""
-        return self._body.definition
-
-    def add_content(self, contents: Contents) -> None:
-        """Add all that staging depends on."""
-        lengths = sorted(self._body.lengths.items())
-        given = repr(sorted(self._body.attributes.items()))
-        kind = (self._body.updates, self._body.quantized)
-        contents.put("skriptnd", self._text, self.__name__, given, repr(lengths), *kind)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self
-
-    def _with_receiver(self, arguments: tuple[Any, ...]) -> tuple[GraphFunction, tuple[Any, ...]]:
-        return self, arguments
 
 
 class GraphVariables(MutableMapping[str, np.ndarray]):
@@ -193,7 +158,7 @@ class ModelGraph:
         self._text = text
         self._given = attributes
         self._forms: dict[tuple[tuple[str, int], ...], GraphForm] = {}
-        self._functions: dict[tuple[bool, tuple[tuple[str, int], ...]], GraphFunction] = {}
+        self._functions: dict[tuple[bool, tuple[tuple[str, int], ...]], BodyFunction] = {}
         self._arrays: dict[str, Any] = {}
         self._root = {operator.name: self._arrays}
         self.__name__ = self.__qualname__ = operator.name
@@ -293,14 +258,12 @@ class ModelGraph:
         """Run the graph."""
         # Calls that are compared with each other, as `check_grads` does, change nothing.
         updates = variables is None and ACTIVE_SESSION.get() is None and not KEYS.are_held
-        function, arguments = self._call(inputs, named, variables, updates)
-        results = function(*arguments)
-        form = self.look(function.template.lengths)
-        results = trimmed(results, marked(form.outputs))
-        if function.template.updates:
+        form, function, arguments = self._call(inputs, named, variables, updates)
+        results = trimmed(function(*arguments), marked(form.outputs))
+        if updates and form.updates:
             for label, value in zip(form.updates, results[-len(form.updates) :], strict=True):
                 self._arrays[label] = np.asarray(value)  # numbers of rank 0, too
-        return self._structured(function, results)
+        return self._structured(form, results)
 
     @user_facing
     def shapes(self, *inputs: Any, **named: Any) -> Any:
@@ -308,15 +271,15 @@ class ModelGraph:
         stand_ins = [self._stand_in(each, value) for each, value in zip(self._operator.inputs, inputs, strict=False)]
         kinds = {each.name: each for each in self._operator.inputs}
         others = {name: self._stand_in(kinds[name], value) if name in kinds else value for name, value in named.items()}
-        function, arguments = self._call(tuple(stand_ins), others, None)
+        form, function, arguments = self._call(tuple(stand_ins), others, None)
         entry, arrays = function.staging.entry(function.signature.call(arguments, {}))
         program, sizes = entry.executable.program, entry.executable.sizes(arrays)
         found = tuple(
             tuple(int(evaluate_size(extent, sizes)) for extent in program.tensor(name).shape)
             for name in program.outputs
         )
-        found = trimmed(found, marked(self.look(function.template.lengths).outputs))
-        return self._structured(function, found if len(found) != 1 else found[0])
+        found = trimmed(found, marked(form.outputs))
+        return self._structured(form, found if len(found) != 1 else found[0])
 
     def _stand_in(self, declaration: Any, given: Any) -> Any:
         kind = _ARRAYS.get(declaration.type.name, np.float32)
@@ -330,7 +293,7 @@ class ModelGraph:
     @user_facing
     def explain(self, stage: str = "ir", /, *inputs: Any, **named: Any) -> Any:
         """What becomes of the graph, stage by stage: ``net.explain("loops", x)``."""
-        function, arguments = self._call(inputs, named, None)
+        _, function, arguments = self._call(inputs, named, None)
         return function.explain(stage, *arguments)
 
     @user_facing
@@ -342,7 +305,7 @@ class ModelGraph:
         """
         if not inputs and not named:
             inputs = tuple(self._largest(each) for each in self.look().inputs)
-        function, arguments = self._call(inputs, named, None)
+        _, function, arguments = self._call(inputs, named, None)
         return function.cost(*arguments)
 
     def _largest(self, value: Any) -> Any:
@@ -366,7 +329,7 @@ class ModelGraph:
         named: Mapping[str, Any],
         variables: Mapping[str, Any] | None,
         updates: bool = False,
-    ) -> tuple[GraphFunction, list[Any]]:
+    ) -> tuple[GraphForm, BodyFunction, list[Any]]:
         values = self._bound(inputs, named)
         lengths: dict[str, int] = {}
         arguments: list[Any] = []
@@ -393,13 +356,13 @@ class ModelGraph:
                 self._given,
                 lengths,
                 known,
-                self._text.filename,
                 self._shown(),
                 key[0],
                 self._quantized,
             )
-            function = self._functions[key] = GraphFunction(body, self._text.text)
-        return function, [*arguments, *self._values(form, variables)]
+            kept = (repr(sorted(self._given.items())), repr(sorted(lengths.items())), key[0], self._quantized)
+            function = self._functions[key] = BodyFunction(body, (self._text.text, self.__name__, *kept))
+        return form, function, [*arguments, *self._values(form, variables)]
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         declared = self._operator.inputs
@@ -445,10 +408,10 @@ class ModelGraph:
             label.startswith(f"{each.rpartition('.')[0]}.") for each in self.look().variables if "." in each
         )
 
-    def _structured(self, function: GraphFunction, results: Any) -> Any:
+    def _structured(self, form: GraphForm, results: Any) -> Any:
         nested = isinstance(results, tuple) and (len(results) == 0 or not isinstance(results[0], int))
         flat = list(results) if nested else [results]
-        outputs = self.look(function.template.lengths).outputs
+        outputs = form.outputs
         # Where the call says how long a pack is, it has what the others leave.
         packs = [each for each in outputs if isinstance(each, Pack)]
         others = len(flat) - (len(outputs) - len(packs))

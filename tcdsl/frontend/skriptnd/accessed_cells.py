@@ -36,6 +36,7 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.polyhedra.affine import NotAffine, condition_set, holds, universe
+from tcdsl.polyhedra.linear import linear_form
 from tcdsl.span import Span
 
 __all__ = ["AccessedCells", "is_in_range", "least_and_largest", "shown_size"]
@@ -152,13 +153,9 @@ class AccessedCells:
             cell, boundary = self._plain(inner, span)
             self.conditions.append(in_range(cell, extent))
             return cell, boundary
-        affine = self._is_affine(inner)
-        if affine and _same(given.below, 0) and self._is(given.above, extent, -1):
-            return self.arithmetic.index(inner, span), Boundary.CLAMP
-        if affine and self._is(given.below, inner, 0, -1) and self._is_mirrored(given.above, inner, extent, 2):
-            return self.arithmetic.index(inner, span), Boundary.REFLECT
-        if affine and self._is(given.below, inner, -1, -1) and self._is_mirrored(given.above, inner, extent, 1):
-            return self.arithmetic.index(inner, span), Boundary.SYMMETRIC
+        remap = self._boundary(given, extent)
+        if remap is not None:
+            return self.arithmetic.index(inner, span), remap
         cell, below, above = (
             cast(self.arithmetic.index(each, span), INTEGER) for each in (inner, given.below, given.above)
         )
@@ -170,30 +167,26 @@ class AccessedCells:
 
         return self.arithmetic.shared(cell, moved), Boundary.CHECK
 
-    def _is_affine(self, value: Any) -> bool:
-        return type(value) is int or (isinstance(value, ScalarValue) and value.exact and is_affine_index(value.expr))
-
-    def _difference(self, left: Any, right: Expr, factor: int) -> Any:
-        # left - factor * right, if that is a number.
-        arithmetic = self.arithmetic
-        other: Any = ScalarValue(right, "int", True)
-        scaled = arithmetic.binary("*", other, factor, None)
-        return known_number(arithmetic.binary("-", left, scaled, None))
-
-    def _is(self, value: Any, of: Any, distance: int, factor: int = 1) -> bool:
-        # Whether value is factor * of + distance.
-        if not self._is_affine(value):
-            return False
-        expr = of.expr if isinstance(of, ScalarValue) else integer(of) if type(of) is int else of
-        return bool(self._difference(value, expr, factor) == distance)
-
-    def _is_mirrored(self, value: Any, inner: Any, extent: Expr, less: int) -> bool:
-        # Whether value is 2 * extent - less - inner.
-        if not self._is_affine(value):
-            return False
-        arithmetic = self.arithmetic
-        total = arithmetic.binary("+", value, inner, None)
-        return bool(self._difference(total, extent, 2) == -less)
+    def _boundary(self, given: GuardedIndex, extent: Expr) -> Boundary | None:
+        # The boundary of the program that a remap is.
+        parts = (given.index, given.below, given.above)
+        if not all(type(each) is int or (isinstance(each, ScalarValue) and each.exact) for each in parts):
+            return None
+        inner, below, above = map(self.arithmetic.size, parts)
+        if not is_affine_index(inner):
+            return None
+        end, mirrored = apply("sub", extent, integer(1)), apply("neg", inner)
+        twice = apply("add", end, end)
+        ends = {
+            Boundary.CLAMP: (integer(0), end),
+            Boundary.REFLECT: (mirrored, apply("sub", twice, inner)),
+            Boundary.SYMMETRIC: (
+                apply("sub", mirrored, integer(1)),
+                apply("add", apply("sub", twice, inner), integer(1)),
+            ),
+        }
+        found = (each for each, pair in ends.items() if _equal(below, pair[0]) and _equal(above, pair[1]))
+        return next(found, None)
 
     def _plain(self, given: Any, span: Span | None) -> tuple[Expr, Boundary]:
         cell = self.arithmetic.index(given, span)
@@ -223,42 +216,8 @@ class AccessedCells:
         return tuple(found)
 
 
-def _same(value: Any, number: int) -> bool:
-    return type(value) is int and value == number
-
-
-def known_number(value: Any) -> Any:
-    """The number that an affine expression is whatever the names in it are; None if it is none."""
-    if type(value) is int:
-        return value
-    form = _terms(value.expr)
-    if form is None or any(factor for each, factor in form.items() if each is not None):
-        return None
-    return form.get(None, 0)
-
-
-def _terms(expr: Expr) -> dict[Expr | None, int] | None:
-    # The factors of the names in an affine expression; the number stands under None.
-    match expr:
-        case Constant(value=number):
-            return {None: int(number)}
-        case SizeValue() | IndexValue():
-            return {expr: 1}
-        case Apply(primitive="neg", arguments=(operand,)):
-            return _joined_terms({}, _terms(operand), -1)
-        case Apply(primitive="add" | "sub" as primitive, arguments=(left, right)):
-            return _joined_terms(_terms(left), _terms(right), 1 if primitive == "add" else -1)
-        case Apply(primitive="mul", arguments=(Constant(value=number), other) | (other, Constant(value=number))):
-            return _joined_terms({}, _terms(other), int(number))
-    return None
-
-
-def _joined_terms(
-    left: dict[Expr | None, int] | None, right: dict[Expr | None, int] | None, factor: int
-) -> dict[Expr | None, int] | None:
-    if left is None or right is None:
-        return None
-    return {each: left.get(each, 0) + factor * right.get(each, 0) for each in (*left, *right)}
+def _equal(left: Expr, right: Expr) -> bool:
+    return linear_form(apply("sub", left, right)) == ({}, 0)
 
 
 def shown_size(value: Any) -> str:
@@ -286,11 +245,9 @@ def least_and_largest(expr: Expr, ends: Mapping[str, Expr], arithmetic: Arithmet
             first, second = of(left), of(right)
             if first is None or second is None:
                 return None
-            if primitive == "sub":
-                return arithmetic.binary("-", first[0], second[1], None), arithmetic.binary(
-                    "-", first[1], second[0], None
-                )
-            return arithmetic.binary("+", first[0], second[0], None), arithmetic.binary("+", first[1], second[1], None)
+            operator, others = ("+", second) if primitive == "add" else ("-", second[::-1])
+            low, high = (arithmetic.binary(operator, *pair, None) for pair in zip(first, others, strict=True))
+            return low, high
         case Apply(primitive="mul", arguments=(Constant(value=factor), other) | (other, Constant(value=factor))):
             inner = of(other)
             if inner is None:

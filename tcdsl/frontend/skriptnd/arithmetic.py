@@ -7,6 +7,7 @@ own implementation; a rest of reals is that of C.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,7 +38,6 @@ __all__ = ["FUNCTIONS", "Arithmetic", "Decisions", "StandIns"]
 
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 LOGICAL = ("&&", "||", "^", "=>")
-_NUMBERS = ("+", "-", "*", "/", "\\", "%", "**", "<?", ">?")
 _PRIMITIVES = {"+": "add", "-": "sub", "*": "mul", "<?": "min", ">?": "max"}
 
 
@@ -50,27 +50,13 @@ def _sign(value: Any) -> Any:
     return type(value)((value > 0) - (value < 0))
 
 
+_PLAIN = (
+    *("sqrt", "exp", "log", "log2", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+    *("asinh", "acosh", "atanh", "erf", "floor", "ceil"),
+)
 #: Functions of reals: what Python computes, and the primitive.
 FUNCTIONS: Mapping[str, tuple[Callable[[float], float], str]] = {
-    "sqrt": (math.sqrt, "sqrt"),
-    "exp": (math.exp, "exp"),
-    "log": (math.log, "log"),
-    "log2": (math.log2, "log2"),
-    "sin": (math.sin, "sin"),
-    "cos": (math.cos, "cos"),
-    "tan": (math.tan, "tan"),
-    "asin": (math.asin, "asin"),
-    "acos": (math.acos, "acos"),
-    "atan": (math.atan, "atan"),
-    "sinh": (math.sinh, "sinh"),
-    "cosh": (math.cosh, "cosh"),
-    "tanh": (math.tanh, "tanh"),
-    "asinh": (math.asinh, "asinh"),
-    "acosh": (math.acosh, "acosh"),
-    "atanh": (math.atanh, "atanh"),
-    "erf": (math.erf, "erf"),
-    "floor": (math.floor, "floor"),
-    "ceil": (math.ceil, "ceil"),
+    **{name: (getattr(math, name), name) for name in _PLAIN},
     "round": (_away, ""),
     "frac": (lambda value: value - math.floor(value), ""),
     "abs": (abs, "abs"),
@@ -429,26 +415,19 @@ def _a(kind: str) -> str:
 
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
+    text: getattr(operator, name) for text, name in COMPARISONS.items()
 }
-
-
 _LOGIC: Mapping[str, Callable[[bool, bool], bool]] = {
-    "&&": lambda a, b: a and b,
-    "||": lambda a, b: a or b,
-    "^": lambda a, b: a != b,
-    "=>": lambda a, b: not a or b,
+    "&&": operator.and_,
+    "||": operator.or_,
+    "^": operator.ne,
+    "=>": operator.le,
 }
 
 
 def _known(operator: str, left: Any, right: Any, span: Span | None) -> Any:
     try:
-        found = _number(operator, left, right)
+        found = _NUMBER[operator](left, right)
     except (ZeroDivisionError, OverflowError, ValueError):
         raise _no_value(operator, left, right, span) from None
     if isinstance(found, int) and not -(2**63) <= found < 2**63:
@@ -460,35 +439,32 @@ def _no_value(operator: str, left: Any, right: Any, span: Span | None) -> TcdslE
     return DslSyntaxError.at(f"`{shown(left)} {operator} {shown(right)}` has no value", span)
 
 
-def _number(operator: str, left: Any, right: Any) -> Any:
-    whole = isinstance(left, int)
-    match operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "/":
-            if whole:
-                return left // right
-            if right == 0.0:
-                return (
-                    math.nan
-                    if left == 0.0 or math.isnan(left)
-                    else math.copysign(math.inf, left * math.copysign(1.0, right))
-                )
-            return left / right
-        case "\\":
-            return -(-left // right) if whole else float(math.ceil(left / right))
-        case "%":
-            return left % right if whole else math.fmod(left, right)
-        case "**":
-            if whole:
-                if right < 0 or (abs(left) > 1 and right > 63):
-                    raise ValueError
-                return left**right
-            return math.pow(left, right)
-        case "<?":
-            return min(left, right)
-    return max(left, right)
+def _quotient(left: Any, right: Any) -> Any:
+    if isinstance(left, int):
+        return left // right
+    if right != 0.0:
+        return left / right
+    if left == 0.0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left * math.copysign(1.0, right))
+
+
+def _power(left: Any, right: Any) -> Any:
+    if isinstance(left, float):
+        return math.pow(left, right)
+    if right < 0 or (abs(left) > 1 and right > 63):
+        raise ValueError
+    return left**right
+
+
+_NUMBER: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _quotient,
+    "\\": lambda left, right: -(-left // right) if isinstance(left, int) else float(math.ceil(left / right)),
+    "%": lambda left, right: left % right if isinstance(left, int) else math.fmod(left, right),
+    "**": _power,
+    "<?": min,
+    ">?": max,
+}

@@ -14,10 +14,9 @@ from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.declarations import declared_shape
-from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
+from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.text.syntax import (
     Assertion,
-    Binary,
     Call,
     Declaration,
     Expand,
@@ -27,7 +26,6 @@ from tcdsl.frontend.skriptnd.text.syntax import (
     ListNode,
     Operator,
     TypeNode,
-    Unary,
     Using,
     Zip,
     names_in,
@@ -470,42 +468,23 @@ class Binding:
                 fact, DslSyntaxError, "entries of a shape are names, or `a * x + b` with numbers", node.span
             )
         factor, start = line
-        if type(given) is not int:
-            if not isinstance(factor, int) or factor == 0:
-                return None
-            arithmetic = self.evaluator.arithmetic
-            moved = arithmetic.binary("-", given, start, self.span)
-            if factor == 1:
-                return moved
-            if not arithmetic.binary("==", arithmetic.binary("%", moved, factor, self.span), 0, self.span):
-                return None
-            return arithmetic.binary("/", moved, factor, self.span)
-        if type(factor) is not int or type(start) is not int or factor == 0 or (given - start) % factor:
+        arithmetic = self.evaluator.arithmetic
+        if factor == 0:
             return None
-        return (given - start) // factor
+        moved = arithmetic.binary("-", given, start, self.span)
+        if not arithmetic.binary("==", arithmetic.binary("%", moved, factor, self.span), 0, self.span):
+            return None
+        return arithmetic.binary("/", moved, factor, self.span)
 
-    def _line(self, node: Expression, name: str) -> tuple[Any, Any] | None:
-        if name not in names_in(node):
-            value = self.evaluator.value(node)
-            return (0, value) if type(value) is int else None
-        match node:
-            case Identifier():
-                return 1, 0
-            case Unary(operator="-", operand=operand):
-                inner = self._line(operand, name)
-                return None if inner is None else (-inner[0], -inner[1])
-            case Binary(operator=operator, left=left, right=right) if operator in ("+", "-", "*"):
-                first, second = self._line(left, name), self._line(right, name)
-                if first is None or second is None:
-                    return None
-                if operator == "+":
-                    return first[0] + second[0], first[1] + second[1]
-                if operator == "-":
-                    return first[0] - second[0], first[1] - second[1]
-                if first[0] and second[0]:
-                    return None
-                return first[0] * second[1] + second[0] * first[1], first[1] * second[1]
-        return None
+    def _line(self, node: Expression, name: str) -> tuple[int, int] | None:
+        # The numbers `a` and `b` of `a * x + b`, which three values of x tell.
+        values = []
+        for number in range(3):
+            scope = Scope({name: number}, outer=self.evaluator.scope)
+            values.append(self.evaluator.within(scope).value(node))
+        if any(type(each) is not int for each in values) or values[0] + values[2] != 2 * values[1]:
+            return None
+        return values[1] - values[0], values[0]
 
     # -- helper symbols and assertions -----------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.graph_inputs import GraphInputs, InputExtent, graph_attributes
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
-from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
+from tcdsl.frontend.skriptnd.values import Pack, TensorValue
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.staging.session import BroadcastGuard, Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings
@@ -33,7 +33,17 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, Expr, SizeValue
 from tcdsl.span import Span
 
-__all__ = ["GraphBody", "GraphForm", "OperatorBody", "Variable", "composed", "marked", "open_extents", "trimmed"]
+__all__ = [
+    "ArrayBody",
+    "GraphBody",
+    "GraphForm",
+    "OperatorBody",
+    "Variable",
+    "composed",
+    "marked",
+    "open_extents",
+    "trimmed",
+]
 
 _KINDS = {"real": ("float32", "float64"), "int": ("int32", "int64"), "bool": ("bool",)}
 
@@ -143,19 +153,28 @@ class ArrayBody:
         operator: Operator,
         find: Library,
         lengths: Mapping[str, int],
-        labels: Sequence[str],
-        filename: str,
         text: str,
+        others: Sequence[str] = (),
+        left_out: Sequence[str] = (),
     ) -> None:
+        labels: list[str] = []
+        for each in operator.inputs:
+            if each.name not in left_out:
+                count = lengths.get(each.name)
+                labels.extend([each.name] if count is None else [f"{each.name}{k + 1}" for k in range(count)])
         self.operator = operator
         self.find = find
         self.lengths = dict(lengths)
-        self.parameters = _distinct(labels)
+        self.parameters = _distinct([*labels, *others])
         self.source = text
         #: What stands for the decorated function, and for its source.
         self.function = _function(operator.name, self.parameters)
-        self.definition = _source(operator, filename, self.parameters, text)
+        self.definition = _source(operator, self.parameters, text)
         self.surroundings = Surroundings(self.function, self.definition.definition, frozenset())
+
+    def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        """Record what the body computes in the current session."""
+        raise NotImplementedError
 
     def tensors(self, session: Session, arguments: Sequence[Any]) -> list[SymbolicTensor]:
         """The arguments as tensors of the program."""
@@ -218,14 +237,7 @@ class OperatorBody(ArrayBody):
         lengths: Mapping[str, int],
         left_out: Sequence[str],
     ) -> None:
-        span = operator.span
-        filename = span.filename if span is not None else ""
-        labels: list[str] = []
-        for each in operator.inputs:
-            if each.name not in left_out:
-                count = lengths.get(each.name)
-                labels.extend([each.name] if count is None else [f"{each.name}{k + 1}" for k in range(count)])
-        super().__init__(operator, find, lengths, labels, filename, operator.name)
+        super().__init__(operator, find, lengths, operator.name, left_out=left_out)
         self.module = module
         self.types = dict(types)
         self.attributes = dict(attributes)
@@ -241,8 +253,7 @@ class OperatorBody(ArrayBody):
 
         def tensor(name: str) -> TensorValue:
             array, kind = next(flat)
-            extents = (int(e.value) if isinstance(e, Constant) else ScalarValue(e, "int", True) for e in array.extents)
-            return _typed(session, arithmetic, array, name, kind, Pack.of(extents))
+            return _typed(session, arithmetic, array, name, kind, Pack.of(map(arithmetic.exact, array.extents)))
 
         given: list[Any] = []
         for each in self.operator.inputs:
@@ -267,7 +278,7 @@ def _no_variables(label: str, kind: str, shape: Pack, span: Span | None) -> Tens
 
 
 class GraphBody(ArrayBody):
-    """``GraphBody(operator, find, attributes, lengths, variables, filename)`` for a decorated function.
+    """``GraphBody(operator, find, attributes, lengths, variables, text)`` for a decorated function.
 
     ``run(None, *arrays)`` records the graph in the current session: the tensors of the outputs, one after the other,
     and with ``updates`` what variables hold afterwards. With ``quantized`` it does what `@quantize` says.
@@ -280,17 +291,11 @@ class GraphBody(ArrayBody):
         attributes: Mapping[str, Any],
         lengths: Mapping[str, int],
         variables: Sequence[Variable],
-        filename: str,
         text: str,
         updates: bool = False,
         quantized: bool = False,
     ) -> None:
-        labels: list[str] = []
-        for each in operator.inputs:
-            count = lengths.get(each.name)
-            labels.extend([each.name] if count is None else [f"{each.name}{k + 1}" for k in range(count)])
-        labels.extend(each.label.replace(".", "_") for each in variables)
-        super().__init__(operator, find, lengths, labels, filename, text)
+        super().__init__(operator, find, lengths, text, [each.label.replace(".", "_") for each in variables])
         self.attributes = dict(attributes)
         self.variables = tuple(variables)
         self.updates = updates
@@ -363,7 +368,7 @@ class GraphBody(ArrayBody):
         shape: list[Any] = []
         for axis, extent in enumerate(tensor.extents):
             wanted = axes[axis] if axes is not None else InputExtent(None, "", None)
-            value: Any = int(extent.value) if isinstance(extent, Constant) else ScalarValue(extent, "int", True)
+            value = arithmetic.exact(extent)
             known = wanted.extent
             if known is None and wanted.name:
                 known = sizes.setdefault(wanted.name, value)
@@ -399,27 +404,18 @@ class _SizesOfCall:
 
     def decide(self, operator: str, left: Expr, right: Expr) -> bool:
         """Whether ``left operator right`` holds."""
-        if operator in (">", ">="):
-            return self.decide("<" if operator == ">" else "<=", right, left)
         if operator == "!=":
             return not self.decide("==", left, right)
+        if operator in (">", ">="):
+            left, right, operator = right, left, {">": "<", ">=": "<="}[operator]
         first, second = self.session.evaluate(left), self.session.evaluate(right)
-        if operator == "==":
-            if first == second:
-                self._keep(left, right, "same")
-            elif first < second:
-                self._keep(apply("add", left, integer(1)), right, "most")
-            else:
-                self._keep(apply("add", right, integer(1)), left, "most")
-            return first == second
-        strict = operator == "<"
-        found = first < second if strict else first <= second
-        one = integer(1)
-        if found:
-            self._keep(apply("add", left, one) if strict else left, right, "most")
+        if operator == "==" and first == second:
+            self._keep(left, right, "same")
+        elif first < second or (first == second and operator == "<="):
+            self._keep(left if operator == "<=" else apply("add", left, integer(1)), right, "most")
         else:
-            self._keep(right if strict else apply("add", right, one), left, "most")
-        return found
+            self._keep(right if operator == "<" else apply("add", right, integer(1)), left, "most")
+        return {"==": first == second, "<": first < second, "<=": first <= second}[operator]
 
     def _keep(self, left: Expr, right: Expr, relation: str) -> None:
         self.session.guards[BroadcastGuard(left, right, relation)] = None
@@ -472,12 +468,13 @@ def _function(name: str, parameters: Sequence[str]) -> FunctionType:
     return found
 
 
-def _source(operator: Operator, filename: str, parameters: Sequence[str], text: str) -> FunctionSource:
+def _source(operator: Operator, parameters: Sequence[str], text: str) -> FunctionSource:
     # What stands for the source of a decorated function: a definition of that name in its place.
     arguments = ast.arguments(
         posonlyargs=[], args=[ast.arg(name) for name in parameters], kwonlyargs=[], kw_defaults=[], defaults=[]
     )
     made = ast.FunctionDef(operator.name, arguments, [ast.Pass()], [], None, None)
-    if operator.span is not None:
-        made.lineno, made.col_offset = operator.span.line, operator.span.column
-    return FunctionSource(filename, made, text)
+    span = operator.span
+    if span is not None:
+        made.lineno, made.col_offset = span.line, span.column
+    return FunctionSource("" if span is None else span.filename, made, text)

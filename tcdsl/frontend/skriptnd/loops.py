@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from types import FunctionType
 from typing import Any
 
@@ -75,20 +75,6 @@ def _loop(count: Any) -> Any:
 def counted_rounds(state: State, count: Any, body: Callable[[Any, State], State]) -> State:
     """``state = body(t, state)`` for all numbers below ``count``, an int, a size or an integer that data holds."""
     found: State = _template(_counted).run(None, state, _loop(count), body)
-    return found
-
-
-def rounds_while(state: State, going: Any, body: Callable[[State], State], condition: Callable[[State], Any]) -> State:
-    """``state = body(state)`` while ``going`` is true, which is ``condition(state)`` after each round."""
-    found: State = _template(_while).run(None, state, going, body, condition)
-    return found
-
-
-def bounded_rounds(
-    state: State, count: Any, body: Callable[[Any, State], State], condition: Callable[[State], Any], tested_first: bool
-) -> State:
-    """`counted_rounds` as long as ``condition(state)`` holds before each round, or after it."""
-    found: State = _template(_bounded).run(None, state, _loop(count), body, condition, tested_first)
     return found
 
 
@@ -218,13 +204,13 @@ class LoopRounds:
         if node.condition is None:
             found = counted_rounds(symbols, limit, around)
         elif limit is not None:
-            found = bounded_rounds(symbols, limit, around, going, node.tested_first)
+            found = _template(_bounded).run(None, symbols, _loop(limit), around, going, node.tested_first)
         elif stacks or node.index is not None:
             hint = "give a count: `do..(i -> n)`"
             raise DslSyntaxError.at("a loop with a condition whose number of rounds has no bound", node.span, hint)
         else:
             first = going(symbols) if node.tested_first else True
-            found = rounds_while(symbols, first, lambda state: around(None, state), going)
+            found = _template(_while).run(None, symbols, first, partial(around, None), going)
         tensors = composition.tensors(carried, found)
         packs = (
             Pack.of(composition.row(each, ScalarValue(integer(k), "int", True)) for k in range(most or 0))

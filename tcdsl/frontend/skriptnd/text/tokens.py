@@ -82,16 +82,7 @@ def tokens_of(text: str, filename: str, line: int = 1) -> list[Word]:
                 raise DslSyntaxError.at(fact, span, "names begin with a letter or `_`")
             found.append(Word(kind, _SAME.get(word, word), line, position - begin))
         position = end
-    last = (
-        found[-1]
-        if found
-        else Word(
-            "end",
-            "",
-            line,
-            0,
-        )
-    )
+    last = found[-1] if found else Word("end", "", line, 0)
     found.append(Word("end", "", last.line, last.column + len(last.text)))
     return found
 

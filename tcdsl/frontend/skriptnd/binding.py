@@ -15,22 +15,8 @@ from typing import Any
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.declarations import declared_shape
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, Scope
-from tcdsl.frontend.skriptnd.text.syntax import (
-    Assertion,
-    Call,
-    Declaration,
-    Expand,
-    Expression,
-    Extent,
-    Identifier,
-    ListNode,
-    Operator,
-    TypeNode,
-    Using,
-    Zip,
-    names_in,
-    walk,
-)
+from tcdsl.frontend.skriptnd.text import syntax
+from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, is_size, shown, type_of
 from tcdsl.span import Span
 
@@ -44,7 +30,7 @@ _BASES: Mapping[str, tuple[str, ...]] = {
 
 
 @lru_cache(maxsize=1024)
-def binding_order(operator: Operator) -> tuple[int, ...]:
+def binding_order(operator: syntax.Operator) -> tuple[int, ...]:
     """The positions of an operator's inputs in the order in which their shapes are bound.
 
     `DslSyntaxError` where a shape leaves open which of two packs an axis belongs to.
@@ -72,13 +58,13 @@ def binding_order(operator: Operator) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _early(operator: Operator, known: set[str]) -> list[Using]:
+def _early(operator: syntax.Operator, known: set[str]) -> list[syntax.Using]:
     # Helper symbols that shapes of inputs use, and those that these are made of: they are made of attributes.
     wanted = {name for each in operator.inputs for name in _names_of_type(each.type)} - known
     for using in reversed(operator.usings):
         if names_in(using.target) & wanted:
             wanted |= names_in(using.value)
-    found: list[Using] = []
+    found: list[syntax.Using] = []
     names = set(known)
     for using in operator.usings:
         if names_in(using.target) & wanted and names_in(using.value) <= names:
@@ -87,7 +73,7 @@ def _early(operator: Operator, known: set[str]) -> list[Using]:
     return found
 
 
-def _is_clear(declaration: Declaration, known: set[str]) -> bool:
+def _is_clear(declaration: syntax.Declaration, known: set[str]) -> bool:
     shape = declaration.type.shape or ()
     if declaration.type.rank is not None:
         known = known | names_in(declaration.type.rank)
@@ -96,11 +82,11 @@ def _is_clear(declaration: Declaration, known: set[str]) -> bool:
     return len(unknown) <= 1 and all(len(names_in(each) - known) <= 1 or _is_alone(each) for each in entries)
 
 
-def _is_alone(node: Expression) -> bool:
-    return isinstance(node, Identifier)
+def _is_alone(node: syntax.Expression) -> bool:
+    return isinstance(node, syntax.Identifier)
 
 
-def _has_length(extent: Extent, known: set[str]) -> bool:
+def _has_length(extent: syntax.Extent, known: set[str]) -> bool:
     # Known by its length, or by the pack that it is.
     length = extent.repeats.length if extent.repeats is not None else None
     if length is not None and names_in(length) <= known:
@@ -108,7 +94,7 @@ def _has_length(extent: Extent, known: set[str]) -> bool:
     return extent.value is not None and bool(names_in(extent.value)) and names_in(extent.value) <= known
 
 
-def _names_of_type(given: TypeNode) -> set[str]:
+def _names_of_type(given: syntax.TypeNode) -> set[str]:
     found: set[str] = set()
     for extent in given.shape or ():
         found |= names_in(extent.value) if extent.value is not None else set()
@@ -126,11 +112,11 @@ class Binding:
     The evaluator's scope is filled. ``span`` is the place of the invocation, which errors of its arguments show.
     """
 
-    operator: Operator
+    operator: syntax.Operator
     evaluator: ExpressionEvaluator
     name: str
     span: Span | None
-    _waiting: list[Assertion] = field(default_factory=list)
+    _waiting: list[syntax.Assertion] = field(default_factory=list)
 
     @property
     def names(self) -> dict[str, Any]:
@@ -175,7 +161,7 @@ class Binding:
         for assertion in self._waiting:
             self._check(assertion)
 
-    def early(self) -> list[Using]:
+    def early(self) -> list[syntax.Using]:
         """Bind the helper symbols that shapes of inputs are made of."""
         found = _early(self.operator, {*self.names})
         for using in found:
@@ -218,14 +204,14 @@ class Binding:
                 hint = f"give it: `{self.name}<real>(...)`"
                 raise self.fault(f"nothing says what type `{each.name}` is", DtypeError, hint)
 
-    def _converts(self, default: Expression) -> bool:
+    def _converts(self, default: syntax.Expression) -> bool:
         # To a type that the inputs or other attributes may bind: `T(0)`.
-        return any(isinstance(node, Call) and self._is_generic(node.function) for node in walk(default))
+        return any(isinstance(node, syntax.Call) and self._is_generic(node.function) for node in walk(default))
 
     def _is_generic(self, name: str) -> bool:
         return any(each.name == name for each in self.operator.generics)
 
-    def _check_type(self, declared: TypeNode, given: str, what: str, span: Span | None = None) -> None:
+    def _check_type(self, declared: syntax.TypeNode, given: str, what: str, span: Span | None = None) -> None:
         if not given:
             return
         if self._is_generic(declared.name):
@@ -238,7 +224,7 @@ class Binding:
 
     # -- attributes ------------------------------------------------------------------------------------------------
 
-    def _attribute(self, declaration: Declaration, value: Any, span: Span | None = None) -> Any:
+    def _attribute(self, declaration: syntax.Declaration, value: Any, span: Span | None = None) -> Any:
         what = f"the attribute `{declaration.name}`"
         given = declaration.type
         if value is None:
@@ -260,7 +246,7 @@ class Binding:
         self._check_type(given, type_of(value), what, span)
         return value
 
-    def _deferred(self, declaration: Declaration) -> None:
+    def _deferred(self, declaration: syntax.Declaration) -> None:
         if declaration.name in self.names:
             return
         if declaration.default is None:
@@ -272,7 +258,7 @@ class Binding:
             raise self.fault(f"the attribute `{declaration.name}` is missing", ConfigurationError, hint)
         self.names[declaration.name] = self._attribute(declaration, value, declaration.span)
 
-    def length(self, declaration: Declaration) -> None:
+    def length(self, declaration: syntax.Declaration) -> None:
         """Bind the length of a packed attribute, or compare."""
         pack = declaration.type.pack
         value = self.names[declaration.name]
@@ -296,7 +282,7 @@ class Binding:
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 
-    def _input(self, declaration: Declaration, given: Any) -> None:
+    def _input(self, declaration: syntax.Declaration, given: Any) -> None:
         what, wanted = f"the input `{declaration.name}`", declaration.type
         if given is None and declaration.default is not None:
             given = self._filled(
@@ -322,7 +308,7 @@ class Binding:
             self._shapes(wanted, tensors, what)
         self.names[declaration.name] = given
 
-    def _filled(self, declaration: Declaration, given: Any) -> Any:
+    def _filled(self, declaration: syntax.Declaration, given: Any) -> Any:
         # A number stands for a tensor of the declared shape, whose extents other inputs have said.
         shape = declaration.type.shape or ()
         names = {name for each in shape if each.value is not None for name in names_in(each.value)}
@@ -337,7 +323,7 @@ class Binding:
             return Pack.of(self.constant(name, each) for each in value)
         return TensorValue(name, type_of(value), Pack(), None, value)
 
-    def _shapes(self, wanted: TypeNode, tensors: Pack, what: str) -> None:
+    def _shapes(self, wanted: syntax.TypeNode, tensors: Pack, what: str) -> None:
         ranks = {len(each.shape) for each in tensors}
         if len(ranks) > 1:
             raise self.fault(f"the tensors of {what} have the ranks {', '.join(map(str, sorted(ranks)))}")
@@ -361,7 +347,7 @@ class Binding:
                 elif column:
                     self._extent(extent, column[0], what, tensor)
 
-    def _axes(self, shape: Sequence[Extent], rank: int, what: str, tensor: TensorValue) -> list[tuple[int, int]]:
+    def _axes(self, shape: Sequence[syntax.Extent], rank: int, what: str, tensor: TensorValue) -> list[tuple[int, int]]:
         # Which axes each entry of a shape stands for.
         lengths = [1 if extent.repeats is None else self._known_length(extent) for extent in shape]
         open_entries = [k for k, length in enumerate(lengths) if length is None]
@@ -382,7 +368,7 @@ class Binding:
             at += length or 0
         return found
 
-    def _known_length(self, extent: Extent) -> int | None:
+    def _known_length(self, extent: syntax.Extent) -> int | None:
         repeats = extent.repeats
         assert repeats is not None
         if repeats.length is not None and self._unbound(repeats.length) is None:
@@ -393,7 +379,7 @@ class Binding:
             return len(value) if isinstance(value, Pack) else None
         return None
 
-    def _extent(self, extent: Extent, given: Any, what: str, tensor: TensorValue) -> None:
+    def _extent(self, extent: syntax.Extent, given: Any, what: str, tensor: TensorValue) -> None:
         if extent.value is None:
             return
         if isinstance(given, Pack) and self._is_counted(extent) and len(given) <= 1 and not extent.spread:
@@ -408,32 +394,32 @@ class Binding:
         message = f"{what}, `{tensor.name}` of shape {shown(tensor.shape)}: `{text}` is {{wanted}}, not {{given}}"
         self._match(extent.value, given, message)
 
-    def _is_counted(self, extent: Extent) -> bool:
+    def _is_counted(self, extent: syntax.Extent) -> bool:
         length = extent.repeats.length if extent.repeats is not None else None
         return length is not None and type_of(self.evaluator.value(length)) == "bool"
 
     # -- values that have to agree ---------------------------------------------------------------------------------
 
-    def _unbound(self, node: Expression) -> str | None:
+    def _unbound(self, node: syntax.Expression) -> str | None:
         """The name in ``node`` that is not bound yet, if there is one."""
         found = [name for name in names_in(node) if not self.evaluator.scope.knows(name)]
         return found[0] if found else None
 
-    def _match(self, node: Expression, given: Any, message: str) -> None:
+    def _match(self, node: syntax.Expression, given: Any, message: str) -> None:
         """Bind the open name in ``node`` so that it gives ``given``, or compare."""
         name = self._unbound(node)
         if name is None:
             wanted = self.evaluator.value(node)
             if wanted is None:
                 # A null name takes the value: an optional input that is there.
-                if isinstance(node, Identifier):
+                if isinstance(node, syntax.Identifier):
                     self.names[node.name] = given
                 return
             guesses = self.evaluator.arithmetic.decisions.guesses
             if not self._agrees(wanted, given) and guesses == self.evaluator.arithmetic.decisions.guesses:
                 raise self.fault(message.format(given=shown(given), wanted=shown(wanted)))
             return
-        if isinstance(node, Identifier):
+        if isinstance(node, syntax.Identifier):
             self.names[name] = given
             return
         items = given if isinstance(given, Pack) else (given,)
@@ -453,13 +439,13 @@ class Binding:
             wanted = int(wanted)
         return bool(self.evaluator.arithmetic.binary("==", wanted, given, self.span))
 
-    def _solved(self, node: Expression, name: str, given: Any) -> Any:
+    def _solved(self, node: syntax.Expression, name: str, given: Any) -> Any:
         decisions = self.evaluator.arithmetic.decisions
         guesses = decisions.guesses
         found = self._solution(node, name, given)
         return given if found is None and decisions.guesses != guesses else found
 
-    def _solution(self, node: Expression, name: str, given: Any) -> Any:
+    def _solution(self, node: syntax.Expression, name: str, given: Any) -> Any:
         # `a * x + b` for x.
         line = self._line(node, name)
         if line is None:
@@ -476,7 +462,7 @@ class Binding:
             return None
         return arithmetic.binary("/", moved, factor, self.span)
 
-    def _line(self, node: Expression, name: str) -> tuple[int, int] | None:
+    def _line(self, node: syntax.Expression, name: str) -> tuple[int, int] | None:
         # The numbers `a` and `b` of `a * x + b`, which three values of x tell.
         values = []
         for number in range(3):
@@ -488,9 +474,9 @@ class Binding:
 
     # -- helper symbols and assertions -----------------------------------------------------------------------------
 
-    def _using(self, using: Using) -> None:
+    def _using(self, using: syntax.Using) -> None:
         value = self.evaluator.value(using.value)
-        if isinstance(using.target, Identifier):
+        if isinstance(using.target, syntax.Identifier):
             self.names[using.target.name] = value
             if using.length is not None and isinstance(value, Pack):
                 self._match(using.length, len(value), f"`{using.target.name}` has {{given}} items, not {{wanted}}")
@@ -503,13 +489,13 @@ class Binding:
             raise self.fault("what is no pack is taken apart", DtypeError, span=using.span)
         self._take_apart(using.target, value, using.span)
 
-    def _take_apart(self, target: ListNode, value: Pack, span: Span | None) -> None:
-        single = sum(not isinstance(each, Expand) for each in target.items)
-        open_items = [each for each in target.items if isinstance(each, Expand) and each.count is None]
+    def _take_apart(self, target: syntax.ListNode, value: Pack, span: Span | None) -> None:
+        single = sum(not isinstance(each, syntax.Expand) for each in target.items)
+        open_items = [each for each in target.items if isinstance(each, syntax.Expand) and each.count is None]
         counts = {
             id(each): self.evaluator.count(each.count, "the length of a part") * self._width(each.value)
             for each in target.items
-            if isinstance(each, Expand) and each.count is not None
+            if isinstance(each, syntax.Expand) and each.count is not None
         }
         rest = len(value) - single - sum(counts.values())
         if len(open_items) > 1:
@@ -518,21 +504,21 @@ class Binding:
             raise self.fault(f"a pack of {len(value)} items is taken apart into {len(value) - rest}", span=span)
         at = 0
         for each in target.items:
-            if isinstance(each, Identifier):
+            if isinstance(each, syntax.Identifier):
                 self.names[each.name] = value[at]
                 at += 1
-            elif isinstance(each, Expand):
+            elif isinstance(each, syntax.Expand):
                 length = counts.get(id(each), rest)
                 part, at = value[at : at + length], at + length
-                names = each.value.parts if isinstance(each.value, Zip) else (each.value,)
+                names = each.value.parts if isinstance(each.value, syntax.Zip) else (each.value,)
                 if length % len(names):
                     raise self.fault(f"{length} items are taken apart into {len(names)} packs", span=span)
                 for k, name in enumerate(names):
-                    assert isinstance(name, Identifier)
+                    assert isinstance(name, syntax.Identifier)
                     self.names[name.name] = Pack.of(part[k :: len(names)])
 
-    def _width(self, node: Expression) -> int:
-        return len(node.parts) if isinstance(node, Zip) else 1
+    def _width(self, node: syntax.Expression) -> int:
+        return len(node.parts) if isinstance(node, syntax.Zip) else 1
 
     def _check_assertions(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -542,7 +528,7 @@ class Binding:
             else:
                 self._waiting.append(each)
 
-    def _check(self, assertion: Assertion) -> None:
+    def _check(self, assertion: syntax.Assertion) -> None:
         guesses = self.evaluator.arithmetic.decisions.guesses
         value = self.evaluator.value(assertion.condition)
         if self.evaluator.arithmetic.decisions.guesses != guesses:

@@ -14,33 +14,17 @@ from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError
 from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS
 from tcdsl.frontend.skriptnd.binding import binding_order
 from tcdsl.frontend.skriptnd.static_types import CONCRETE, OPEN, ExpressionTyping, StaticType, article
-from tcdsl.frontend.skriptnd.text.syntax import (
-    Assertion,
-    Assignment,
-    Block,
-    Branch,
-    Declaration,
-    Expression,
-    Extent,
-    Formula,
-    Identifier,
-    Invocation,
-    Loop,
-    Operation,
-    Operator,
-    Target,
-    TypeNode,
-    names_in,
-)
+from tcdsl.frontend.skriptnd.text import syntax
+from tcdsl.frontend.skriptnd.text.syntax import names_in
 from tcdsl.span import Span
 
 __all__ = ["check_operator"]
 
 #: ``find(name, span)`` gives the operator that a name stands for in a module.
-Find = Callable[[str, "Span | None"], "Operator | None"]
+Find = Callable[[str, "Span | None"], "syntax.Operator | None"]
 
 
-def check_operator(operator: Operator, find: Find) -> None:
+def check_operator(operator: syntax.Operator, find: Find) -> None:
     """Raise what is wrong with ``operator``."""
     _Checks(operator, {}, find).run()
 
@@ -57,7 +41,7 @@ class _Checks(ExpressionTyping):
         self._attributes_and_inputs()
         for using in operator.usings:
             found = self.typed(using.value)
-            if isinstance(using.target, Identifier):
+            if isinstance(using.target, syntax.Identifier):
                 self.names[using.target.name] = found
             if using.length is not None:
                 self._declared_by(using.length)
@@ -76,6 +60,9 @@ class _Checks(ExpressionTyping):
             self._formulas(operator.formulas)
         if operator.composition is not None:
             self._composition(operator)
+        for line in operator.quantizations:
+            self.names[line.tensor] = OPEN
+            self._invocation(line.call)
 
     def _attributes_and_inputs(self) -> None:
         operator = self.operator
@@ -97,7 +84,7 @@ class _Checks(ExpressionTyping):
             if each.default is not None:
                 self._fits(self.typed(each.default), each.type, f"the attribute `{each.name}`", each.default.span)
 
-    def _assertion(self, assertion: Assertion) -> None:
+    def _assertion(self, assertion: syntax.Assertion) -> None:
         found = self.typed(assertion.condition)
         if found.type and found.type != "bool":
             raise DtypeError.at(f"an assertion of type {found.type}, not bool", assertion.condition.span)
@@ -105,7 +92,7 @@ class _Checks(ExpressionTyping):
         for value in (*message, *(node for _, node in assertion.shown)):
             self.typed(value)
 
-    def _is_open(self, declaration: Declaration) -> bool:
+    def _is_open(self, declaration: syntax.Declaration) -> bool:
         return any(each.bound is not None for each in declaration.type.shape or ())
 
     # -- names -----------------------------------------------------------------------------------------------------
@@ -134,7 +121,7 @@ class _Checks(ExpressionTyping):
 
     # -- declarations ----------------------------------------------------------------------------------------------
 
-    def _base(self, given: TypeNode) -> str:
+    def _base(self, given: syntax.TypeNode) -> str:
         generics = [each.name for each in self.operator.generics]
         if given.name not in (*CONCRETE, *generics):
             known = [*CONCRETE, *generics]
@@ -145,19 +132,19 @@ class _Checks(ExpressionTyping):
             raise DtypeError.at(f"`{given.name}` is no type of a value", given.span, hint)
         return given.name
 
-    def _length(self, given: TypeNode) -> None:
+    def _length(self, given: syntax.TypeNode) -> None:
         for node in (given.rank, given.pack.length if given.pack is not None else None):
             if node is not None:
                 self._declared_by(node)
         if given.pack is not None and given.pack.bound is not None:
             self.typed(given.pack.bound)
 
-    def _declared_by(self, node: Expression) -> None:
+    def _declared_by(self, node: syntax.Expression) -> None:
         # The names in the length of a pack, or in an extent, which that may declare.
         for name in names_in(node):
             self.names.setdefault(name, StaticType("int", False))
 
-    def _shape(self, given: TypeNode, declares: bool) -> None:
+    def _shape(self, given: syntax.TypeNode, declares: bool) -> None:
         for extent in given.shape or ():
             if extent.repeats is not None and extent.repeats.length is not None:
                 if declares:
@@ -174,7 +161,7 @@ class _Checks(ExpressionTyping):
                     self.names.setdefault(name, StaticType("int", packed))
             self._integer(extent.value)
 
-    def _is_packed(self, extent: Extent) -> bool | None:
+    def _is_packed(self, extent: syntax.Extent) -> bool | None:
         if extent.spread:
             return True
         if extent.repeats is None:
@@ -183,19 +170,19 @@ class _Checks(ExpressionTyping):
         # `c..(flag)` is one entry, which is there or not.
         return None if length is not None and self.typed(length).type in ("bool", "") else True
 
-    def _integer(self, node: Expression) -> None:
+    def _integer(self, node: syntax.Expression) -> None:
         found = self.typed(node)
         if found.type and found.type not in ("int", "bool"):
             raise DtypeError.at(f"an extent of type {found.type}, not int", node.span)
 
-    def _fits(self, found: StaticType, wanted: TypeNode, what: str, span: Span | None) -> None:
+    def _fits(self, found: StaticType, wanted: syntax.TypeNode, what: str, span: Span | None) -> None:
         if found.type in CONCRETE and wanted.name in CONCRETE and found.type != wanted.name:
             hint = "a real has a point: `1.0`" if (found.type, wanted.name) == ("int", "real") else ""
             raise DtypeError.at(f"{what} is {wanted.name}, and its value is {found.type}", span, hint)
         if found.pack and wanted.pack is None and wanted.shape is None:
             raise DtypeError.at(f"{what} is one value, and is given a pack", span)
 
-    def _constant(self, declaration: Declaration) -> None:
+    def _constant(self, declaration: syntax.Declaration) -> None:
         assert declaration.default is not None
         inner = dict(self.names)
         for bound in declaration.bounds:
@@ -213,11 +200,11 @@ class _Checks(ExpressionTyping):
 
     # -- formulas --------------------------------------------------------------------------------------------------
 
-    def _formulas(self, formulas: Sequence[Formula]) -> None:
+    def _formulas(self, formulas: Sequence[syntax.Formula]) -> None:
         outputs = {each.name: each for each in self.operator.outputs}
         for each in self.operator.outputs:
             self.names[each.name] = StaticType(self._base(each.type), each.type.pack is not None, True)
-        written: dict[str, list[Formula]] = {name: [] for name in outputs}
+        written: dict[str, list[syntax.Formula]] = {name: [] for name in outputs}
         for formula in formulas:
             name, span = formula.target.name, formula.target.span
             if name not in outputs:
@@ -239,7 +226,7 @@ class _Checks(ExpressionTyping):
             if not found:
                 raise DslSyntaxError.at(f"the output `{name}` has no formula", outputs[name].span)
 
-    def _formula(self, formula: Formula) -> None:
+    def _formula(self, formula: syntax.Formula) -> None:
         outer, self.in_formula = dict(self.names), True
         try:
             bounds = [*((formula.unrolled,) if formula.unrolled is not None else ()), *formula.bounds]
@@ -279,7 +266,7 @@ class _Checks(ExpressionTyping):
 
     # -- compositions ----------------------------------------------------------------------------------------------
 
-    def _composition(self, operator: Operator) -> None:
+    def _composition(self, operator: syntax.Operator) -> None:
         known = dict(self.names)
         outputs = {each.name for each in operator.outputs}
         self._assignments(operator.composition or (), {each.name for each in operator.inputs}, outputs)
@@ -300,13 +287,13 @@ class _Checks(ExpressionTyping):
                     if target.name is not None and target.name not in variables:
                         self._bind(target)
 
-    def _assignments(self, assignments: Sequence[Assignment], inputs: set[str], outputs: set[str]) -> None:
+    def _assignments(self, assignments: Sequence[syntax.Assignment], inputs: set[str], outputs: set[str]) -> None:
         for each in assignments:
             self._operation(each.operation)
             for target in each.targets:
                 self._target(target, inputs)
 
-    def _target(self, target: Target, inputs: set[str]) -> None:
+    def _target(self, target: syntax.Target, inputs: set[str]) -> None:
         if target.items is not None:
             for each in target.items:
                 self._target(each, inputs)
@@ -323,29 +310,29 @@ class _Checks(ExpressionTyping):
             )
         self._bind(target)
 
-    def _bind(self, target: Target) -> None:
+    def _bind(self, target: syntax.Target) -> None:
         if target.length is not None:
             self.typed(target.length)
         if target.name is not None:
             self.names[target.name] = StaticType("", target.length is not None or None, True)
 
-    def _operation(self, node: Operation) -> None:
+    def _operation(self, node: syntax.Operation) -> None:
         match node:
-            case Invocation():
+            case syntax.Invocation():
                 self._invocation(node)
-            case Block():
+            case syntax.Block():
                 self._inner(node)
-            case Branch():
+            case syntax.Branch():
                 for condition, chosen in node.arms:
                     self._operation(condition)
                     self._operation(chosen)
                 self._operation(node.other)
-            case Loop():
+            case syntax.Loop():
                 self._loop(node)
             case _:
                 self.typed(node)
 
-    def _inner(self, block: Block) -> None:
+    def _inner(self, block: syntax.Block) -> None:
         outer = dict(self.names)
         own: set[str] = set()
         for each in block.assignments:
@@ -361,7 +348,7 @@ class _Checks(ExpressionTyping):
             self.typed(result)
         self.names = outer
 
-    def _loop(self, node: Loop) -> None:
+    def _loop(self, node: syntax.Loop) -> None:
         outer = dict(self.names)
         for each in node.carried:
             assert each.default is not None
@@ -383,7 +370,7 @@ class _Checks(ExpressionTyping):
             self._operation(node.condition)
         self.names = outer
 
-    def _invocation(self, node: Invocation) -> None:
+    def _invocation(self, node: syntax.Invocation) -> None:
         operator = self.find(node.operator, node.name_span)
         if operator is None:
             generics = [each.name for each in self.operator.generics]

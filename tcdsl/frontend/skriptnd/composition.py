@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.binding import Binding
 from tcdsl.frontend.skriptnd.declarations import declared_shape, declared_tensors
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
@@ -18,20 +16,7 @@ from tcdsl.frontend.skriptnd.loops import LoopRounds, branch
 from tcdsl.frontend.skriptnd.quantization import Quantizer, StraightArithmetic
 from tcdsl.frontend.skriptnd.random_numbers import DISTRIBUTIONS, drawn
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
-from tcdsl.frontend.skriptnd.text.syntax import (
-    Assignment,
-    Block,
-    Branch,
-    Call,
-    Declaration,
-    Identifier,
-    Invocation,
-    Loop,
-    Operation,
-    Operator,
-    Quantization,
-    Target,
-)
+from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.ir.expressions import Read
 from tcdsl.span import Span
@@ -42,7 +27,7 @@ MOST_OPERATIONS = 100_000
 
 #: ``find(module, name, span)`` gives the operator that ``name`` is in a module, and the module where it stands; None if
 #: there is none. ``span`` is where it is called.
-Library = Callable[[str, str, "Span | None"], "tuple[Operator, str] | None"]
+Library = Callable[[str, str, "Span | None"], "tuple[syntax.Operator, str] | None"]
 #: ``variables(label, type, shape, span)`` gives the tensor of a variable.
 Variables = Callable[[str, str, Pack, "Span | None"], TensorValue]
 
@@ -74,7 +59,7 @@ class Composer(TensorRecording):
 
     def operator(
         self,
-        operator: Operator,
+        operator: syntax.Operator,
         module: str,
         types: Sequence[str],
         attributes: Mapping[str, Any],
@@ -117,9 +102,9 @@ class Composer(TensorRecording):
     @property
     def quantizations(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """What quantizes tensors, by their labels: the operator, and its attributes."""
-        return {label: (each.node.operator, each.attributes) for label, each in self._quantizers.items()}
+        return {label: (each.node.call.operator, each.attributes) for label, each in self._quantizers.items()}
 
-    def _quantizers_of(self, operator: Operator, region: ComposedBlock) -> list[Quantizer]:
+    def _quantizers_of(self, operator: syntax.Operator, region: ComposedBlock) -> list[Quantizer]:
         if not self.quantized and self.session is not None:
             return []
         found = []
@@ -129,21 +114,19 @@ class Composer(TensorRecording):
             label = f"{region.label}.{own}" if region.label else own
             if label in self._quantizers:
                 raise DslSyntaxError.at(f"`{each.tensor}` is quantized twice", each.span)
-            attributes = {given.name: region.value(given.value) for given in each.attributes}
+            attributes = {given.name: region.value(given.value) for given in each.call.attributes}
             operate = partial(self._quantization, each, label, region)
             self._quantizers[label] = Quantizer(label, each, attributes, operate)
             found.append(self._quantizers[label])
         return found
 
     def _quantization(
-        self, node: Quantization, label: str, region: ComposedBlock, value: Any, composition: Composer
+        self, node: syntax.Quantization, label: str, region: ComposedBlock, value: Any, composition: Composer
     ) -> list[Any]:
         # What the operator of a line gives for a tensor.
-        scope = Scope({"tensor": value}, outer=region.evaluator.scope)
+        scope = Scope({node.tensor: value}, outer=region.evaluator.scope)
         evaluator = ExpressionEvaluator(composition.arithmetic, scope)
-        given = (Identifier("tensor", span=node.span),)
-        call = Invocation(node.operator, "", node.types, node.attributes, given, span=node.span, name_span=node.span)
-        return ComposedBlock(composition, region.module, evaluator, label).operation(call, "")
+        return ComposedBlock(composition, region.module, evaluator, label).operation(node.call, "")
 
     def named(self, label: str, name: str, value: Any, visible: bool = True) -> Any:
         """A tensor that gets a name: quantized, where `@quantize` says so."""
@@ -154,7 +137,7 @@ class Composer(TensorRecording):
         quantizer = self._quantizers.get(full)
         return value if quantizer is None else quantizer.applied(value, self)
 
-    def _outputs(self, operator: Operator, region: ComposedBlock, name: str, span: Span | None) -> list[Any]:
+    def _outputs(self, operator: syntax.Operator, region: ComposedBlock, name: str, span: Span | None) -> list[Any]:
         evaluator, label = region.evaluator, region.label
         for each in operator.outputs:
             self._data_extents(each, evaluator)
@@ -163,9 +146,6 @@ class Composer(TensorRecording):
             region.run(operator.composition)
             found = []
             for each, wanted in zip(operator.outputs, declared, strict=True):
-                if each.name not in evaluator.scope.names:
-                    fact = f"the output `{each.name}` of `{operator.name}` is never assigned"
-                    raise DslSyntaxError.at(fact, each.span)
                 made = self.recorded(evaluator.scope.names[each.name], each.name)
                 self._check_output(each, made, wanted, evaluator, span)
                 found.append(made)
@@ -193,10 +173,10 @@ class Composer(TensorRecording):
         outputs = ((each.name, self.written(scope.names[each.name])) for each in operator.outputs)
         return [self.named(label, own, made, region.open) for own, made in outputs]
 
-    def _data_extents(self, declaration: Declaration, evaluator: ExpressionEvaluator) -> None:
+    def _data_extents(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator) -> None:
         # `k|10`: an extent that only data says, at most 10. A formula counts it.
         for extent in declaration.type.shape or ():
-            if isinstance(extent.value, Identifier) and extent.bound is not None:
+            if isinstance(extent.value, syntax.Identifier) and extent.bound is not None:
                 name = extent.value.name
                 if not evaluator.scope.knows(name):
                     bound = evaluator.value(extent.bound)
@@ -204,7 +184,7 @@ class Composer(TensorRecording):
                     evaluator.scope.names[name] = ScalarValue(unknown, "int", bound=bound)
 
     def _check_output(
-        self, declaration: Declaration, made: Any, wanted: Any, evaluator: ExpressionEvaluator, span: Span | None
+        self, declaration: syntax.Declaration, made: Any, wanted: Any, evaluator: ExpressionEvaluator, span: Span | None
     ) -> None:
         what = f"the output `{declaration.name}`"
         if isinstance(made, Pack) != (declaration.type.pack is not None):
@@ -250,7 +230,7 @@ class Composer(TensorRecording):
         arithmetic = StraightArithmetic(real, real, known.decisions, known.rounds, known._numbers)
         return Composer(arithmetic, self.session, self.find, self.variables, _running=list(self._running))
 
-    def _constant(self, declaration: Declaration, evaluator: ExpressionEvaluator) -> Any:
+    def _constant(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator) -> Any:
         assert declaration.default is not None
         name, what = declaration.name, f"the constant `{declaration.name}`"
         kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
@@ -261,15 +241,13 @@ class Composer(TensorRecording):
             values = evaluator.value(declaration.default)
             return Pack.of(self.filled(name, kind, shape, each) for each in values)
         if declaration.bounds:
-            from tcdsl.frontend.skriptnd.text.syntax import Access, Expand, Formula, Identifier
-
             indices = []
             for bound in declaration.bounds:
-                place = Identifier(bound.name, span=bound.span)
+                place = syntax.Identifier(bound.name, span=bound.span)
                 packed = isinstance(evaluator.value(bound.value), Pack)
-                indices.append(Expand(place, None, span=bound.span) if packed else place)
-            target = Access(name, None, tuple(indices), span=declaration.span)
-            formula = Formula(
+                indices.append(syntax.Expand(place, None, span=bound.span) if packed else place)
+            target = syntax.Access(name, None, tuple(indices), span=declaration.span)
+            formula = syntax.Formula(
                 target, "=", declaration.default, (), declaration.bounds, None, None, span=declaration.span
             )
             inner = ExpressionEvaluator(
@@ -285,7 +263,7 @@ class Composer(TensorRecording):
             raise DtypeError.at(f"{what} is {kind}, and its value is {type_of(value)}", declaration.span)
         return self.filled(name, kind, shape, value)
 
-    def _variable(self, declaration: Declaration, evaluator: ExpressionEvaluator, label: str) -> Any:
+    def _variable(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator, label: str) -> Any:
         what = f"the variable `{declaration.name}`"
         kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
         full = f"{label}.{declaration.name}" if label else declaration.name
@@ -303,13 +281,13 @@ class Composer(TensorRecording):
         return found[0] if count is None else Pack.of(found)
 
 
-def _inner_label(operator: Operator) -> bool:
+def _inner_label(operator: syntax.Operator) -> bool:
     # Whether the label of a composed operator is that of its only component.
     components = operator.composition or ()
     return not operator.graph and len(components) == 1 and not operator.variables and not operator.constants
 
 
-def _is_open(operator: Operator) -> bool:
+def _is_open(operator: syntax.Operator) -> bool:
     # Whether all of its tensors have labels, and not its variables and constants alone.
     return operator.graph or operator.public or bool(operator.quantizations)
 
@@ -328,13 +306,13 @@ class ComposedBlock:
     passes: bool = False
     open: bool = False
 
-    def run(self, assignments: Sequence[Assignment]) -> None:
+    def run(self, assignments: Sequence[syntax.Assignment]) -> None:
         """Compose all assignments, in order."""
         for each in assignments:
             results = self.operation(each.operation, self._own_label(each))
             self._assign(each, results)
 
-    def update(self, operator: Operator) -> None:
+    def update(self, operator: syntax.Operator) -> None:
         """Compose the updates of variables, which read what all variables held before."""
         variables = {each.name: self.evaluator.scope.names[each.name] for each in operator.variables}
         for each in operator.updates:
@@ -348,7 +326,7 @@ class ComposedBlock:
                 else:
                     self._assign_one(target, result)
 
-    def _changed(self, target: Target, variable: Any, result: Any) -> None:
+    def _changed(self, target: syntax.Target, variable: Any, result: Any) -> None:
         if result is variable:
             return
         made = self.composition.recorded(result, target.name or "")
@@ -358,7 +336,7 @@ class ComposedBlock:
             raise DslSyntaxError.at(f"the variable `{label}` is updated twice", target.span)
         self.composition.updates[label] = made
 
-    def _own_label(self, assignment: Assignment) -> str:
+    def _own_label(self, assignment: syntax.Assignment) -> str:
         target = assignment.targets[0]
         return target.name or "" if len(assignment.targets) == 1 and target.items is None else ""
 
@@ -369,20 +347,20 @@ class ComposedBlock:
             return self.label
         return f"{self.label}.{own}" if self.label else own
 
-    def operation(self, node: Operation, own: str) -> list[Any]:
+    def operation(self, node: syntax.Operation, own: str) -> list[Any]:
         """The results of what stands on the right of an assignment."""
         match node:
-            case Invocation():
+            case syntax.Invocation():
                 return self._invocation(node, own)
-            case Block():
+            case syntax.Block():
                 label = self._full_label(node.label, own)
                 scope = Scope(outer=self.evaluator.scope)
                 inner = replace(self, evaluator=self.evaluator.within(scope), label=label, passes=False)
                 inner.run(node.assignments)
                 return [inner.value(each) for each in node.results]
-            case Branch():
+            case syntax.Branch():
                 return self._branch(node, own)
-            case Loop():
+            case syntax.Loop():
                 return self._loop(node, own)
         return [self.value(node)]
 
@@ -392,42 +370,21 @@ class ComposedBlock:
 
     # -- invocations -------------------------------------------------------------------------------------------------
 
-    def _invocation(self, node: Invocation, own: str) -> list[Any]:
+    def _invocation(self, node: syntax.Invocation, own: str) -> list[Any]:
         name = node.operator
         found = self.composition.find(self.module, name, node.name_span)
         if found is None:
-            if (
-                len(node.arguments) == 1
-                and not node.attributes
-                and (name in FUNCTIONS or self.evaluator.scope.generic(name))
-            ):
-                return [self.value(Call(name, node.arguments[0], span=node.span))]
-            raise self._unknown(node)
+            # A function of numbers, `real(n)`; other names are no operators, which is looked for before.
+            return [self.value(syntax.Call(name, node.arguments[0], span=node.span))]
         operator, home = found
-        attributes = {}
-        known = [each.name for each in operator.attributes]
-        for each in node.attributes:
-            if each.name not in known:
-                close = get_close_matches(each.name, known, 1)
-                hint = f"did you mean `{close[0]}`?" if close else f"its attributes are {', '.join(known) or 'none'}"
-                raise ConfigurationError.at(f"`{node.operator}` has no attribute `{each.name}`", each.span, hint)
-            attributes[each.name] = self.value(each.value)
+        attributes = {each.name: self.value(each.value) for each in node.attributes}
         inputs = [None if each is None else self._argument(each) for each in node.arguments]
-        wanted = operator.inputs
-        if len(inputs) > len(wanted):
-            fact = f"`{node.operator}` takes {len(wanted)} inputs, and is given {len(inputs)}"
-            raise ConfigurationError.at(fact, node.span)
-        inputs += [None] * (len(wanted) - len(inputs))
+        inputs += [None] * (len(operator.inputs) - len(inputs))
         generics = tuple(self.evaluator.scope.generic(each) or each for each in node.types)
         label = self._full_label(node.label, own)
         return self.composition.operator(
             operator, home, generics, attributes, inputs, label, node.span, name=node.operator
         )
-
-    def _unknown(self, node: Invocation) -> TcdslError:
-        module, _, name = node.operator.rpartition(".")
-        what = f"the module `{module}` has no operator `{name}`" if module else f"there is no operator `{name}`"
-        return DslSyntaxError.at(what, node.name_span)
 
     def _argument(self, node: Any) -> Any:
         value = self.value(node)
@@ -437,10 +394,10 @@ class ComposedBlock:
 
     # -- control flow ------------------------------------------------------------------------------------------------
 
-    def _branch(self, node: Branch, own: str) -> list[Any]:
+    def _branch(self, node: syntax.Branch, own: str) -> list[Any]:
         return self._arms(list(node.arms), node, own)
 
-    def _arms(self, arms: list[tuple[Operation, Operation]], node: Branch, own: str) -> list[Any]:
+    def _arms(self, arms: list[tuple[syntax.Operation, syntax.Operation]], node: syntax.Branch, own: str) -> list[Any]:
         if not arms:
             return self.operation(node.other, own)
         (condition, chosen), *others = arms
@@ -462,7 +419,7 @@ class ComposedBlock:
         tensors = branch(test.tensor, lambda: arm(True), lambda: arm(False))
         return self.composition.tensors(self.agreed(found[True], found[False], node.span), tensors)
 
-    def test(self, condition: Operation) -> Any:
+    def test(self, condition: syntax.Operation) -> Any:
         """A condition: a bool where it is known, else a tensor of rank 0."""
         results = self.operation(condition, "")
         if len(results) != 1:
@@ -501,7 +458,7 @@ class ComposedBlock:
                     )
         return list(left)
 
-    def _loop(self, node: Loop, own: str) -> list[Any]:
+    def _loop(self, node: syntax.Loop, own: str) -> list[Any]:
         packs = [(name, self.value(pack)) for name, pack in node.scanned]
         for name, pack in packs:
             if not isinstance(pack, Pack):
@@ -530,7 +487,7 @@ class ComposedBlock:
         rounds = LoopRounds(self, node, own, packs, state)
         return rounds.unrolled(count) if known else rounds.running(count, length)
 
-    def _start(self, declaration: Declaration) -> Any:
+    def _start(self, declaration: syntax.Declaration) -> Any:
         assert declaration.default is not None
         value = self.composition.recorded(self.value(declaration.default), declaration.name)
         if declaration.type.shape is None:
@@ -551,7 +508,7 @@ class ComposedBlock:
 
     # -- targets -----------------------------------------------------------------------------------------------------
 
-    def _assign(self, assignment: Assignment, results: Sequence[Any]) -> None:
+    def _assign(self, assignment: syntax.Assignment, results: Sequence[Any]) -> None:
         targets = assignment.targets
         if len(results) != len(targets):
             fact = f"{len(results)} results are assigned to {len(targets)}"
@@ -559,7 +516,7 @@ class ComposedBlock:
         for target, result in zip(targets, results, strict=True):
             self._assign_one(target, result)
 
-    def _assign_one(self, target: Target, result: Any) -> None:
+    def _assign_one(self, target: syntax.Target, result: Any) -> None:
         names = self.evaluator.scope.names
         if target.items is not None:
             if not isinstance(result, Pack):
@@ -573,19 +530,14 @@ class ComposedBlock:
                     at += 1
                 else:
                     length = self.evaluator.count(each.length, "the length of a pack")
-                    self._assign_one(
-                        Target(each.name, None, None, each.type, span=each.span), Pack.of(result[at : at + length])
-                    )
+                    part = syntax.Target(each.name, None, None, each.type, span=each.span)
+                    self._assign_one(part, Pack.of(result[at : at + length]))
                     at += length
             if at != len(result):
                 raise ShapeError.at(f"a pack of {len(result)} tensors is taken apart into {at}", target.span)
             return
         if target.name is None:
             return
-        if target.name in names:
-            raise DslSyntaxError.at(
-                f"`{target.name}` is assigned twice", target.span, "each result has a name of its own"
-            )
         if result is None:
             raise DtypeError.at(f"`{target.name}` is null", target.span, "give it another value: `x ?? y`")
         if target.length is not None:

@@ -14,28 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS, Arithmetic
-from tcdsl.frontend.skriptnd.text.syntax import (
-    Access,
-    Binary,
-    Call,
-    Expand,
-    Expression,
-    Fold,
-    Guard,
-    Identifier,
-    ListNode,
-    Literal,
-    Member,
-    Range,
-    Select,
-    Subscript,
-    Substitute,
-    TextValue,
-    Unary,
-    Whole,
-    Zip,
-)
+from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
+from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.span import Span
 
@@ -86,7 +66,7 @@ class ExpressionEvaluator:
 
     arithmetic: Arithmetic
     scope: Scope
-    cell: Callable[[Access, ExpressionEvaluator], Any] | None = None
+    cell: Callable[[syntax.Access, ExpressionEvaluator], Any] | None = None
     #: Whether what is evaluated stands in a choice by data, and may not be read.
     may_be_left_out: bool = False
     #: Makes an array of the items of a long pack, of which data chooses one.
@@ -96,14 +76,14 @@ class ExpressionEvaluator:
         """The same with other names."""
         return ExpressionEvaluator(self.arithmetic, scope, self.cell, table=self.table)
 
-    def value(self, node: Expression) -> Any:
+    def value(self, node: syntax.Expression) -> Any:
         """The value of an expression; None is null."""
         handler: Callable[[ExpressionEvaluator, Any], Any] = _HANDLERS[type(node)]
         return handler(self, node)
 
     # -- where the values have to be of a kind ---------------------------------------------------------------------
 
-    def known(self, node: Expression, kind: str, what: str) -> Any:
+    def known(self, node: syntax.Expression, kind: str, what: str) -> Any:
         """A single value of type ``kind`` that is known while the graph is composed, or null."""
         value = self.value(node)
         if value is None:
@@ -116,7 +96,7 @@ class ExpressionEvaluator:
             raise DtypeError.at(f"{what} depends on data", node.span, "it has to be known while the graph is composed")
         return value
 
-    def count(self, node: Expression, what: str) -> int:
+    def count(self, node: syntax.Expression, what: str) -> int:
         """How many items a pack has: an int, or a bool that counts as 0 or 1."""
         value = self.value(node)
         if isinstance(value, bool):
@@ -134,24 +114,24 @@ class ExpressionEvaluator:
             raise ShapeError.at(f"{what} is {value}", node.span, f"it is at least 0 and at most {MOST_ITEMS}")
         return value
 
-    def items(self, nodes: tuple[Expression, ...]) -> Any:
+    def items(self, nodes: tuple[syntax.Expression, ...]) -> Any:
         """The values of the items of a list, in a row; None if one is null."""
         found: list[Any] = []
         null = False
         for node in nodes:
             match node:
-                case Expand(value=Zip(parts=parts)):
+                case syntax.Expand(value=syntax.Zip(parts=parts)):
                     packs = [self._pack(part) for part in parts]
                     if None in packs:
                         null = True
                         continue
                     self._same_length([len(each) for each in packs], node.span)
                     found.extend(item for row in zip(*packs, strict=True) for item in row)
-                case Expand(value=inner, count=None):
+                case syntax.Expand(value=inner, count=None):
                     pack = self._pack(inner)
                     null = null or pack is None
                     found.extend(pack or ())
-                case Expand(value=inner, count=count) if count is not None:
+                case syntax.Expand(value=inner, count=count) if count is not None:
                     value = self.value(inner)
                     if self.value(count) is None:
                         null = True
@@ -166,7 +146,7 @@ class ExpressionEvaluator:
                     found.extend([value] * repeats)
                     if not repeats and len(nodes) == 1:
                         return Pack.of((), value)
-                case Range():
+                case syntax.Range():
                     part = self._range(node)
                     null = null or part is None
                     found.extend(part or ())
@@ -180,7 +160,7 @@ class ExpressionEvaluator:
                 raise ShapeError.at(f"a pack of more than {MOST_ITEMS} items", node.span)
         return None if null else Pack.of(found)
 
-    def _pack(self, node: Expression) -> Any:
+    def _pack(self, node: syntax.Expression) -> Any:
         value = self.value(node)
         if value is not None and not isinstance(value, Pack):
             if isinstance(value, TensorValue) and len(value.shape) == 1:
@@ -188,14 +168,14 @@ class ExpressionEvaluator:
             raise DtypeError.at("`..` behind what is no pack", node.span, "give the number of repetitions: `a..(n)`")
         return value
 
-    def positions(self, node: Expression, value: Any) -> Any:
+    def positions(self, node: syntax.Expression, value: Any) -> Any:
         """What stands in the brackets behind ``value``; of a range those of its items that it takes."""
-        if not isinstance(node, Range):
+        if not isinstance(node, syntax.Range):
             return self.value(node)
         ends = self._ends(node)
         return Pack.of(range(*ends.indices(len(value)))) if ends and isinstance(value, Pack | str) else None
 
-    def _range(self, node: Range) -> Any:
+    def _range(self, node: syntax.Range) -> Any:
         ends = self._ends(node)
         if ends is None:
             return None
@@ -204,7 +184,7 @@ class ExpressionEvaluator:
             raise ShapeError.at(f"a range of {len(found)} items", node.span, f"{MOST_ITEMS} are the most")
         return Pack.of(found)
 
-    def _ends(self, node: Range) -> slice | None:
+    def _ends(self, node: syntax.Range) -> slice | None:
         found: list[int | None] = []
         for part in (node.begin, node.end, node.step):
             end = None if part is None else self.known(part, "int", "an end of a range")
@@ -241,11 +221,11 @@ class ExpressionEvaluator:
         return made
 
 
-def _literal(self: ExpressionEvaluator, node: Literal) -> Any:
+def _literal(self: ExpressionEvaluator, node: syntax.Literal) -> Any:
     return node.value
 
 
-def _text(self: ExpressionEvaluator, node: TextValue) -> Any:
+def _text(self: ExpressionEvaluator, node: syntax.TextValue) -> Any:
     values = [self.value(each) for each in node.values]
     if None in values:
         return None
@@ -255,7 +235,7 @@ def _text(self: ExpressionEvaluator, node: TextValue) -> Any:
     )
 
 
-def _identifier(self: ExpressionEvaluator, node: Identifier) -> Any:
+def _identifier(self: ExpressionEvaluator, node: syntax.Identifier) -> Any:
     try:
         return self.scope.find(node.name)
     except KeyError:
@@ -269,8 +249,8 @@ def unknown_name(name: str, scope: Scope, span: Span | None) -> TcdslError:
     return DslSyntaxError.at(f"`{name}` is not defined", span, hint)
 
 
-def _member(self: ExpressionEvaluator, node: Member) -> Any:
-    value = _identifier(self, Identifier(node.name, span=node.span))
+def _member(self: ExpressionEvaluator, node: syntax.Member) -> Any:
+    value = _identifier(self, syntax.Identifier(node.name, span=node.span))
     if value is None:
         return None
     if node.attribute == "size":
@@ -282,15 +262,15 @@ def _member(self: ExpressionEvaluator, node: Member) -> Any:
     return value.shape if node.attribute == "shape" else len(value.shape)
 
 
-def _list(self: ExpressionEvaluator, node: ListNode) -> Any:
+def _list(self: ExpressionEvaluator, node: syntax.ListNode) -> Any:
     return self.items(node.items)
 
 
-def _subscript(self: ExpressionEvaluator, node: Subscript) -> Any:
+def _subscript(self: ExpressionEvaluator, node: syntax.Subscript) -> Any:
     value = self.value(node.value)
     index = self.positions(node.index, value)
     if isinstance(value, TensorValue):
-        if isinstance(node.index, Range):
+        if isinstance(node.index, syntax.Range):
             raise DslSyntaxError.at(f"`{value.name}` is a tensor, not a pack", node.span)
         fact = f"`{node.span.text if node.span else value.name}` is an item of a pack, and `{value.name}` is a tensor"
         raise DslSyntaxError.at(fact, node.span, f"a cell of a tensor of rank 1 is `{value.name}[i,]`")
@@ -338,7 +318,7 @@ def _chosen(self: ExpressionEvaluator, value: Pack, index: ScalarValue, span: Sp
     return found
 
 
-def _substitute(self: ExpressionEvaluator, node: Substitute) -> Any:
+def _substitute(self: ExpressionEvaluator, node: syntax.Substitute) -> Any:
     value, replacement = self.value(node.place.value), self.value(node.replacement)
     index = self.positions(node.place.index, value)
     if value is None or index is None or replacement is None:
@@ -360,14 +340,14 @@ def _substitute(self: ExpressionEvaluator, node: Substitute) -> Any:
     return Pack.of(changed)
 
 
-def _unary(self: ExpressionEvaluator, node: Unary) -> Any:
+def _unary(self: ExpressionEvaluator, node: syntax.Unary) -> Any:
     operand = self.value(node.operand)
     if node.operator == "?":
         return operand is not None
     return self.each(lambda value, span: self.arithmetic.unary(node.operator, value, span), (operand,), node.span)
 
 
-def _binary(self: ExpressionEvaluator, node: Binary) -> Any:
+def _binary(self: ExpressionEvaluator, node: syntax.Binary) -> Any:
     left = self.value(node.left)
     if node.operator == "??":
         return self.value(node.right) if left is None else left
@@ -386,7 +366,7 @@ def _binary(self: ExpressionEvaluator, node: Binary) -> Any:
     return self.each(partial(self.arithmetic.binary, node.operator), values, node.span)
 
 
-def _select(self: ExpressionEvaluator, node: Select) -> Any:
+def _select(self: ExpressionEvaluator, node: syntax.Select) -> Any:
     condition = self.value(node.condition)
     if condition is None:
         return None
@@ -407,7 +387,7 @@ def _select(self: ExpressionEvaluator, node: Select) -> Any:
     raise DtypeError.at(f"the condition of `?` is of type {type_of(condition)}, not bool", node.condition.span)
 
 
-def _both(self: ExpressionEvaluator, node: Select, left_out: bool) -> tuple[Any, Any]:
+def _both(self: ExpressionEvaluator, node: syntax.Select, left_out: bool) -> tuple[Any, Any]:
     outer, self.may_be_left_out = self.may_be_left_out, left_out
     try:
         return self.value(node.chosen), None if node.other is None else self.value(node.other)
@@ -429,7 +409,7 @@ def _same(self: ExpressionEvaluator, left: Any, right: Any, span: Span | None) -
     return bool(self.arithmetic.binary("==", left, right, span))
 
 
-def _contains(self: ExpressionEvaluator, node: Binary, item: Any, pack: Any) -> Any:
+def _contains(self: ExpressionEvaluator, node: syntax.Binary, item: Any, pack: Any) -> Any:
     if item is None or pack is None:
         return None
     if isinstance(item, str) and isinstance(pack, str):
@@ -444,7 +424,7 @@ def _contains(self: ExpressionEvaluator, node: Binary, item: Any, pack: Any) -> 
     return self.each(contained, (item,), node.span)
 
 
-def _fold(self: ExpressionEvaluator, node: Fold) -> Any:
+def _fold(self: ExpressionEvaluator, node: syntax.Fold) -> Any:
     pack = self.value(node.operand)
     if pack is None:
         return None
@@ -472,24 +452,20 @@ def _fold(self: ExpressionEvaluator, node: Fold) -> Any:
     return reduce(lambda a, b: operate(node.operator, a, b, node.span), pack)
 
 
-def _call(self: ExpressionEvaluator, node: Call) -> Any:
+def _call(self: ExpressionEvaluator, node: syntax.Call) -> Any:
     kind = node.function if node.function in _TYPES else self.scope.generic(node.function)
     if kind is not None:
         if node.argument is None:
             return _ZERO[kind]
         value = self.value(node.argument)
         return self.each(lambda value, span: self.arithmetic.converted(kind, value, span), (value,), node.span)
-    if node.function not in FUNCTIONS:
-        close = get_close_matches(node.function, FUNCTIONS, 1)
-        hint = f"did you mean `{close[0]}`?" if close else f"functions are {', '.join(FUNCTIONS)}"
-        raise DslSyntaxError.at(f"there is no function `{node.function}`", node.span, hint)
     if node.argument is None:
         raise DslSyntaxError.at(f"`{node.function}` takes one argument", node.span)
     value = self.value(node.argument)
     return self.each(lambda value, span: self.arithmetic.called(node.function, value, span), (value,), node.span)
 
 
-def _guard(self: ExpressionEvaluator, node: Guard) -> Any:
+def _guard(self: ExpressionEvaluator, node: syntax.Guard) -> Any:
     if self.cell is None:
         raise DslSyntaxError.at("a guarded index outside of a formula", node.span)
     index = self.value(node.index)
@@ -499,7 +475,7 @@ def _guard(self: ExpressionEvaluator, node: Guard) -> Any:
     return self.each(lambda index, below, above, _: GuardedIndex(index, below, above), (index, *ends), node.span)
 
 
-def _access(self: ExpressionEvaluator, node: Access) -> Any:
+def _access(self: ExpressionEvaluator, node: syntax.Access) -> Any:
     if self.cell is None:
         raise DslSyntaxError.at(
             f"a cell of `{node.name}` outside of a formula", node.span, "cells are read in `@lower`"
@@ -508,27 +484,27 @@ def _access(self: ExpressionEvaluator, node: Access) -> Any:
 
 
 def _misplaced(self: ExpressionEvaluator, node: Any) -> Any:
-    what = "`:`" if isinstance(node, Whole) else "`..`" if isinstance(node, Expand) else "a range"
+    what = "`:`" if isinstance(node, syntax.Whole) else "`..`" if isinstance(node, syntax.Expand) else "a range"
     raise DslSyntaxError.at(f"{what} outside of a list", node.span)
 
 
 _HANDLERS: Mapping[type, Callable[[ExpressionEvaluator, Any], Any]] = {
-    Literal: _literal,
-    TextValue: _text,
-    Identifier: _identifier,
-    Member: _member,
-    ListNode: _list,
-    Subscript: _subscript,
-    Substitute: _substitute,
-    Unary: _unary,
-    Binary: _binary,
-    Select: _select,
-    Fold: _fold,
-    Call: _call,
-    Guard: _guard,
-    Access: _access,
-    Expand: _misplaced,
-    Range: _misplaced,
-    Zip: _misplaced,
-    Whole: _misplaced,
+    syntax.Literal: _literal,
+    syntax.TextValue: _text,
+    syntax.Identifier: _identifier,
+    syntax.Member: _member,
+    syntax.ListNode: _list,
+    syntax.Subscript: _subscript,
+    syntax.Substitute: _substitute,
+    syntax.Unary: _unary,
+    syntax.Binary: _binary,
+    syntax.Select: _select,
+    syntax.Fold: _fold,
+    syntax.Call: _call,
+    syntax.Guard: _guard,
+    syntax.Access: _access,
+    syntax.Expand: _misplaced,
+    syntax.Range: _misplaced,
+    syntax.Zip: _misplaced,
+    syntax.Whole: _misplaced,
 }

@@ -20,19 +20,11 @@ from tcdsl.frontend.skriptnd.accessed_cells import (
     least_and_largest,
     shown_size,
 )
-from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.loops import counted_rounds
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of, recorded_store, round_count
-from tcdsl.frontend.skriptnd.text.syntax import (
-    Access,
-    Expression,
-    Formula,
-    Identifier,
-    Named,
-    Whole,
-    names_in,
-    walk,
-)
+from tcdsl.frontend.skriptnd.text import syntax
+from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
@@ -92,12 +84,9 @@ class FormulaRecording:
     #: The ends of indices that only data says, by variable.
     limits: dict[str, Expr] = field(default_factory=dict)
 
-    def run(self, formula: Formula) -> None:
+    def run(self, formula: syntax.Formula) -> None:
         """Record a formula."""
         scope = self.evaluator.scope
-        name = formula.target.name
-        if not scope.knows(name):
-            raise unknown_name(name, scope, formula.target.span)
         counter = self._counter(formula)
         if counter is not None:
             self._counted(formula, counter)
@@ -114,20 +103,20 @@ class FormulaRecording:
 
     # -- points that are counted -------------------------------------------------------------------------------------
 
-    def _counter(self, formula: Formula) -> str | None:
+    def _counter(self, formula: syntax.Formula) -> str | None:
         """The index of a target that has no bound: it counts the points at which the condition holds.
 
         As in ``index[:,k] = i, i < s | x[i..] != 0.0``, where ``k`` is an extent that only data says.
         """
         bound = {each.name for each in formula.bounds}
         for node in formula.target.indices:
-            if isinstance(node, Identifier) and node.name not in bound:
+            if isinstance(node, syntax.Identifier) and node.name not in bound:
                 value = self.evaluator.scope.names.get(node.name)
                 if isinstance(value, ScalarValue) and value.bound is not None:
                     return node.name
         return None
 
-    def _counted(self, formula: Formula, counter: str) -> None:
+    def _counted(self, formula: syntax.Formula, counter: str) -> None:
         # One point after the other: the cell of the number of those before it.
         names, arithmetic = self.evaluator.scope.names, self.evaluator.arithmetic
         tensor = names[formula.target.name]
@@ -153,7 +142,7 @@ class FormulaRecording:
 
     def _count_rounds(
         self,
-        formula: Formula,
+        formula: syntax.Formula,
         counter: str,
         scope: Scope,
         ranges: Sequence[ExplicitRange],
@@ -194,33 +183,31 @@ class FormulaRecording:
 
     # -- indices ---------------------------------------------------------------------------------------------------
 
-    def _taken_one_by_one(self, formula: Formula) -> list[Named]:
+    def _taken_one_by_one(self, formula: syntax.Formula) -> list[syntax.Named]:
         bounds = [formula.unrolled] if formula.unrolled is not None else []
         used: set[str] = set()
         for node in self._accesses(formula):
-            if node.item is not None and not any(isinstance(each, Access) for each in walk(node.item)):
-                used |= {each.name for each in walk(node.item) if isinstance(each, Identifier)}
+            if node.item is not None and not any(isinstance(each, syntax.Access) for each in walk(node.item)):
+                used |= {each.name for each in walk(node.item) if isinstance(each, syntax.Identifier)}
         for each in formula.bounds:
             used |= names_in(each.value)
         return bounds + [each for each in formula.bounds if each.name in used]
 
-    def _accesses(self, formula: Formula) -> Iterator[Access]:
-        nodes: list[Expression] = [formula.target, formula.value, *(each.value for each in formula.locals)]
+    def _accesses(self, formula: syntax.Formula) -> Iterator[syntax.Access]:
+        nodes: list[syntax.Expression] = [formula.target, formula.value, *(each.value for each in formula.locals)]
         if formula.condition is not None:
             nodes.append(formula.condition)
         for node in nodes:
-            yield from (each for each in walk(node) if isinstance(each, Access))
+            yield from (each for each in walk(node) if isinstance(each, syntax.Access))
 
-    def _count(self, bound: Named) -> int:
+    def _count(self, bound: syntax.Named) -> int:
         return self.evaluator.count(bound.value, f"the end of `{bound.name}`")
 
-    def _variables(self, bounds: Sequence[Named], scope: Scope) -> list[ExplicitRange]:
+    def _variables(self, bounds: Sequence[syntax.Named], scope: Scope) -> list[ExplicitRange]:
         found: list[ExplicitRange] = []
         taken: set[str] = set()
         evaluator = self.evaluator.within(scope)
         for bound in bounds:
-            if bound.name in scope.names:
-                raise DslSyntaxError.at(f"the index `{bound.name}` has two bounds", bound.span)
             end = evaluator.value(bound.value)
             if end is None:
                 raise DslSyntaxError.at(f"the bound of `{bound.name}` is null", bound.span)
@@ -243,7 +230,7 @@ class FormulaRecording:
 
     # -- statements ------------------------------------------------------------------------------------------------
 
-    def _in_order(self, formula: Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
+    def _in_order(self, formula: syntax.Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
         # Indices that do not say alone which cell is written run one after the other; the others have no order.
         if self.session is None:
             self._statement(formula, scope, ranges)
@@ -252,7 +239,7 @@ class FormulaRecording:
         rest = [each for each in ranges if each.variable in own]
         self._rounds(formula, scope, [each for each in ranges if each not in rest], rest)
 
-    def _own_indices(self, formula: Formula, scope: Scope) -> set[str]:
+    def _own_indices(self, formula: syntax.Formula, scope: Scope) -> set[str]:
         evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, AccessedCells(self.evaluator.arithmetic).read)
         target = self._output(formula.target, evaluator)
         tensor = target[0] if isinstance(target, Pack) else target
@@ -271,7 +258,7 @@ class FormulaRecording:
         return own
 
     def _rounds(
-        self, formula: Formula, scope: Scope, outer: Sequence[ExplicitRange], inner: Sequence[ExplicitRange]
+        self, formula: syntax.Formula, scope: Scope, outer: Sequence[ExplicitRange], inner: Sequence[ExplicitRange]
     ) -> None:
         if not outer:
             self._statement(formula, scope, inner)
@@ -281,9 +268,6 @@ class FormulaRecording:
         name = formula.target.name
         before = names[name]
         tensors = before if isinstance(before, Pack) else Pack.of((before,))
-        if any(each.tensor is None for each in tensors):
-            hint = f"write `{name}[...] = ...` in front of it"
-            raise DslSyntaxError.at(f"`:=` changes `{name}`, which has no values yet", formula.span, hint)
         first, *others = outer
 
         def body(number: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -306,12 +290,10 @@ class FormulaRecording:
         self.numbers |= dict.fromkeys(size_names(number), end)
         self.evaluator.arithmetic.rounds.update(size_names(number))
 
-    def _statement(self, formula: Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
+    def _statement(self, formula: syntax.Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
         cells = AccessedCells(self.evaluator.arithmetic)
         evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, cells.read, table=self._table)
         for local in formula.locals:
-            if local.name in scope.names:
-                raise DslSyntaxError.at(f"`{local.name}` has two meanings in a formula", local.span)
             scope.names[local.name] = evaluator.value(local.value)
         target = self._output(formula.target, evaluator)
         value = evaluator.value(formula.value)
@@ -348,7 +330,7 @@ class FormulaRecording:
             boundary = Boundary.CHECK
         return ScalarValue(Read(name, (cell,), (boundary,), array.dtype.name), kind)
 
-    def _output(self, target: Access, evaluator: ExpressionEvaluator) -> Any:
+    def _output(self, target: syntax.Access, evaluator: ExpressionEvaluator) -> Any:
         found = evaluator.scope.find(target.name)
         if target.item is None:
             return found
@@ -357,7 +339,7 @@ class FormulaRecording:
             raise ShapeError.at(f"`{target.name}` has no item {shown(item)}", target.span)
         return found[item]
 
-    def _replace(self, target: Access, evaluator: ExpressionEvaluator, made: Any) -> None:
+    def _replace(self, target: syntax.Access, evaluator: ExpressionEvaluator, made: Any) -> None:
         names = self.evaluator.scope.names
         if target.item is None:
             names[target.name] = Pack.of(made) if isinstance(made, list) else made
@@ -369,7 +351,7 @@ class FormulaRecording:
 
     def _written(
         self,
-        formula: Formula,
+        formula: syntax.Formula,
         tensor: TensorValue,
         value: Any,
         evaluator: ExpressionEvaluator,
@@ -379,8 +361,8 @@ class FormulaRecording:
         positions = cells.positions(tensor, formula.target, evaluator)
         if positions is None:
             raise DslSyntaxError.at("an index of a target is null", formula.target.span)
-        if Whole in positions:
-            axis = positions.index(Whole)
+        if syntax.Whole in positions:
+            axis = positions.index(syntax.Whole)
             length = tensor.shape[axis]
             if type(length) is not int:
                 raise ShapeError.at("`:` along an axis whose extent only a call knows", formula.target.span)
@@ -397,7 +379,7 @@ class FormulaRecording:
 
     def _recorded(
         self,
-        formula: Formula,
+        formula: syntax.Formula,
         tensor: TensorValue,
         value: Any,
         positions: Sequence[Any],

@@ -98,7 +98,7 @@ class Quantizer:
         return _straight_through(composition, exact, self._quantized(value, composition.straight()))
 
     def _quantized(self, value: TensorValue, composition: Any) -> TensorValue:
-        name, span = self.node.operator, self.node.span
+        name, span = self.node.call.operator, self.node.call.span
         results = self.operate(value, composition)
         if len(results) != 1 or not isinstance(results[0], TensorValue):
             raise DslSyntaxError.at(f"`{name}` quantizes, and gives {len(results)} results", span)

@@ -9,29 +9,8 @@ from typing import Any, NamedTuple
 
 from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.skriptnd.arithmetic import COMPARISONS, FUNCTIONS, LOGICAL
-from tcdsl.frontend.skriptnd.text.syntax import (
-    Access,
-    Binary,
-    Call,
-    Expand,
-    Expression,
-    Fold,
-    Guard,
-    Identifier,
-    ListNode,
-    Literal,
-    Member,
-    Operator,
-    Range,
-    Select,
-    Subscript,
-    Substitute,
-    TextValue,
-    Unary,
-    Whole,
-    Zip,
-    parts_of,
-)
+from tcdsl.frontend.skriptnd.text import syntax
+from tcdsl.frontend.skriptnd.text.syntax import parts_of
 from tcdsl.span import Span
 
 __all__ = ["CONCRETE", "OPEN", "ExpressionTyping", "StaticType", "article"]
@@ -54,7 +33,7 @@ OPEN = StaticType()
 class ExpressionTyping:
     """``ExpressionTyping(operator, names).typed(expression)``; ``names`` are what is known of names."""
 
-    operator: Operator
+    operator: syntax.Operator
     names: dict[str, StaticType]
     in_formula: bool = field(default=False, kw_only=True)
 
@@ -65,7 +44,7 @@ class ExpressionTyping:
 
     # -- expressions -----------------------------------------------------------------------------------------------
 
-    def typed(self, node: Expression) -> StaticType:
+    def typed(self, node: syntax.Expression) -> StaticType:
         """What is known of a value; raises what is wrong with it."""
         rule: Callable[[ExpressionTyping, Any], StaticType] | None = _RULES.get(type(node))
         if rule is not None:
@@ -74,26 +53,26 @@ class ExpressionTyping:
             self.typed(each)
         return OPEN
 
-    def _literal(self, node: Literal) -> StaticType:
+    def _literal(self, node: syntax.Literal) -> StaticType:
         return StaticType({bool: "bool", int: "int", float: "real"}[type(node.value)], False)
 
-    def _text(self, node: TextValue) -> StaticType:
+    def _text(self, node: syntax.TextValue) -> StaticType:
         for each in node.values:
             self.typed(each)
         return StaticType("str", False)
 
-    def _identifier(self, node: Identifier) -> StaticType:
+    def _identifier(self, node: syntax.Identifier) -> StaticType:
         if node.name not in self.names:
             raise self._unknown(node.name, node.span)
         return self.names[node.name]
 
-    def _member(self, node: Member) -> StaticType:
+    def _member(self, node: syntax.Member) -> StaticType:
         if node.name not in self.names:
             raise self._unknown(node.name, node.span)
         return StaticType("int", node.attribute == "shape")
 
-    def _subscript(self, node: Subscript) -> StaticType:
-        if isinstance(node.index, Range):
+    def _subscript(self, node: syntax.Subscript) -> StaticType:
+        if isinstance(node.index, syntax.Range):
             self._integers("an end of a range is no int", *_ends(node.index))
             found = self.typed(node.value)
             return StaticType(found.type, True if found.pack else found.pack, found.tensor)
@@ -106,41 +85,41 @@ class ExpressionTyping:
             raise DtypeError.at(f"an index of type {chosen.type}", node.index.span)
         return StaticType(found.type, chosen.pack if found.type != "str" else False, found.tensor)
 
-    def _integers(self, fact: str, *parts: Expression | None) -> None:
+    def _integers(self, fact: str, *parts: syntax.Expression | None) -> None:
         for part in parts:
             if part is not None and self.typed(part).type not in ("int", ""):
                 raise DtypeError.at(fact, part.span)
 
-    def _substitute(self, node: Substitute) -> StaticType:
+    def _substitute(self, node: syntax.Substitute) -> StaticType:
         found = self.typed(node.place.value)
-        for each in _ends(node.place.index) if isinstance(node.place.index, Range) else (node.place.index,):
+        for each in _ends(node.place.index) if isinstance(node.place.index, syntax.Range) else (node.place.index,):
             self.typed(each)
         self.typed(node.replacement)
         return StaticType(found.type, True)
 
-    def _guard(self, node: Guard) -> StaticType:
+    def _guard(self, node: syntax.Guard) -> StaticType:
         self._integers("a guarded index is no int", node.index, node.below, node.above)
         return StaticType("int", self.typed(node.index).pack)
 
-    def _expand(self, node: Expand) -> StaticType:
+    def _expand(self, node: syntax.Expand) -> StaticType:
         if node.count is not None:
             self.typed(node.count)
-        return self._items((node.value,)) if isinstance(node.value, Zip) else self.typed(node.value)
+        return self._items((node.value,)) if isinstance(node.value, syntax.Zip) else self.typed(node.value)
 
-    def _list(self, node: ListNode) -> StaticType:
+    def _list(self, node: syntax.ListNode) -> StaticType:
         return self._items(node.items)
 
-    def _items(self, items: Sequence[Expression]) -> StaticType:
+    def _items(self, items: Sequence[syntax.Expression]) -> StaticType:
         kind = ""
         for item in items:
-            parts: Sequence[Expression] = (item,)
-            if isinstance(item, Expand):
-                parts = item.value.parts if isinstance(item.value, Zip) else (item.value,)
+            parts: Sequence[syntax.Expression] = (item,)
+            if isinstance(item, syntax.Expand):
+                parts = item.value.parts if isinstance(item.value, syntax.Zip) else (item.value,)
                 if item.count is not None:
                     self.typed(item.count)
-            elif isinstance(item, Range):
+            elif isinstance(item, syntax.Range):
                 parts = _ends(item)
-            elif isinstance(item, Zip):
+            elif isinstance(item, syntax.Zip):
                 parts = item.parts
             for part in parts:
                 found = self.typed(part)
@@ -151,7 +130,7 @@ class ExpressionTyping:
                 kind = kind or found.type
         return StaticType(kind, True)
 
-    def _unary(self, node: Unary) -> StaticType:
+    def _unary(self, node: syntax.Unary) -> StaticType:
         found = self.typed(node.operand)
         if node.operator == "?":
             return StaticType("bool", False)
@@ -160,7 +139,7 @@ class ExpressionTyping:
             raise DtypeError.at(f"`{node.operator}` takes {' or '.join(wanted)}, not {found.type}", node.span)
         return StaticType(found.type or ("bool" if node.operator == "!" else ""), found.pack)
 
-    def _binary(self, node: Binary) -> StaticType:
+    def _binary(self, node: syntax.Binary) -> StaticType:
         left, right = self.typed(node.left), self.typed(node.right)
         operator, span = node.operator, node.span
         if operator in ("is", "in"):
@@ -168,7 +147,7 @@ class ExpressionTyping:
         if operator == "??":
             return self._same(left, right, operator, span)
         for found in (left, right):
-            if found.tensor and not isinstance(node.left, Access) and not isinstance(node.right, Access):
+            if found.tensor and not isinstance(node.left, syntax.Access) and not isinstance(node.right, syntax.Access):
                 hint = "tensors meet in operators, such as `math.add(x, y)`"
                 raise DtypeError.at(f"`{operator}` of a tensor", span, hint)
         pack = _either(left, right)
@@ -178,7 +157,7 @@ class ExpressionTyping:
                     raise DtypeError.at(f"`{operator}` takes bool, not {found.type}", part.span)
             return StaticType("bool", pack)
         if operator in COMPARISONS:
-            if not (isinstance(node.left, Access) and isinstance(node.right, Access)):
+            if not (isinstance(node.left, syntax.Access) and isinstance(node.right, syntax.Access)):
                 self._same(left, right, operator, span)
             return StaticType("bool", pack)
         same = self._same(left, right, operator, span)
@@ -192,7 +171,7 @@ class ExpressionTyping:
             raise DtypeError.at(f"`{operator}` of {article(left.type)} and {article(right.type)}", span, hint)
         return StaticType(left.type or right.type, _either(left, right), left.tensor or right.tensor)
 
-    def _fold(self, node: Fold) -> StaticType:
+    def _fold(self, node: syntax.Fold) -> StaticType:
         found = self.typed(node.operand)
         if found.pack is False and not found.tensor:
             raise DtypeError.at(f"`{node.operator} ..` folds a pack", node.span)
@@ -202,7 +181,7 @@ class ExpressionTyping:
             return StaticType("bool", False)
         return StaticType(found.type, node.cumulative)
 
-    def _select(self, node: Select) -> StaticType:
+    def _select(self, node: syntax.Select) -> StaticType:
         test = self.typed(node.condition)
         if test.type in CONCRETE and test.type != "bool":
             raise DtypeError.at(f"the condition of `?` is {test.type}, not bool", node.condition.span)
@@ -212,7 +191,7 @@ class ExpressionTyping:
         both = self._same(chosen, self.typed(node.other), "?:", node.span)
         return StaticType(both.type, True if test.pack else both.pack, both.tensor)
 
-    def _call(self, node: Call) -> StaticType:
+    def _call(self, node: syntax.Call) -> StaticType:
         generics = [each.name for each in self.operator.generics]
         found = StaticType("", False) if node.argument is None else self.typed(node.argument)
         if node.function in (*CONCRETE, *generics):
@@ -229,7 +208,7 @@ class ExpressionTyping:
             raise DtypeError.at(f"`{node.function}` takes {' or '.join(wanted)}, not {found.type}", node.span, hint)
         return StaticType(found.type or ("real" if len(wanted) == 1 else ""), found.pack)
 
-    def _access(self, node: Access) -> StaticType:
+    def _access(self, node: syntax.Access) -> StaticType:
         if not self.in_formula:
             fact = f"a cell of `{node.name}` outside of a formula"
             raise DslSyntaxError.at(fact, node.span, "cells are read in `@lower`")
@@ -244,37 +223,37 @@ class ExpressionTyping:
             self.typed(node.item)
         pack: bool | None = False if node.item is not None else found.pack
         for each in node.indices:
-            if isinstance(each, Whole):
+            if isinstance(each, syntax.Whole):
                 pack = True
                 continue
             kind = self.typed(each)
             if kind.type and kind.type != "int":
                 raise DtypeError.at(f"an index of type {kind.type}, not int", each.span, "convert it: `int(x)`")
-            if not isinstance(each, Expand) and kind.pack is not False:
+            if not isinstance(each, syntax.Expand) and kind.pack is not False:
                 pack = None if pack is False else pack
         return StaticType(found.type, pack)
 
 
 _RULES: Mapping[type, Callable[[ExpressionTyping, Any], StaticType]] = {
-    Literal: ExpressionTyping._literal,
-    TextValue: ExpressionTyping._text,
-    Identifier: ExpressionTyping._identifier,
-    Member: ExpressionTyping._member,
-    ListNode: ExpressionTyping._list,
-    Unary: ExpressionTyping._unary,
-    Binary: ExpressionTyping._binary,
-    Fold: ExpressionTyping._fold,
-    Select: ExpressionTyping._select,
-    Call: ExpressionTyping._call,
-    Subscript: ExpressionTyping._subscript,
-    Substitute: ExpressionTyping._substitute,
-    Guard: ExpressionTyping._guard,
-    Access: ExpressionTyping._access,
-    Expand: ExpressionTyping._expand,
+    syntax.Literal: ExpressionTyping._literal,
+    syntax.TextValue: ExpressionTyping._text,
+    syntax.Identifier: ExpressionTyping._identifier,
+    syntax.Member: ExpressionTyping._member,
+    syntax.ListNode: ExpressionTyping._list,
+    syntax.Unary: ExpressionTyping._unary,
+    syntax.Binary: ExpressionTyping._binary,
+    syntax.Fold: ExpressionTyping._fold,
+    syntax.Select: ExpressionTyping._select,
+    syntax.Call: ExpressionTyping._call,
+    syntax.Subscript: ExpressionTyping._subscript,
+    syntax.Substitute: ExpressionTyping._substitute,
+    syntax.Guard: ExpressionTyping._guard,
+    syntax.Access: ExpressionTyping._access,
+    syntax.Expand: ExpressionTyping._expand,
 }
 
 
-def _ends(node: Range) -> list[Expression]:
+def _ends(node: syntax.Range) -> list[syntax.Expression]:
     return [each for each in (node.begin, node.end, node.step) if each is not None]
 
 

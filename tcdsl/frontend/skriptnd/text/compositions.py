@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from tcdsl.errors import DslSyntaxError
+from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.declarations import read_pack_length, read_type
 from tcdsl.frontend.skriptnd.text.expressions import read_expression
 from tcdsl.frontend.skriptnd.text.reading import Words
-from tcdsl.frontend.skriptnd.text.syntax import (
-    Assignment,
-    Block,
-    Branch,
-    Declaration,
-    Expression,
-    Identifier,
-    Invocation,
-    Loop,
-    Named,
-    Operation,
-    Quantization,
-    Target,
-    TypeNode,
-)
 from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES
 
 __all__ = ["read_assignment", "read_quantization"]
@@ -28,7 +14,7 @@ __all__ = ["read_assignment", "read_quantization"]
 _LOOPS = ("with", "for", "while", "do", "unroll")
 
 
-def read_assignment(words: Words) -> Assignment:
+def read_assignment(words: Words) -> syntax.Assignment:
     """``a, [b, c..(k)] = operation;``."""
     first = words.next
     targets = [_target(words)]
@@ -38,32 +24,32 @@ def read_assignment(words: Words) -> Assignment:
     operation = _operation(words)
     span = words.since(first)
     words.expect(";")
-    return Assignment(tuple(targets), operation, span=span)
+    return syntax.Assignment(tuple(targets), operation, span=span)
 
 
-def _target(words: Words) -> Target:
+def _target(words: Words) -> syntax.Target:
     first = words.next
     if words.accept("~"):
-        return Target(None, None, None, None, span=words.since(first))
+        return syntax.Target(None, None, None, None, span=words.since(first))
     if words.accept("["):
         items = words.several(lambda: _target(words), "]")
-        return Target(None, None, items, None, span=words.since(first))
+        return syntax.Target(None, None, items, None, span=words.since(first))
     name = words.name("a result")
     given = read_type(words) if words.accept(":") else None
     if given is not None:
         pack, given = (
             given.pack,
-            TypeNode(given.name, given.optional, given.dynamic, given.rank, given.shape, None, span=given.span),
+            syntax.TypeNode(given.name, given.optional, given.dynamic, given.rank, given.shape, None, span=given.span),
         )
     else:
         pack = read_pack_length(words)
     if pack is not None and pack.length is None:
         fact = f"the pack `{name.text}` has no length"
         raise DslSyntaxError.at(fact, words.since(first), f"write it: `{name.text}..(n)`")
-    return Target(name.text, None if pack is None else pack.length, None, given, span=words.since(first))
+    return syntax.Target(name.text, None if pack is None else pack.length, None, given, span=words.since(first))
 
 
-def _operation(words: Words) -> Operation:
+def _operation(words: Words) -> syntax.Operation:
     with words.nested():
         if words.is_next("if"):
             return _branch(words)
@@ -72,7 +58,7 @@ def _operation(words: Words) -> Operation:
         return _callable(words)
 
 
-def _callable(words: Words) -> Operation:
+def _callable(words: Words) -> syntax.Operation:
     # An invocation or a block, either with a label, or a value.
     label = ""
     if words.next.kind == "name" and words.ahead(1).text == ":" and words.next.text not in KEYWORDS:
@@ -128,7 +114,7 @@ def _type_name(words: Words) -> str:
     return words.take().text
 
 
-def _attributes(words: Words) -> tuple[Named, ...]:
+def _attributes(words: Words) -> tuple[syntax.Named, ...]:
     if not words.accept("{"):
         return ()
     found = words.several(lambda: _attribute(words), "}")
@@ -140,32 +126,35 @@ def _attributes(words: Words) -> tuple[Named, ...]:
     return found
 
 
-def _attribute(words: Words) -> Named:
+def _attribute(words: Words) -> syntax.Named:
     name = words.name("an attribute")
     if not words.accept("=", ":"):
         raise words.unexpected("expected `=`")
-    return Named(name.text, read_expression(words), span=words.since(name))
+    return syntax.Named(name.text, read_expression(words), span=words.since(name))
 
 
-def _invocation(words: Words, label: str) -> Invocation:
+def _invocation(
+    words: Words, label: str, arguments: tuple[syntax.Expression | None, ...] | None = None
+) -> syntax.Invocation:
     first = words.next
     name = _qualified(words, "an operator")
     place = words.since(first)
     types = _types(words)
     attributes = _attributes(words)
-    words.expect("(", "behind the operator")
-    arguments = words.several(lambda: None if words.accept("~") else _argument(words), ")")
-    return Invocation(name, label, types, attributes, arguments, span=words.since(first), name_span=place)
+    if arguments is None:
+        words.expect("(", "behind the operator")
+        arguments = words.several(lambda: None if words.accept("~") else _argument(words), ")")
+    return syntax.Invocation(name, label, types, attributes, arguments, span=words.since(first), name_span=place)
 
 
-def _argument(words: Words) -> Expression:
+def _argument(words: Words) -> syntax.Expression:
     value = read_expression(words)
     if words.next.text in (".", "(", "{"):
         raise words.unexpected("an argument is a value: give the result of an operator a name, and pass the name")
     return value
 
 
-def _block(words: Words, label: str) -> Block:
+def _block(words: Words, label: str) -> syntax.Block:
     first = words.expect("{")
     assignments, results = [], None
     while not words.accept("}"):
@@ -180,10 +169,10 @@ def _block(words: Words, label: str) -> Block:
             assignments.append(read_assignment(words))
     if results is None:
         raise DslSyntaxError.at("a block that yields nothing", words.since(first), "end it with `yield x;`")
-    return Block(label, tuple(assignments), tuple(results), span=words.since(first))
+    return syntax.Block(label, tuple(assignments), tuple(results), span=words.since(first))
 
 
-def _branch(words: Words) -> Branch:
+def _branch(words: Words) -> syntax.Branch:
     first = words.expect("if")
     arms = []
     while True:
@@ -194,13 +183,13 @@ def _branch(words: Words) -> Branch:
             break
     if not words.accept("else"):
         raise words.unexpected("expected `else`: an `if` has a value in any case")
-    return Branch(tuple(arms), _callable(words), span=words.since(first))
+    return syntax.Branch(tuple(arms), _callable(words), span=words.since(first))
 
 
-def _loop(words: Words) -> Loop:
+def _loop(words: Words) -> syntax.Loop:
     first = words.next
-    carried: list[Declaration] = []
-    scanned: list[tuple[Identifier, Expression]] = []
+    carried: list[syntax.Declaration] = []
+    scanned: list[tuple[syntax.Identifier, syntax.Expression]] = []
     condition, tested_first = None, False
     if words.accept("with"):
         carried.append(_carried(words))
@@ -220,7 +209,7 @@ def _loop(words: Words) -> Loop:
         words.expect("(")
         if words.ahead(1).text == "->":
             name = words.name("the number of the round")
-            index = Identifier(name.text, span=words.span(name))
+            index = syntax.Identifier(name.text, span=words.span(name))
             words.take()
         if not words.accept(")"):
             count = read_expression(words)
@@ -235,32 +224,31 @@ def _loop(words: Words) -> Loop:
     if condition is None and not scanned and count is None:
         hint = "give it a count, `do..(n)`, a pack, `for x : xs`, or a condition, `while c`"
         raise DslSyntaxError.at("a loop that does not end", span, hint)
-    return Loop(tuple(carried), tuple(scanned), condition, tested_first, unrolled, index, count, body, span=span)
+    return syntax.Loop(tuple(carried), tuple(scanned), condition, tested_first, unrolled, index, count, body, span=span)
 
 
-def _carried(words: Words) -> Declaration:
+def _carried(words: Words) -> syntax.Declaration:
     name = words.name("what a loop carries")
     given = (
-        read_type(words) if words.accept(":") else TypeNode("", False, False, None, None, None, span=words.span(name))
+        read_type(words)
+        if words.accept(":")
+        else syntax.TypeNode("", False, False, None, None, None, span=words.span(name))
     )
     words.expect("=", "behind what a loop carries")
-    return Declaration(name.text, given, read_expression(words), (), span=words.since(name))
+    return syntax.Declaration(name.text, given, read_expression(words), (), span=words.since(name))
 
 
-def _scanned(words: Words) -> tuple[Identifier, Expression]:
+def _scanned(words: Words) -> tuple[syntax.Identifier, syntax.Expression]:
     name = words.name("an item of a pack")
     words.expect(":")
-    return Identifier(name.text, span=words.span(name)), read_expression(words)
+    return syntax.Identifier(name.text, span=words.span(name)), read_expression(words)
 
 
-def read_quantization(words: Words) -> Quantization:
+def read_quantization(words: Words) -> syntax.Quantization:
     """``conv1.filter: quant.min_max_linear_quantize{bits=8};``."""
     first = words.next
     tensor = _qualified(words, "a tensor")
     words.expect(":")
-    operator = _qualified(words, "an operator")
-    types = _types(words)
-    attributes = _attributes(words)
-    span = words.since(first)
+    call = _invocation(words, "", (syntax.Identifier(tensor, span=words.since(first)),))
     words.expect(";")
-    return Quantization(tensor, operator, types, attributes, span=span)
+    return syntax.Quantization(tensor, call, span=words.since(first))

@@ -3,28 +3,10 @@
 from __future__ import annotations
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.skriptnd.text.expressions import read_expression, read_index, read_text
+from tcdsl.frontend.skriptnd.text import syntax
+from tcdsl.frontend.skriptnd.text.expressions import read_expression, read_indices, read_text
 from tcdsl.frontend.skriptnd.text.reading import Words
-from tcdsl.frontend.skriptnd.text.syntax import (
-    Access,
-    Assertion,
-    Declaration,
-    Expand,
-    Expression,
-    Extent,
-    Formula,
-    Generic,
-    Guard,
-    Identifier,
-    ListNode,
-    Named,
-    PackLength,
-    TypeNode,
-    Using,
-    Whole,
-    Zip,
-)
-from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES, Word
+from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES
 
 __all__ = [
     "read_assertion",
@@ -42,7 +24,7 @@ ACCUMULATORS = ("=", "+=", "*=", "&=", "|=", "<?=", ">?=", ":=")
 _SAME = {"<=": "<?=", ">=": ">?="}
 
 
-def read_type(words: Words) -> TypeNode:
+def read_type(words: Words) -> syntax.TypeNode:
     """``optional real^(r)[m, n]..(k)``."""
     first = words.next
     optional = dynamic = False
@@ -62,19 +44,19 @@ def read_type(words: Words) -> TypeNode:
         words.expect(")")
     shape = words.several(lambda: _extent(words), "]") if words.accept("[") else None
     pack = read_pack_length(words)
-    return TypeNode(name.text, optional, dynamic, rank, shape, pack, span=words.since(first))
+    return syntax.TypeNode(name.text, optional, dynamic, rank, shape, pack, span=words.since(first))
 
 
-def _extent(words: Words) -> Extent:
+def _extent(words: Words) -> syntax.Extent:
     first = words.next
     spread = words.accept("..") is not None
     static = words.accept("static") is not None
     value = None if words.accept("~") else read_expression(words)
     bound = read_expression(words) if words.accept("|") else None
-    return Extent(value, bound, read_pack_length(words), spread, static, span=words.since(first))
+    return syntax.Extent(value, bound, read_pack_length(words), spread, static, span=words.since(first))
 
 
-def read_pack_length(words: Words) -> PackLength | None:
+def read_pack_length(words: Words) -> syntax.PackLength | None:
     """``..``, ``..(k)`` or ``..(k|5)``, if that comes next."""
     dots = words.accept("..")
     if dots is None:
@@ -87,10 +69,10 @@ def read_pack_length(words: Words) -> PackLength | None:
         if words.accept("|"):
             bound = read_expression(words)
         words.expect(")")
-    return PackLength(length, bound, span=words.since(dots))
+    return syntax.PackLength(length, bound, span=words.since(dots))
 
 
-def read_generic(words: Words) -> Generic:
+def read_generic(words: Words) -> syntax.Generic:
     """``T: num = real``."""
     name = words.name("a type")
     words.expect(":")
@@ -104,72 +86,72 @@ def read_generic(words: Words) -> Generic:
             raise words.unknown("type", token, list(TYPE_NAMES))
         default = token.text
     words.expect(";")
-    return Generic(name.text, base.text, default, span=words.since(name))
+    return syntax.Generic(name.text, base.text, default, span=words.since(name))
 
 
-def read_declaration(words: Words, of: str) -> Declaration:
+def read_declaration(words: Words, of: str) -> syntax.Declaration:
     """``x: real[n] = 0.0, i < n;``, the declaration of ``of``."""
     name = words.name(of)
     words.expect(":", f"behind the name of {of}")
     given = read_type(words)
-    default: Expression | None = None
-    bounds: tuple[Named, ...] = ()
+    default: syntax.Expression | None = None
+    bounds: tuple[syntax.Named, ...] = ()
     if words.accept("="):
         default = read_expression(words)
         bounds = read_bounds(words)
     span = words.since(name)
     words.expect(";")
-    return Declaration(name.text, given, default, bounds, span=span)
+    return syntax.Declaration(name.text, given, default, bounds, span=span)
 
 
-def read_bounds(words: Words) -> tuple[Named, ...]:
+def read_bounds(words: Words) -> tuple[syntax.Named, ...]:
     """``, i < m, j < n``."""
     found = []
     while words.accept(","):
         name = words.name("an index")
         words.expect("<", "behind an index")
-        found.append(Named(name.text, read_expression(words), span=words.since(name)))
+        found.append(syntax.Named(name.text, read_expression(words), span=words.since(name)))
     return tuple(found)
 
 
-def read_using(words: Words) -> Using:
+def read_using(words: Words) -> syntax.Using:
     """``c..(n) = e;``, ``[a, b..] = e;`` or ``[(a, b)..] = e;``."""
     first = words.next
-    target: Identifier | ListNode
+    target: syntax.Identifier | syntax.ListNode
     length = None
     if words.accept("["):
         items = words.several(lambda: _unpacked(words), "]")
-        target = ListNode(items, span=words.since(first))
+        target = syntax.ListNode(items, span=words.since(first))
     else:
         name = words.name("a helper symbol")
-        target = Identifier(name.text, span=words.span(name))
+        target = syntax.Identifier(name.text, span=words.span(name))
         pack = read_pack_length(words)
         length = pack.length if pack is not None else None
     words.expect("=")
     value = read_expression(words)
     words.expect(";")
-    return Using(target, length, value, span=words.since(first))
+    return syntax.Using(target, length, value, span=words.since(first))
 
 
-def _unpacked(words: Words) -> Expression:
+def _unpacked(words: Words) -> syntax.Expression:
     first = words.next
-    inner: Expression
+    inner: syntax.Expression
     if words.accept("("):
-        inner = Zip(words.several(lambda: _symbol(words), ")"), span=words.since(first))
+        inner = syntax.Zip(words.several(lambda: _symbol(words), ")"), span=words.since(first))
         if not words.is_next(".."):
             raise words.unexpected("expected `..`")
     else:
         inner = _symbol(words)
     pack = read_pack_length(words)
-    return inner if pack is None else Expand(inner, pack.length, span=words.since(first))
+    return inner if pack is None else syntax.Expand(inner, pack.length, span=words.since(first))
 
 
-def _symbol(words: Words) -> Identifier:
+def _symbol(words: Words) -> syntax.Identifier:
     name = words.name("a helper symbol")
-    return Identifier(name.text, span=words.span(name))
+    return syntax.Identifier(name.text, span=words.span(name))
 
 
-def read_assertion(words: Words) -> Assertion:
+def read_assertion(words: Words) -> syntax.Assertion:
     """``condition: 'message', label: value;``."""
     first = words.next
     condition = read_expression(words)
@@ -181,10 +163,10 @@ def read_assertion(words: Words) -> Assertion:
         while words.accept(","):
             shown.append(_shown(words))
     words.expect(";")
-    return Assertion(condition, message, tuple(shown), span=words.since(first))
+    return syntax.Assertion(condition, message, tuple(shown), span=words.since(first))
 
 
-def _shown(words: Words) -> tuple[str, Expression]:
+def _shown(words: Words) -> tuple[str, syntax.Expression]:
     # Without a label the value is called what it is written as.
     first = words.next
     label = ""
@@ -196,11 +178,11 @@ def _shown(words: Words) -> tuple[str, Expression]:
     return label or (value.span.text if value.span is not None else ""), value
 
 
-def read_formula(words: Words) -> Formula:
+def read_formula(words: Words) -> syntax.Formula:
     """``[unroll..(k -> n)] [with z = e:] C[i] += value, i < m | condition;``."""
     first = words.next
     unrolled = _unrolled(words) if words.accept("unroll") else None
-    found: list[Named] = []
+    found: list[syntax.Named] = []
     if words.accept("with"):
         while True:
             found.append(_local(words))
@@ -224,52 +206,35 @@ def read_formula(words: Words) -> Formula:
     condition = read_expression(words) if words.accept("|") else None
     span = words.since(first)
     words.expect(";")
-    return Formula(target, operator, value, tuple(found), bounds, condition, unrolled, span=span)
+    return syntax.Formula(target, operator, value, tuple(found), bounds, condition, unrolled, span=span)
 
 
-def _unrolled(words: Words) -> Named:
+def _unrolled(words: Words) -> syntax.Named:
     first = words.expect("..", "behind `unroll`")
     words.expect("(")
     name = words.name("an index")
     words.expect("->")
     count = read_expression(words)
     words.expect(")")
-    return Named(name.text, count, span=words.since(first))
+    return syntax.Named(name.text, count, span=words.since(first))
 
 
-def _local(words: Words) -> Named:
+def _local(words: Words) -> syntax.Named:
     name = words.name("a value")
     words.expect("=")
-    return Named(name.text, read_expression(words), span=words.since(name))
+    return syntax.Named(name.text, read_expression(words), span=words.since(name))
 
 
-def _target(words: Words) -> Access:
+def _target(words: Words) -> syntax.Access:
     # Only the part in front of the operator, which may be one that compares.
-    first: Word = words.next
+    first = words.next
     name = words.name("an output")
-    groups: list[tuple[Expression, ...]] = []
-    single = False
-    while words.accept("["):
-        items, comma = [], False
-        while not words.accept("]"):
-            items.append(read_index(words))
-            comma = words.accept(",") is not None
-            if not comma:
-                words.expect("]")
-                break
-        single = len(items) == 1 and not comma and not isinstance(items[0], Expand | Guard | Whole)
-        groups.append(tuple(items))
+    found = read_indices(words, syntax.Identifier(name.text, span=words.span(name)))
+    if isinstance(found, syntax.Access):
+        return found
     span = words.since(first)
-    if not groups:
-        raise DslSyntaxError.at(
-            f"`{name.text}` stands without indices", span, f"write `{name.text}[i, j]`, or `{name.text}[]`"
-        )
-    if single:
-        shown = groups[-1][0].span
-        text = shown.text if shown is not None else "i"
-        raise DslSyntaxError.at(
-            "one index is an item of a pack", span, f"write `{name.text}[{text},]` for a cell of rank 1"
-        )
-    if len(groups) > 2 or (len(groups) == 2 and len(groups[0]) != 1):
-        raise DslSyntaxError.at("a cell of a tensor in a pack is `ys[k][i, j]`", span)
-    return Access(name.text, groups[0][0] if len(groups) == 2 else None, groups[-1], span=span)
+    if isinstance(found, syntax.Identifier):
+        hint = f"write `{name.text}[i, j]`, or `{name.text}[]`"
+        raise DslSyntaxError.at(f"`{name.text}` stands without indices", span, hint)
+    hint = f"write `{span.text[:-1]},]` for a cell of rank 1"
+    raise DslSyntaxError.at("one index is an item of a pack", span, hint)

@@ -10,32 +10,12 @@ from __future__ import annotations
 import math
 
 from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.reading import Words
-from tcdsl.frontend.skriptnd.text.syntax import (
-    Access,
-    Binary,
-    Call,
-    Expand,
-    Expression,
-    Fold,
-    Guard,
-    Identifier,
-    ListNode,
-    Literal,
-    Member,
-    Range,
-    Select,
-    Subscript,
-    Substitute,
-    TextValue,
-    Unary,
-    Whole,
-    Zip,
-)
 from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES, Word, tokens_of
 from tcdsl.span import Span
 
-__all__ = ["FOLDS", "MEMBERS", "list_item", "read_expression", "read_index", "read_text"]
+__all__ = ["FOLDS", "MEMBERS", "list_item", "read_expression", "read_indices", "read_text"]
 
 MEMBERS = ("shape", "rank", "size")
 FOLDS = frozenset(("+", "*", "&&", "||", "<", "<=", ">", ">=", "==", "!=", "<?", ">?", ":="))
@@ -53,29 +33,30 @@ _LARGEST = 2**63 - 1
 _MOST_OPERATORS = 2_000
 
 
-def _across(first: Expression, last: Expression) -> Span | None:
-    begin, end = first.span, last.span
-    if begin is None or end is None:
-        return begin
+def _across(first: syntax.Expression, last: syntax.Expression) -> Span | None:
+    return first.span and last.span and _joined(first.span, last.span)
+
+
+def _joined(begin: Span, end: Span) -> Span:
     return Span(begin.filename, begin.line, begin.column, end.end_line, end.end_column)
 
 
-def read_expression(words: Words) -> Expression:
+def read_expression(words: Words) -> syntax.Expression:
     """A whole expression."""
     with words.nested():
         value = _binary(words, _unary(words), 1)
         if words.accept("??"):
             default = read_expression(words)
-            return Binary("??", value, default, span=_across(value, default))
+            return syntax.Binary("??", value, default, span=_across(value, default))
         if not words.accept("?"):
             return value
         chosen, other = read_expression(words), None
         if words.accept(":"):  # a choice takes a colon that it can have
             other = read_expression(words)
-        return Select(value, chosen, other, span=_across(value, other or chosen))
+        return syntax.Select(value, chosen, other, span=_across(value, other or chosen))
 
 
-def _binary(words: Words, left: Expression, least: int) -> Expression:
+def _binary(words: Words, left: syntax.Expression, least: int) -> syntax.Expression:
     for _ in range(_MOST_OPERATORS):
         operator = words.next.text if words.next.kind in ("operator", "name") else ""
         precedence = _PRECEDENCE.get(operator, 0)
@@ -88,45 +69,43 @@ def _binary(words: Words, left: Expression, least: int) -> Expression:
             continue
         with words.nested():
             right = _binary(words, _unary(words), precedence + 1)
-        left = Binary(operator, left, right, span=_across(left, right))
+        left = syntax.Binary(operator, left, right, span=_across(left, right))
     fact = f"an expression of more than {_MOST_OPERATORS} operators"
     raise DslSyntaxError.at(fact, left.span, "name parts of it in `@using`")
 
 
-def _folded(words: Words, operand: Expression, token: Word, dots: Word) -> Expression:
-    span = operand.span and Span(
-        words.filename, operand.span.line, operand.span.column, dots.line, dots.column + len(dots.text)
-    )
+def _folded(words: Words, operand: syntax.Expression, token: Word, dots: Word) -> syntax.Expression:
+    span = operand.span and _joined(operand.span, words.span(dots))
     if token.text not in (_CUMULATIVE if dots.text == "..." else FOLDS):
         kind = "has no cumulative fold" if token.text in FOLDS else "does not fold"
         raise DslSyntaxError.at(f"`{token.text}` {kind}", span, f"what folds are {' '.join(sorted(FOLDS))}")
-    return Fold(operand, token.text, dots.text == "...", span=span)
+    return syntax.Fold(operand, token.text, dots.text == "...", span=span)
 
 
-def _unary(words: Words) -> Expression:
+def _unary(words: Words) -> syntax.Expression:
     token = words.next
     if token.kind == "operator" and token.text in ("-", "+", "!", "?"):
         words.take()
         with words.nested():
             operand = _unary(words)
-        return Unary(token.text, operand, span=words.since(token))
+        return syntax.Unary(token.text, operand, span=words.since(token))
     return _postfix(words, _atom(words))
 
 
-def _atom(words: Words) -> Expression:
+def _atom(words: Words) -> syntax.Expression:
     token = words.next
     match token.kind:
         case "integer":
             words.take()
             if len(token.text) > 19 or int(token.text) > _LARGEST:
                 raise DtypeError.at(f"the number {token.text[:30]} does not fit in int64", words.span(token))
-            return Literal(int(token.text), span=words.span(token))
+            return syntax.Literal(int(token.text), span=words.span(token))
         case "real":
             words.take()
             real = float(token.text)
             if math.isinf(real):
                 raise DtypeError.at(f"the number {token.text[:30]} does not fit in float64", words.span(token))
-            return Literal(real, span=words.span(token))
+            return syntax.Literal(real, span=words.span(token))
         case "text":
             return read_text(words)
         case "name":
@@ -141,7 +120,7 @@ def _atom(words: Words) -> Expression:
     if token.text == "[":
         words.take()
         items = words.several(lambda: list_item(words), "]")
-        return ListNode(items, span=words.since(token))
+        return syntax.ListNode(items, span=words.since(token))
     if token.text == "`":
         words.take()
         name = words.name("a function")
@@ -152,12 +131,12 @@ def _atom(words: Words) -> Expression:
     raise words.unexpected("expected an expression")
 
 
-def _named(words: Words) -> Expression:
+def _named(words: Words) -> syntax.Expression:
     token = words.next
     span = words.span(token)
     if token.text in ("true", "false", "inf", "pi"):
         words.take()
-        return Literal({"true": True, "false": False, "inf": math.inf, "pi": math.pi}[token.text], span=span)
+        return syntax.Literal({"true": True, "false": False, "inf": math.inf, "pi": math.pi}[token.text], span=span)
     if token.text in KEYWORDS and token.text not in TYPE_NAMES:
         raise words.unexpected("expected an expression")
     words.take()
@@ -165,22 +144,22 @@ def _named(words: Words) -> Expression:
         return _called(words, token)
     if words.is_next(".") and words.ahead(1).text in MEMBERS:
         words.take()
-        return Member(token.text, words.take().text, span=words.since(token))
-    return Identifier(token.text, span=span)
+        return syntax.Member(token.text, words.take().text, span=words.since(token))
+    return syntax.Identifier(token.text, span=span)
 
 
-def _called(words: Words, name: Word) -> Expression:
+def _called(words: Words, name: Word) -> syntax.Expression:
     words.expect("(", f"behind `{name.text}`")
     if words.accept(")"):
-        return Call(name.text, None, span=words.since(name))
+        return syntax.Call(name.text, None, span=words.since(name))
     argument = read_expression(words)
     if words.is_next(","):
         raise words.unexpected(f"`{name.text}` takes one argument")
     words.expect(")")
-    return Call(name.text, argument, span=words.since(name))
+    return syntax.Call(name.text, argument, span=words.since(name))
 
 
-def read_text(words: Words) -> TextValue:
+def read_text(words: Words) -> syntax.TextValue:
     """One or several texts that stand one behind the other, with the values in them."""
     first = words.next
     pieces, values = [""], []
@@ -191,11 +170,11 @@ def read_text(words: Words) -> TextValue:
             if value is not None:
                 values.append(value)
                 pieces.append("")
-    return TextValue(tuple(pieces), tuple(values), span=words.since(first))
+    return syntax.TextValue(tuple(pieces), tuple(values), span=words.since(first))
 
 
-def _pieces(words: Words, token: Word) -> list[tuple[str, Expression | None]]:
-    found: list[tuple[str, Expression | None]] = []
+def _pieces(words: Words, token: Word) -> list[tuple[str, syntax.Expression | None]]:
+    found: list[tuple[str, syntax.Expression | None]] = []
     body, piece, at = token.text[1:-1], "", 0
     while at < len(body):
         character = body[at]
@@ -223,72 +202,73 @@ def _pieces(words: Words, token: Word) -> list[tuple[str, Expression | None]]:
     return found
 
 
-def _postfix(words: Words, value: Expression) -> Expression:
-    while words.is_next("["):
+def read_indices(words: Words, value: syntax.Expression) -> syntax.Expression:
+    """``value`` with what stands in brackets behind it."""
+    while words.is_next("[") and not isinstance(value, syntax.Access):
         value = _indexed(words, value)
-        if isinstance(value, Access):
-            break
-    if words.is_next("<-") and isinstance(value, Subscript):
-        words.take()
-        with words.nested():
-            replacement = read_expression(words)
-        return Substitute(value, replacement, span=_across(value, replacement))
     return value
 
 
-def _indexed(words: Words, value: Expression) -> Expression:
+def _postfix(words: Words, value: syntax.Expression) -> syntax.Expression:
+    value = read_indices(words, value)
+    if words.is_next("<-") and isinstance(value, syntax.Subscript):
+        words.take()
+        with words.nested():
+            replacement = read_expression(words)
+        return syntax.Substitute(value, replacement, span=_across(value, replacement))
+    return value
+
+
+def _indexed(words: Words, value: syntax.Expression) -> syntax.Expression:
     # `a[i]` is an item of a pack, `a[b:e]` a part of it, `a[i,]`, `a[i, j]`, `a[i..]` and `a[]` are cells.
     bracket = words.take()
     first = value.span
-    begin: Expression | None = None
+    begin: syntax.Expression | None = None
 
     def span() -> Span:
-        whole = words.since(bracket)
-        return (
-            whole if first is None else Span(words.filename, first.line, first.column, whole.end_line, whole.end_column)
-        )
+        return _joined(first or words.span(bracket), words.since(bracket))
 
     if words.accept("]"):
-        return _access(words, value, (), span())
+        return _access(value, (), span())
     if not words.is_next(":") or words.ahead(1).text == ",":
-        begin = read_index(words)
+        begin = _index(words)
         if words.accept("]"):
-            if isinstance(begin, Expand | Guard):
-                return _access(words, value, (begin,), span())
-            return Subscript(value, begin, span=span())
+            if isinstance(begin, syntax.Expand | syntax.Guard):
+                return _access(value, (begin,), span())
+            return syntax.Subscript(value, begin, span=span())
         if words.accept(","):
-            rest = () if words.accept("]") else words.several(lambda: read_index(words), "]")
-            return _access(words, value, (begin, *rest), span())
-        if isinstance(begin, Expand | Guard | Whole) or not words.is_next(":"):
+            rest = () if words.accept("]") else words.several(lambda: _index(words), "]")
+            return _access(value, (begin, *rest), span())
+        if isinstance(begin, syntax.Expand | syntax.Guard | syntax.Whole) or not words.is_next(":"):
             raise words.unexpected("expected `]`, `,` or `:`")
     place = words.take()
     end = None if words.is_next(":", "]") else read_expression(words)
     step = read_expression(words) if words.accept(":") and not words.is_next("]") else None
-    part = Range(begin, end, step, span=words.since(place))
+    part = syntax.Range(begin, end, step, span=words.since(place))
     words.expect("]")
-    return Subscript(value, part, span=span())
+    return syntax.Subscript(value, part, span=span())
 
 
-def _access(words: Words, value: Expression, indices: tuple[Expression, ...], span: Span) -> Access:
-    if isinstance(value, Identifier):
-        return Access(value.name, None, indices, span=span)
-    if isinstance(value, Subscript) and isinstance(value.value, Identifier):
-        return Access(value.value.name, value.index, indices, span=span)
+def _access(value: syntax.Expression, indices: tuple[syntax.Expression, ...], span: Span) -> syntax.Access:
+    if isinstance(value, syntax.Identifier):
+        return syntax.Access(value.name, None, indices, span=span)
+    if isinstance(value, syntax.Subscript) and isinstance(value.value, syntax.Identifier):
+        return syntax.Access(value.value.name, value.index, indices, span=span)
     raise DslSyntaxError.at(
         "indices of a cell stand behind the name of a tensor", span, "write `x[i, j]` or `xs[k][i, j]`"
     )
 
 
-def read_index(words: Words) -> Expression:
-    """An index: ``i + 1``, ``|i + 1|``, ``|i <> 0 : n - 1|``, each with ``..`` if it is several, or ``:``."""
+def _index(words: Words) -> syntax.Expression:
+    # `i + 1`, `|i + 1|`, `|i <> 0 : n - 1|`, each with `..` if it is several, or `:`.
     token = words.next
     if token.text == ":" and words.ahead(1).text in ("]", ","):
         words.take()
-        return Whole(span=words.span(token))
+        return syntax.Whole(span=words.span(token))
     return _expanded(words, read_expression(words))
 
 
-def _guard(words: Words) -> Guard:
+def _guard(words: Words) -> syntax.Guard:
     token = words.take()
     value = read_expression(words)
     below = above = None
@@ -297,10 +277,10 @@ def _guard(words: Words) -> Guard:
         words.expect(":", "between the index below the range and the one above it")
         above = read_expression(words)
     words.expect("|", "behind a guarded index")
-    return Guard(value, below, above, span=words.since(token))
+    return syntax.Guard(value, below, above, span=words.since(token))
 
 
-def _expanded(words: Words, value: Expression) -> Expression:
+def _expanded(words: Words, value: syntax.Expression) -> syntax.Expression:
     dots = words.accept("..")
     if dots is None:
         return value
@@ -310,16 +290,18 @@ def _expanded(words: Words, value: Expression) -> Expression:
         words.expect(")")
     first = value.span or words.span(dots)
     end = words.since(dots)
-    return Expand(value, count, span=Span(words.filename, first.line, first.column, end.end_line, end.end_column))
+    return syntax.Expand(
+        value, count, span=Span(words.filename, first.line, first.column, end.end_line, end.end_column)
+    )
 
 
-def list_item(words: Words) -> Expression:
+def list_item(words: Words) -> syntax.Expression:
     """An item of a list: a value, ``a..``, ``a..(n)``, ``b:e:s`` or ``(a, b)..``."""
     token = words.next
     if token.text == "(" and token.kind == "operator" and _is_zip(words):
         words.take()
         parts = words.several(lambda: read_expression(words), ")")
-        zipped = Zip(parts, span=words.since(token))
+        zipped = syntax.Zip(parts, span=words.since(token))
         if not words.is_next(".."):
             raise words.unexpected("expected `..`: a tuple is expanded where it stands")
         return _expanded(words, zipped)
@@ -328,7 +310,7 @@ def list_item(words: Words) -> Expression:
         return _expanded(words, value)
     end = read_expression(words)
     step = read_expression(words) if words.accept(":") else None
-    return Range(value, end, step, span=words.since(token))
+    return syntax.Range(value, end, step, span=words.since(token))
 
 
 def _is_zip(words: Words) -> bool:

@@ -399,12 +399,10 @@ class Assignment(Node):
 
 @dataclass(frozen=True, slots=True)
 class Quantization(Node):
-    """``conv1.filter: quant.min_max_linear_quantize{bits=8, ...}``."""
+    """``conv1.filter: quant.min_max_linear_quantize{bits=8, ...}``: the call is that of the operator for the tensor."""
 
     tensor: str
-    operator: str
-    types: tuple[str, ...]
-    attributes: tuple[Named, ...]
+    call: Invocation
 
 
 @dataclass(frozen=True, slots=True)

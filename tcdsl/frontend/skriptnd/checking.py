@@ -175,10 +175,14 @@ class _Checks(ExpressionTyping):
         if found.type and found.type not in ("int", "bool"):
             raise DtypeError.at(f"an extent of type {found.type}, not int", node.span)
 
+    def _is_type(self, found: StaticType, wanted: str, fact: str, span: Span | None, hint: str = "") -> None:
+        # Raise ``fact``, whose type that is given is known here alone, if it is another one.
+        if found.type in CONCRETE and wanted in CONCRETE and found.type != wanted:
+            hint = "a real has a point: `1.0`" if (found.type, wanted) == ("int", "real") else hint
+            raise DtypeError.at(f"{fact} {found.type}", span, hint)
+
     def _fits(self, found: StaticType, wanted: syntax.TypeNode, what: str, span: Span | None) -> None:
-        if found.type in CONCRETE and wanted.name in CONCRETE and found.type != wanted.name:
-            hint = "a real has a point: `1.0`" if (found.type, wanted.name) == ("int", "real") else ""
-            raise DtypeError.at(f"{what} is {wanted.name}, and its value is {found.type}", span, hint)
+        self._is_type(found, wanted.name, f"{what} is {wanted.name}, and its value is", span)
         if found.pack and wanted.pack is None and wanted.shape is None:
             raise DtypeError.at(f"{what} is one value, and is given a pack", span)
 
@@ -189,14 +193,10 @@ class _Checks(ExpressionTyping):
             if bound.name in self.names:
                 raise DslSyntaxError.at(f"the index `{bound.name}` has the name of something else", bound.span)
             self.names[bound.name] = StaticType("int", self.typed(bound.value).pack)
-        try:
-            found = self.typed(declaration.default)
-        finally:
-            self.names = inner
-        if found.type in CONCRETE and declaration.type.name in CONCRETE and found.type != declaration.type.name:
-            fact = f"the constant `{declaration.name}` is {declaration.type.name}, and its value is {found.type}"
-            hint = "a real has a point: `1.0`" if found.type == "int" else ""
-            raise DtypeError.at(fact, declaration.default.span, hint)
+        found = self.typed(declaration.default)
+        self.names = inner
+        fact = f"the constant `{declaration.name}` is {declaration.type.name}, and its value is"
+        self._is_type(found, declaration.type.name, fact, declaration.default.span)
 
     # -- formulas --------------------------------------------------------------------------------------------------
 
@@ -251,12 +251,9 @@ class _Checks(ExpressionTyping):
                 self.names[local.name] = self.typed(local.value)
             self.typed(formula.target)
             value = self.typed(formula.value)
-            wanted = self.names[formula.target.name].type
-            if value.type in CONCRETE and wanted in CONCRETE and value.type != wanted:
-                hint = "a real has a point: `1.0`" if value.type == "int" else "`real(x)` and `int(x)` convert"
-                raise DtypeError.at(
-                    f"`{formula.target.name}` is {wanted}, and its value is {value.type}", formula.value.span, hint
-                )
+            wanted, hint = self.names[formula.target.name].type, "`real(x)` and `int(x)` convert"
+            fact = f"`{formula.target.name}` is {wanted}, and its value is"
+            self._is_type(value, wanted, fact, formula.value.span, hint)
             if formula.condition is not None:
                 test = self.typed(formula.condition)
                 if test.type and test.type != "bool":
@@ -269,10 +266,13 @@ class _Checks(ExpressionTyping):
     def _composition(self, operator: syntax.Operator) -> None:
         known = dict(self.names)
         outputs = {each.name for each in operator.outputs}
-        self._assignments(operator.composition or (), {each.name for each in operator.inputs}, outputs)
-        for each in operator.outputs:
-            if each.name not in self.names:
-                raise DslSyntaxError.at(f"the output `{each.name}` is never assigned", each.span)
+        for each in operator.composition or ():
+            self._operation(each.operation)
+            for target in each.targets:
+                self._target(target, {given.name for given in operator.inputs})
+        for output in operator.outputs:
+            if output.name not in self.names:
+                raise DslSyntaxError.at(f"the output `{output.name}` is never assigned", output.span)
         if operator.updates:
             variables = {each.name for each in operator.variables}
             for name in variables:
@@ -286,12 +286,6 @@ class _Checks(ExpressionTyping):
                         raise DslSyntaxError.at(f"`@update` assigns the output `{target.name}`", target.span, hint)
                     if target.name is not None and target.name not in variables:
                         self._bind(target)
-
-    def _assignments(self, assignments: Sequence[syntax.Assignment], inputs: set[str], outputs: set[str]) -> None:
-        for each in assignments:
-            self._operation(each.operation)
-            for target in each.targets:
-                self._target(target, inputs)
 
     def _target(self, target: syntax.Target, inputs: set[str]) -> None:
         if target.items is not None:
@@ -405,7 +399,5 @@ class _Checks(ExpressionTyping):
                     raise ConfigurationError.at(f"`{node.operator}` lacks the input `{declared.name}`", node.span)
                 continue
             found = self.typed(argument)
-            if found.type in CONCRETE and declared.type.name in CONCRETE and found.type != declared.type.name:
-                fact = f"the input `{declared.name}` of `{node.operator}` is {declared.type.name}, not {found.type}"
-                hint = "a real has a point: `1.0`" if found.type == "int" else "convert it: `layout.cast`"
-                raise DtypeError.at(fact, argument.span, hint)
+            fact = f"the input `{declared.name}` of `{node.operator}` is {declared.type.name}, not"
+            self._is_type(found, declared.type.name, fact, argument.span, "convert it: `layout.cast`")

@@ -6,7 +6,7 @@ the tensors of a pack are taken one by one, around all others. An extent that on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -22,12 +22,11 @@ from tcdsl.frontend.skriptnd.accessed_cells import (
 )
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.loops import counted_rounds
-from tcdsl.frontend.skriptnd.tensor_recording import cell_of, recorded_store, round_count
+from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, cell_of, recorded_store, round_count
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, cast, constant, index, integer
 from tcdsl.ir.expressions import (
@@ -129,57 +128,29 @@ class FormulaRecording:
             inner.names[counter] = ScalarValue(constant(0, arithmetic.integer), "int")
             self._statement(replace(formula, operator=":="), inner, ranges)
             return
-        extents = [*map(arithmetic.size, tensor.shape)]
-        zero = arithmetic.data(False if tensor.type == "bool" else 0 if tensor.type == "int" else 0.0)
-        whole = recorded_store(self.session, tensor.name, arithmetic.dtype(tensor.type), extents, zero)
-        count = recorded_store(self.session, counter, arithmetic.integer, (), constant(0, arithmetic.integer))
-        outcome = self._count_rounds(formula, counter, inner, ranges, replace(tensor, tensor=whole), count)
-        made, count = outcome
-        number = replace(extent, expr=cell_of(count, (), arithmetic.integer))
-        names[counter] = number
+        zero = {"bool": False, "int": 0}.get(tensor.type, 0.0)
+        recording = TensorRecording(arithmetic, self.session)
+        names[tensor.name] = recording.filled(tensor.name, tensor.type, tensor.shape, zero)
+        names[counter] = recording.filled(counter, "int", Pack(), 0)
+        ordered = replace(formula, operator=":=")
+        self._rounds(inner, ranges, (tensor.name, counter), lambda scope: self._counted_point(ordered, counter, scope))
+        number = replace(extent, expr=cell_of(names[counter].tensor, (), arithmetic.integer))
         shape = Pack.of(number if each == extent else each for each in tensor.shape)
-        names[formula.target.name] = replace(tensor, tensor=made, shape=shape)
+        names[tensor.name] = replace(names[tensor.name], shape=shape)
+        names[counter] = number
 
-    def _count_rounds(
-        self,
-        formula: syntax.Formula,
-        counter: str,
-        scope: Scope,
-        ranges: Sequence[ExplicitRange],
-        tensor: TensorValue,
-        count: SymbolicTensor,
-    ) -> tuple[SymbolicTensor, SymbolicTensor]:
+    def _counted_point(self, formula: syntax.Formula, counter: str, scope: Scope) -> None:
         assert self.session is not None
-        if ranges:
-            first, *others = ranges
-
-            def body(number: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
-                position = ScalarValue(number.expr, "int", True)
-                self._number(number.expr, first.high)
-                changed = Scope(dict(scope.names), outer=scope.outer)
-                for key, value in changed.names.items():
-                    changed.names[key] = _with_number(value, first.variable, position)
-                inner = replace(tensor, tensor=state[0])
-                return self._count_rounds(formula, counter, changed, others, inner, state[1])
-
-            found = counted_rounds((tensor.tensor, count), round_count(self.session, first.high), body)
-            return found[0], found[1]
-        arithmetic = self.evaluator.arithmetic
-        here = cell_of(count, (), arithmetic.integer)
+        names, arithmetic = self.evaluator.scope.names, self.evaluator.arithmetic
+        here = cell_of(names[counter].tensor, (), arithmetic.integer)
         scope.names[counter] = ScalarValue(here, "int")
-        self.evaluator.scope.names[formula.target.name] = tensor
-        self._statement(replace(formula, operator=":="), scope, ())
-        cells = AccessedCells(arithmetic)
-        test = (
-            True
-            if formula.condition is None
-            else ExpressionEvaluator(arithmetic, scope, cells.read).value(formula.condition)
-        )
+        self._statement(formula, scope, ())
+        cells = ExpressionEvaluator(arithmetic, scope, AccessedCells(arithmetic).read)
+        test = True if formula.condition is None else cells.value(formula.condition)
         one = constant(1, arithmetic.integer)
         more = apply("where", test.expr, one, constant(0, one.dtype)) if isinstance(test, ScalarValue) else one
         after = recorded_store(self.session, counter, arithmetic.integer, (), apply("add", here, more))
-        made = self.evaluator.scope.names[formula.target.name].tensor
-        return made, after
+        names[counter] = replace(names[counter], tensor=after)
 
     # -- indices ---------------------------------------------------------------------------------------------------
 
@@ -237,7 +208,8 @@ class FormulaRecording:
             return
         own = self._own_indices(formula, scope)
         rest = [each for each in ranges if each.variable in own]
-        self._rounds(formula, scope, [each for each in ranges if each not in rest], rest)
+        outer = [each for each in ranges if each not in rest]
+        self._rounds(scope, outer, (formula.target.name,), lambda scope: self._statement(formula, scope, rest))
 
     def _own_indices(self, formula: syntax.Formula, scope: Scope) -> set[str]:
         evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, AccessedCells(self.evaluator.arithmetic).read)
@@ -258,33 +230,28 @@ class FormulaRecording:
         return own
 
     def _rounds(
-        self, formula: syntax.Formula, scope: Scope, outer: Sequence[ExplicitRange], inner: Sequence[ExplicitRange]
+        self, scope: Scope, outer: Sequence[ExplicitRange], written: Sequence[str], point: Callable[[Scope], None]
     ) -> None:
+        # `point` for all values of the indices `outer`, one after the other, which carry the tensors `written`.
         if not outer:
-            self._statement(formula, scope, inner)
+            point(scope)
             return
         assert self.session is not None
         names = self.evaluator.scope.names
-        name = formula.target.name
-        before = names[name]
-        tensors = before if isinstance(before, Pack) else Pack.of((before,))
+        recording = TensorRecording(self.evaluator.arithmetic, self.session)
+        before = [names[name] for name in written]
         first, *others = outer
 
         def body(number: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
-            made = Pack.of(replace(each, tensor=tensor) for each, tensor in zip(tensors, state, strict=True))
-            names[name] = made if isinstance(before, Pack) else made[0]
-            changed = Scope(dict(scope.names), outer=scope.outer)
+            names.update(zip(written, recording.tensors(before, state), strict=True))
             position = ScalarValue(number.expr, "int", True)
             self._number(number.expr, first.high)
-            for key, value in changed.names.items():
-                changed.names[key] = _with_number(value, first.variable, position)
-            self._rounds(formula, changed, others, inner)
-            after = names[name]
-            return tuple(each.tensor for each in (after if isinstance(before, Pack) else (after,)))
+            changed = {key: _with_number(value, first.variable, position) for key, value in scope.names.items()}
+            self._rounds(Scope(changed, outer=scope.outer), others, written, point)
+            return recording.symbols([names[name] for name in written])
 
-        state = counted_rounds(tuple(each.tensor for each in tensors), round_count(self.session, first.high), body)
-        made = Pack.of(replace(each, tensor=tensor) for each, tensor in zip(tensors, state, strict=True))
-        names[name] = made if isinstance(before, Pack) else made[0]
+        state = counted_rounds(recording.symbols(before), round_count(self.session, first.high), body)
+        names.update(zip(written, recording.tensors(before, state), strict=True))
 
     def _number(self, number: Expr, end: Expr) -> None:
         self.numbers |= dict.fromkeys(size_names(number), end)

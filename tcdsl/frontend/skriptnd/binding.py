@@ -17,7 +17,7 @@ from tcdsl.frontend.skriptnd.declarations import declared_shape
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
-from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, is_size, shown, type_of
+from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.span import Span
 
 __all__ = ["Binding", "binding_order"]
@@ -241,8 +241,10 @@ class Binding:
             kinds = {type_of(each) for each in value}
             if len(kinds) > 1:
                 raise self.fault(f"{what} has items of several types", DtypeError, span=span)
-        elif isinstance(value, ScalarValue) and not is_size(value):
-            raise self.fault(f"{what} depends on data", DtypeError, span=span)
+        for each in value if isinstance(value, Pack) else (value,):
+            if isinstance(each, ScalarValue) and not self.evaluator.arithmetic.is_size(each):
+                hint = "attributes are known while a graph is composed"
+                raise self.fault(f"{what} depends on data, or on the number of a round", DtypeError, hint, span)
         self._check_type(given, type_of(value), what, span)
         return value
 

@@ -358,7 +358,7 @@ class _Checks(ExpressionTyping):
         for name, _ in node.scanned:
             self.names[name.name] = StaticType("", None, True)
         if node.index is not None:
-            self.names[node.index.name] = StaticType("int", False, True)
+            self.names[node.index.name] = StaticType("int", False)
         self._operation(node.body)
         if node.condition is not None and not node.tested_first:
             self._operation(node.condition)

@@ -473,6 +473,8 @@ class ComposedBlock:
             count = length if given is None else given
         if isinstance(count, TensorValue) and type(count.constant) is int:
             count = count.constant
+        if isinstance(count, ScalarValue) and not self.composition.arithmetic.is_size(count):
+            count = self.composition.recorded(count, "count")  # which another loop's rounds say
         if count is not None and type_of(count) != "int":
             raise DtypeError.at(f"the number of rounds is of type {type_of(count)}", node.span)
         if isinstance(count, int) and count < 0:

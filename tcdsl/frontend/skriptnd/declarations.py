@@ -8,7 +8,7 @@ from typing import Any
 from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent
-from tcdsl.frontend.skriptnd.values import Extreme, Pack, TensorValue, is_size, shown, type_of
+from tcdsl.frontend.skriptnd.values import Extreme, Pack, TensorValue, shown, type_of
 
 __all__ = ["declared_shape", "declared_tensors"]
 
@@ -25,7 +25,7 @@ def declared_shape(shape: Sequence[Extent], evaluator: ExpressionEvaluator, what
             return None
         found.extend(_declared_extents(extent, evaluator.value(node), evaluator, what, item))
     for extent in found:
-        if type_of(extent) != "int" or isinstance(extent, Extreme) or not is_size(extent):
+        if type_of(extent) != "int" or isinstance(extent, Extreme) or not evaluator.arithmetic.is_size(extent):
             raise DtypeError.at(f"{what}: an extent is {shown(extent)}, not an int", shape[0].span)
         if type(extent) is int and extent < 0:
             raise ShapeError.at(

@@ -309,6 +309,10 @@ def _chosen(self: ExpressionEvaluator, value: Pack, index: ScalarValue, span: Sp
         return single
     if not value:
         raise ShapeError.at("an item of an empty pack", span)
+    if isinstance(value[0], TensorValue):
+        raise DtypeError.at(
+            "data chooses a tensor of a pack", span, "scan the pack, `for x : xs`, or `layout.stack` it"
+        )
     if self.table is not None and len(value) > _LONG and all(type(item) is type(value[0]) for item in value):
         return self.table(value, index)
     found: Any = value[-1]

@@ -17,6 +17,7 @@ from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS
 from tcdsl.frontend.skriptnd.text.syntax import Loop
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
 from tcdsl.ir.build import integer
+from tcdsl.ir.expressions import Expr, SizeValue, size_names
 
 __all__ = ["LoopRounds", "branch", "counted_rounds"]
 
@@ -146,7 +147,7 @@ class LoopRounds:
         quiet = region.composition.quiet()
         inner = replace(region, composition=quiet)
         names = {name.name: pack[0] for name, pack in self.packs if pack}
-        index = TensorValue("index", "int", Pack())
+        index = self._number(SizeValue(".round"))
         results = LoopRounds(inner, self.node, self.own, (), self.state)._round(self.state, names, index, None)
         starts = [quiet.recorded(each, "start") for each in self.state]
         region.agreed(results[: len(starts)], starts, self.node.span)
@@ -155,6 +156,11 @@ class LoopRounds:
                 self.node.condition
             )
         return results
+
+    def _number(self, number: Expr) -> ScalarValue:
+        # That of a round, which is no size of the call.
+        self.region.composition.arithmetic.rounds.update(size_names(number))
+        return ScalarValue(number, "int", True)
 
     def _most(self, count: Any) -> int | None:
         # How many rounds there are at most, where something says it.
@@ -182,9 +188,8 @@ class LoopRounds:
             names: dict[str, Any] = {}
             index = None
             if number is not None:
-                position = ScalarValue(number.expr, "int", True)
+                index = position = self._number(number.expr)
                 names = {name: composition.row(stack, position) for name, stack in stacks}
-                index = composition.number(number) if node.index is not None else None
             results = self._round(tensors[: len(start)], names, index, None)
             written = (
                 composition.with_row(row, position, each)

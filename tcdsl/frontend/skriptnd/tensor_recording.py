@@ -153,10 +153,6 @@ class TensorRecording:
             return round_count(self.session, value.expr)
         return value
 
-    def number(self, number: Any) -> TensorValue:
-        """The number of a round as a tensor."""
-        return self.filled("index", "int", Pack(), ScalarValue(number.expr, "int", True))
-
     def stacked(self, pack: Pack, span: Span | None) -> TensorValue:
         """The tensors of a pack one behind the other."""
         assert self.session is not None

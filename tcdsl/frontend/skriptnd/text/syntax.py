@@ -65,15 +65,21 @@ class Node:
 # -- expressions ---------------------------------------------------------------------------------------------------
 
 
+class Expression(Node):
+    """What has a value."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Literal(Node):
+class Literal(Expression):
     """``2``, ``2.5``, ``true``, ``inf``."""
 
     value: bool | int | float
 
 
 @dataclass(frozen=True, slots=True)
-class TextValue(Node):
+class TextValue(Expression):
     """``'got {stride}'``: pieces of text, and the expressions between them."""
 
     pieces: tuple[str, ...]
@@ -81,14 +87,14 @@ class TextValue(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Identifier(Node):
+class Identifier(Expression):
     """``stride``."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Member(Node):
+class Member(Expression):
     """``x.shape``, ``x.rank``, ``xs.size``."""
 
     name: str
@@ -96,14 +102,14 @@ class Member(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class ListNode(Node):
+class ListNode(Expression):
     """``[a, b.., 0:n]``."""
 
     items: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Range(Node):
+class Range(Expression):
     """``b:e:s`` in a list or as an index."""
 
     begin: Expression | None
@@ -112,7 +118,7 @@ class Range(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Expand(Node):
+class Expand(Expression):
     """``a..`` or ``a..(n)`` in a list, a shape or an index."""
 
     value: Expression
@@ -120,14 +126,14 @@ class Expand(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Zip(Node):
+class Zip(Expression):
     """``(a, b)`` in front of ``..``."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Subscript(Node):
+class Subscript(Expression):
     """``a[i]`` and ``a[b:e:s]``."""
 
     value: Expression
@@ -135,7 +141,7 @@ class Subscript(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Substitute(Node):
+class Substitute(Expression):
     """``a[i] <- b``: the pack ``a`` with other values at ``i``; ``place`` is the subscript."""
 
     place: Subscript
@@ -143,7 +149,7 @@ class Substitute(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Unary(Node):
+class Unary(Expression):
     """``-a``, ``+a``, ``!a``, and ``?a``, whether it is null."""
 
     operator: str
@@ -151,7 +157,7 @@ class Unary(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(Node):
+class Binary(Expression):
     """``a + b``, ``a is b``, ``a in b``, ``a ?? b``; minimum and maximum are ``<?`` and ``>?``."""
 
     operator: str
@@ -160,7 +166,7 @@ class Binary(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Fold(Node):
+class Fold(Expression):
     """``a + ..``; ``a + ...`` is cumulative."""
 
     operand: Expression
@@ -169,7 +175,7 @@ class Fold(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Select(Node):
+class Select(Expression):
     """``c ? a : b``; without ``b`` the value is optional."""
 
     condition: Expression
@@ -178,7 +184,7 @@ class Select(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Node):
+class Call(Expression):
     """``exp(a)``, ``real(a)``, ``T(a)``; without argument the default value of a type."""
 
     function: str
@@ -186,7 +192,7 @@ class Call(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Guard(Node):
+class Guard(Expression):
     """``|e|`` or ``|e <> low : high|`` as an index."""
 
     index: Expression
@@ -195,39 +201,17 @@ class Guard(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Node):
+class Whole(Expression):
     """``:`` as an index: the cells along the axis, as a pack."""
 
 
 @dataclass(frozen=True, slots=True)
-class Access(Node):
+class Access(Expression):
     """``x[i, j]``, ``x[k][i, j]``, ``x[]``: a cell of a tensor."""
 
     name: str
     item: Expression | None
     indices: tuple[Expression, ...]
-
-
-Expression = (
-    Literal
-    | TextValue
-    | Identifier
-    | Member
-    | ListNode
-    | Range
-    | Expand
-    | Zip
-    | Subscript
-    | Substitute
-    | Unary
-    | Binary
-    | Fold
-    | Select
-    | Call
-    | Guard
-    | Whole
-    | Access
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.bodies import GraphBody, GraphForm, Variable, composed, marked, trimmed
+from tcdsl.frontend.skriptnd.bodies import GraphBody, GraphForm, Variable, composed, ended_packs, marked, trimmed
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModule
 from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
@@ -261,8 +261,10 @@ class ModelGraph:
         form, function, arguments = self._call(inputs, named, variables, updates)
         results = trimmed(function(*arguments), marked(form.outputs))
         if updates and form.updates:
-            for label, value in zip(form.updates, results[-len(form.updates) :], strict=True):
+            changed, results = results[-len(form.updates) :], results[: -len(form.updates)]
+            for label, value in zip(form.updates, changed, strict=True):
                 self._arrays[label] = np.asarray(value)  # numbers of rank 0, too
+            results = results if len(results) != 1 else results[0]
         return self._structured(form, results)
 
     @user_facing
@@ -411,7 +413,8 @@ class ModelGraph:
     def _structured(self, form: GraphForm, results: Any) -> Any:
         nested = isinstance(results, tuple) and (len(results) == 0 or not isinstance(results[0], int))
         flat = list(results) if nested else [results]
-        outputs = form.outputs
+        outputs, ended = form.outputs, ended_packs(form.outputs)
+        flat, lengths = flat[: len(flat) - len(ended)], iter(flat[len(flat) - len(ended) :])
         # Where the call says how long a pack is, it has what the others leave.
         packs = [each for each in outputs if isinstance(each, Pack)]
         others = len(flat) - (len(outputs) - len(packs))
@@ -421,6 +424,9 @@ class ModelGraph:
         for each in outputs:
             count = 1 if not isinstance(each, Pack) else others if len(packs) == 1 else len(each)
             taken, flat = flat[:count], flat[count:]
+            if isinstance(each, Pack) and each.length is not None:
+                length = next(lengths)
+                taken = taken[: int(length)] if isinstance(length, np.generic | np.ndarray) else taken
             found.append(taken if isinstance(each, Pack) else taken[0])
         return found[0] if len(found) == 1 else tuple(found)
 

@@ -305,7 +305,7 @@ class Binding:
         for each in tensors:
             self._check_type(wanted, each.type, what)
         if wanted.pack is not None and wanted.pack.length is not None:
-            self._match(wanted.pack.length, len(tensors), f"{what} has {{given}} tensors, and {{wanted}} are expected")
+            self._match(wanted.pack.length, tensors.size, f"{what} has {{given}} tensors, and {{wanted}} are expected")
         if wanted.shape is not None:
             self._shapes(wanted, tensors, what)
         self.names[declaration.name] = given

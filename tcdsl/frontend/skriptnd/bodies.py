@@ -40,6 +40,7 @@ __all__ = [
     "OperatorBody",
     "Variable",
     "composed",
+    "ended_packs",
     "marked",
     "open_extents",
     "trimmed",
@@ -101,6 +102,11 @@ def open_extents(operator: Operator) -> list[list[bool]]:
 def marked(outputs: Sequence[Any]) -> list[list[bool]]:
     """Whether only data says the extents of tensors, one list for each tensor."""
     return [[getattr(extent, "bound", None) is not None for extent in each.shape] for each in _flat(outputs)]
+
+
+def ended_packs(outputs: Sequence[Any]) -> list[Pack]:
+    """The packs of which only data says how long they are."""
+    return [each for each in outputs if isinstance(each, Pack) and each.length is not None]
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
@@ -214,8 +220,9 @@ class ArrayBody:
         marks: Sequence[Sequence[bool]],
         others: Iterable[TensorValue] = (),
     ) -> Any:
-        """The outputs, one after the other, other tensors, and the extents of outputs that are marked."""
-        found = [*composer.symbols([*outputs, *others])]
+        """The outputs, one after the other, the lengths of packs that data says, other tensors, and marked extents."""
+        lengths = [composer.recorded(each.length, "count") for each in ended_packs(outputs)]
+        found = [*composer.symbols([*outputs, *lengths, *others])]
         for value, axes in zip(_flat(outputs), marks, strict=False):
             numbers = [
                 integer(extent) if isinstance(extent, int) else extent.expr for extent in compress(value.shape, axes)

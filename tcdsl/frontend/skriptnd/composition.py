@@ -148,7 +148,7 @@ class Composer(TensorRecording):
             for each, wanted in zip(operator.outputs, declared, strict=True):
                 made = self.recorded(evaluator.scope.names[each.name], each.name)
                 self._check_output(each, made, wanted, evaluator, span)
-                found.append(made)
+                found.append(made if wanted is None else self._of_declared_size(each.type, made, wanted))
             if operator.updates:
                 region.update(operator)
             return found
@@ -203,6 +203,20 @@ class Composer(TensorRecording):
             if not self.same_shape(tensor.shape, other.shape, span):
                 fact = f"{what} has the shape {shown(other.shape)}, and what is assigned has {shown(tensor.shape)}"
                 raise ShapeError.at(fact, declaration.span)
+
+    def _of_declared_size(self, given: syntax.TypeNode, made: Any, wanted: Any) -> Any:
+        # What is declared without a bound has all cells and tensors, also those that data leaves out, which are 0.
+        if isinstance(made, Pack):
+            count = made.length if given.pack is None or given.pack.bound is not None else None
+            tensors = (self._of_declared_size(given, *pair) for pair in zip(made, wanted, strict=True))
+            return Pack.of(tensors, None, count)
+        if any(extent.bound is not None for extent in given.shape or ()):
+            return made
+        shape = Pack.of(
+            declared if getattr(extent, "bound", None) == declared else extent
+            for extent, declared in zip(made.shape, wanted.shape, strict=True)
+        )
+        return replace(made, shape=shape)
 
     # -- tensors -----------------------------------------------------------------------------------------------------
 
@@ -467,7 +481,7 @@ class ComposedBlock:
         if len(lengths) > 1:
             raise ShapeError.at(f"packs of {' and '.join(map(str, sorted(lengths)))} tensors are scanned", node.span)
         length = lengths.pop() if lengths else None
-        count: Any = length
+        count: Any = next((pack.length for _, pack in packs if pack.length is not None), length)
         if node.count is not None:
             given = self.value(node.count)
             count = length if given is None else given
@@ -547,5 +561,6 @@ class ComposedBlock:
             if not isinstance(result, Pack) or len(result) != length:
                 given = f"a pack of {len(result)}" if isinstance(result, Pack) else "one tensor"
                 raise ShapeError.at(f"`{target.name}` has {length} tensors, and {given} is assigned", target.span)
+            result = Pack.of(result)
         made = self.composition.recorded(result, target.name)
         names[target.name] = self.composition.named(self.label, target.name, made, self.open)

@@ -17,6 +17,7 @@ from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.ir.expressions import Constant
 from tcdsl.span import Span
 
 __all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope"]
@@ -102,7 +103,8 @@ class ExpressionEvaluator:
         if isinstance(value, bool):
             return int(value)
         if isinstance(value, ScalarValue) and self.arithmetic.is_size(value):
-            value = self.arithmetic.decisions.value(value.expr)
+            size = self.arithmetic.size(value)
+            value = int(size.value) if isinstance(size, Constant) else self.arithmetic.decisions.value(size)
         if type(value) is not int:
             given = (
                 "a size that only a call knows"
@@ -255,7 +257,7 @@ def _member(self: ExpressionEvaluator, node: syntax.Member) -> Any:
         return None
     if node.attribute == "size":
         if isinstance(value, Pack):
-            return len(value)
+            return value.size
         raise DtypeError.at(f"`{node.name}` is no pack, and has no size", node.span)
     if not isinstance(value, TensorValue):
         raise DtypeError.at(f"`{node.name}` is no tensor, and has no {node.attribute}", node.span)

@@ -78,6 +78,8 @@ class FormulaRecording:
     evaluator: ExpressionEvaluator
     session: Session | None
     label: str
+    #: Whether the tensors of packs that are taken one by one are there, where only data says it.
+    there: list[Expr] = field(default_factory=list)
     #: The ends of the numbers of rounds, which are sizes, by name.
     numbers: dict[str, Expr] = field(default_factory=dict)
     #: The ends of indices that only data says, by variable.
@@ -92,7 +94,13 @@ class FormulaRecording:
             return
         single = self._taken_one_by_one(formula)
         outer = [self._count(each) for each in single]
+        ends = [self.evaluator.value(each.value) for each in single]
         for numbers in product(*(range(count) for count in outer)):
+            self.there = [
+                apply("lt", constant(number, end.expr.dtype), end.expr)
+                for number, end in zip(numbers, ends, strict=True)
+                if isinstance(end, ScalarValue) and end.bound is not None
+            ]
             inner = Scope(dict(zip((each.name for each in single), numbers, strict=True)), outer=scope)
             ranges = self._variables([each for each in formula.bounds if each not in single], inner)
             if formula.operator == ":=":
@@ -275,6 +283,7 @@ class FormulaRecording:
         if False in conditions:
             cells.conditions.append(constant(False, "bool"))
         cells.conditions.extend(each.expr for each in conditions if isinstance(each, ScalarValue))
+        cells.conditions.extend(self.there)
         for each in ranges:
             if each.variable in self.limits:
                 end = self.limits[each.variable]

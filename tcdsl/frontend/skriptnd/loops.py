@@ -14,10 +14,11 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS
+from tcdsl.frontend.skriptnd.tensor_recording import cell_of
 from tcdsl.frontend.skriptnd.text.syntax import Loop
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
 from tcdsl.ir.build import integer
-from tcdsl.ir.expressions import Expr, SizeValue, size_names
+from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
 
 __all__ = ["LoopRounds", "branch", "counted_rounds"]
 
@@ -137,7 +138,9 @@ class LoopRounds:
         if any(isinstance(each, Pack) for each in given):
             raise DslSyntaxError.at("the rounds of a loop give packs", node.span, "each result is one tensor")
         if composition.session is None:
-            return [*state, *(Pack.of((each,) * (most or 0)) for each in given)]
+            unknown = Read("rounds", (), (), composition.arithmetic.integer)
+            rounds = None if self._is_sure(count) else ScalarValue(unknown, "int", bound=most)
+            return [*state, *(Pack.of((each,) * (most or 0), None, rounds) for each in given)]
         with composition.session.located(node.span):
             return self._recorded(count, length, given, most)
 
@@ -157,10 +160,17 @@ class LoopRounds:
             )
         return results
 
+    def _next(self, position: ScalarValue) -> Any:
+        return self.region.composition.arithmetic.binary("+", position, 1, self.node.span)
+
     def _number(self, number: Expr) -> ScalarValue:
         # That of a round, which is no size of the call.
         self.region.composition.arithmetic.rounds.update(size_names(number))
         return ScalarValue(number, "int", True)
+
+    def _is_sure(self, count: Any) -> bool:
+        # Whether the number of rounds is known before the loop runs.
+        return self.node.condition is None and (type(count) is int or getattr(count, "bound", count) is None)
 
     def _most(self, count: Any) -> int | None:
         # How many rounds there are at most, where something says it.
@@ -181,7 +191,8 @@ class LoopRounds:
         rows = [
             composition.filled(each.name, each.type, Pack.of((most, *each.shape)), _ZEROS[each.type]) for each in given
         ]
-        carried = [*start, *rows]
+        ran = [composition.filled("rounds", "int", Pack(), 0)] if given and not self._is_sure(count) else []
+        carried = [*start, *rows, *ran]
 
         def around(number: Any, state: Sequence[Any]) -> tuple[Any, ...]:
             tensors = composition.tensors(carried, state)
@@ -193,9 +204,10 @@ class LoopRounds:
             results = self._round(tensors[: len(start)], names, index, None)
             written = (
                 composition.with_row(row, position, each)
-                for row, each in zip(tensors[len(start) :], results[len(start) :], strict=True)
+                for row, each in zip(tensors[len(start) :], results[len(start) :], strict=False)
             )
-            return tuple(composition.symbols([*results[: len(start)], *written]))
+            after = (composition.filled("rounds", "int", Pack(), self._next(position)) for _ in ran)
+            return tuple(composition.symbols([*results[: len(start)], *written, *after]))
 
         def going(state: Sequence[Any]) -> Any:
             tensors = composition.tensors(carried, state)
@@ -217,9 +229,14 @@ class LoopRounds:
             first = going(symbols) if node.tested_first else True
             found = _template(_while).run(None, symbols, first, partial(around, None), going)
         tensors = composition.tensors(carried, found)
+        number = None
+        if ran:
+            number = ScalarValue(cell_of(tensors[-1].tensor, (), composition.arithmetic.integer), "int", bound=most)
         packs = (
-            Pack.of(composition.row(each, ScalarValue(integer(k), "int", True)) for k in range(most or 0))
-            for each in tensors[len(start) :]
+            Pack.of(
+                (composition.row(each, ScalarValue(integer(k), "int", True)) for k in range(most or 0)), None, number
+            )
+            for each in tensors[len(start) : len(tensors) - len(ran)]
         )
         return [*tensors[: len(start)], *packs]
 

@@ -90,7 +90,7 @@ class Quantizer:
         """The tensor, or the pack of tensors, quantized."""
         self._used = True
         if isinstance(value, Pack):
-            return Pack.of(self.applied(each, composition) for each in value)
+            return Pack.of((self.applied(each, composition) for each in value), None, value.length)
         # Unless the graph is quantized this is only looked at, and adds no variables.
         exact = self._quantized(value, composition if composition.quantized else composition.quiet())
         if composition.session is None:

@@ -103,7 +103,7 @@ class TensorRecording:
     def recorded(self, value: Any, name: str) -> Any:
         """Constants as tensors of the program, where there is one; those of rank 0 when they are used."""
         if isinstance(value, Pack):
-            return Pack.of(self.recorded(each, name) for each in value)
+            return Pack.of((self.recorded(each, name) for each in value), None, value.length)
         if isinstance(value, TensorValue) and value.shape and value.constant is not None and value.tensor is None:
             return self.filled(name, value.type, value.shape, value.constant)
         if value is None or isinstance(value, TensorValue):
@@ -115,7 +115,7 @@ class TensorRecording:
     def written(self, value: Any) -> Any:
         """A tensor that no formula has written is filled with zeros; a constant gets its cell."""
         if isinstance(value, Pack):
-            return Pack.of(map(self.written, value))
+            return Pack.of(map(self.written, value), None, value.length)
         if self.session is None or not isinstance(value, TensorValue) or value.tensor is not None:
             return value
         given = value.constant if value.constant is not None else {"bool": False, "int": 0}.get(value.type, 0.0)
@@ -133,7 +133,10 @@ class TensorRecording:
         def made(value: TensorValue) -> TensorValue:
             return TensorValue(value.name, value.type, value.shape, next(flat))
 
-        return [Pack.of(map(made, value)) if isinstance(value, Pack) else made(value) for value in values]
+        def like(value: Any) -> Any:
+            return Pack.of(map(made, value), None, value.length) if isinstance(value, Pack) else made(value)
+
+        return [*map(like, values)]
 
     def scalar(self, value: TensorValue) -> TensorValue:
         """The only cell of a tensor, as one of rank 0."""
@@ -148,6 +151,8 @@ class TensorRecording:
         """A number of rounds, as the loops of the program take it."""
         if isinstance(value, TensorValue):
             return self.scalar(value).tensor
+        if isinstance(value, ScalarValue) and value.bound is not None:
+            return self.scalar(self.recorded(value, "count")).tensor
         if isinstance(value, ScalarValue):
             assert self.session is not None
             return round_count(self.session, value.expr)

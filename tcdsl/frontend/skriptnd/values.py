@@ -20,17 +20,24 @@ __all__ = ["ENDS", "Extreme", "GuardedIndex", "Pack", "ScalarValue", "TensorValu
 class Pack(tuple[Any, ...]):  # noqa: SLOT001  # a tuple has no slots
     """Values in a row: ``Pack((1, 2))``.
 
-    ``uniform`` is the value that all items of an empty pack would have, where it is known.
+    ``uniform`` is the value that all items of an empty pack would have, where it is known; ``length`` is how many of
+    the items there are, where only data says it: the others are 0.
     """
 
     uniform: Any = None
+    length: ScalarValue | None = None
 
     @classmethod
-    def of(cls, items: Iterable[Any], uniform: Any = None) -> Pack:
+    def of(cls, items: Iterable[Any], uniform: Any = None, length: ScalarValue | None = None) -> Pack:
         """A pack of ``items``."""
         made = cls(items)
-        made.uniform = uniform
+        made.uniform, made.length = uniform, length
         return made
+
+    @property
+    def size(self) -> Any:
+        """How many items there are."""
+        return len(self) if self.length is None else self.length
 
     def single(self) -> Any:
         """The value of all items, if it is one; else None."""

@@ -332,6 +332,92 @@ def test_packs_of_loops_that_data_end_are_zero_behind_the_last_round(rounds: int
         graph(s, xs, np.int32(5))
 
 
+ENDED = """
+import math, layout;
+graph g {
+    @input { xs: real[2]..(4); n: int[]; }
+    @output {
+        ys: real[2]..(~|4); zs: real[2]..(4); z: real[~|4,2]; c: real[~];
+        p: real[2]; m: real[2]; k: int; s: real[2];
+    }
+    @compose {
+        ys = for x : xs do..(n) math.add(x, 1.0);
+        zs..(4) = for x : xs do..(n) math.add(x, 1.0);
+        z = layout.stack{axis=0}(ys);
+        c = layout.concat{axis=0}(ys);
+        p = math.prod_n(ys);
+        m = math.min_n(ys);
+        k = ys.size;
+        s = with a: real[2] = 0.0 for y : ys do { b = math.add(a, y); yield b; };
+    }
+}
+"""
+
+
+def test_packs_of_loops_that_data_end_are_cut_where_no_length_is_declared() -> None:
+    graph = graph_of(ENDED)
+    xs = [reals(2, seed=k) for k in range(4)]
+    for rounds in (1, 3, 4):
+        given = np.stack(xs[:rounds]) + 1
+        found = graph(xs, np.int32(rounds))
+        assert [len(found[0]), len(found[1])] == [rounds, 4]
+        wanted = (given, given.ravel(), given.prod(0), given.min(0), rounds, given.sum(0))
+        for ours, theirs in zip(found[2:], wanted, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    assert graph(xs, np.int32(0))[0] == []
+    wide = [each.astype(np.float64) for each in xs[:2]]
+    n = np.int32(2)
+    tc.check_grads(lambda x, y: sum(each.sum() for each in graph([x, y, *xs[2:]], n)[2:5]), tuple(wide))
+    # A condition ends the loop; a state is changed behind it.
+    ended = graph_of("""import math; graph g {
+        @input { x: real[]; } @output { s: real[]; ys: real[]..; } @variable { calls: int[]; }
+        @compose { s, ys = with t = x while { c = math.lt(t, 3.0); yield c; } do..(9)
+            { u = math.add(t, 1.0); yield u, u; }; }
+        @update { calls = math.add(calls, 1); } }""")
+    assert ended(np.float32(0.5)) == (3.5, [1.5, 2.5, 3.5])
+    assert ended(np.float32(5)) == (5, [])
+    assert ended.variables["calls"] == 2
+
+
+COUNT = """import math, layout;
+graph g { @input { x: real[3]; k: int[]; } @output { y: real[3]; }
+    @compose { y = with s = x do..(i -> ROUNDS) BODY; } }"""
+
+
+@pytest.mark.parametrize("rounds", ["3", "k"])
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("math.add(s, real(2 * i + 1))", 9),
+        ("{ a = if i % 2 == 0 then math.add(s, 10.0) else math.iden(s); yield a; }", 20),
+        ("{ a = with t = s do..(j -> i + 1) math.add(t, real(i * j)); yield a; }", 7),
+    ],
+)
+def test_arithmetic_with_the_number_of_a_round(rounds: str, body: str, wanted: int) -> None:
+    x = reals(3)
+    found = graph_of(COUNT.replace("ROUNDS", rounds).replace("BODY", body))(x, np.int32(3))
+    np.testing.assert_allclose(found, x + wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "{ a = layout.slice{axes=[0], begin=[i], end=[3]}(x); yield a; }",
+            "`begin` depends on data, or on the",
+        ),
+        (
+            "{ xs..(3) = layout.unstack{axis=0}(x); a = math.add(s, xs[i]); yield a; }",
+            "data chooses a tensor of",
+        ),
+    ],
+)
+def test_numbers_of_rounds_that_only_a_call_knows_are_no_configuration(body: str, message: str) -> None:
+    with pytest.raises(tc.DtypeError) as caught:
+        graph_of(COUNT.replace("ROUNDS", "k").replace("BODY", body))
+    assert message in str(caught.value)
+
+
 def test_the_call_says_how_long_a_pack_is() -> None:
     graph = graph_of(f"""{STEP}
         graph g {{ @input {{ x: real[m|9]; }} @output {{ s: real[m]; ys: real[m]..(m); }}

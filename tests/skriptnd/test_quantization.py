@@ -130,7 +130,10 @@ def test_any_operator_quantizes() -> None:
         ("z: quant.min_max_linear_quantize{min=0.0, max=1.0, bits=3};", "there is no tensor `z` to quantize"),
         ("h.filer: quant.min_max_linear_quantize{min=0.0, max=1.0, bits=3};", "did you mean `h.filter`?"),
         ("h.input: quant.min_max_linear_quantize{min=0.0, max=1.0, bits=3};", "have labels where it is `public`"),
-        ("h: quant.min_max_linear_quantize{min=0, max=1.0, bits=3};", "the attribute `min` is real, and its value is int"),
+        (
+            "h: quant.min_max_linear_quantize{min=0, max=1.0, bits=3};",
+            "the attribute `min` is real, and its value is int",
+        ),
         ("h: quant.min_max_linear_quantize{bots=3};", "has no attribute `bots`"),
         ("h: quant.min_max;", "the module `quant` has no operator `min_max`"),
         ("h: nn.linear;", "`nn.linear` lacks the input `filter`"),
@@ -173,3 +176,33 @@ def test_a_graph_without_the_block_is_not_quantized() -> None:
     assert "g: 1 operator<" in graph._repr_html_()
     with pytest.raises(tc.ConfigurationError, match="the graph `g` has no `@quantize`"):
         graph.quantized()
+
+
+@pytest.mark.parametrize("name", ["zero_point", "min_max"])
+def test_operators_that_quantize_pass_derivatives_straight_through(name: str) -> None:
+    given = {"zero_point": [1, 0, 2], "scale": [0.1, 0.2, 0.3], "bits": 3}
+    if name == "min_max":
+        given = {"min": [-0.5, -0.8, -1.8], "max": [0.2, 0.6, 0.3], "bits": 3}
+    quantize = getattr(tc.library.quant, f"{name}_linear_quantize")
+    x = np.random.default_rng(0).normal(size=(4, 3, 5)).astype(np.float32)
+    weight = np.random.default_rng(1).normal(size=x.shape).astype(np.float32)
+    low, high = (np.reshape(each, (3, 1)) for each in ([-0.5, -0.8, -1.8], [0.2, 0.6, 0.3]))
+    wanted = np.where((x >= low) & (x <= high), weight, 0)
+    found = tc.grad(lambda x: (quantize(x, **given) * weight).sum())(x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert 0.2 < np.mean(wanted != 0) < 0.8
+    # In graphs, too, where they are called as any operator is.
+    graph = graph_of(f"""import quant; graph g {{
+        @input {{ x: real[4,3,5]; }} @output {{ y: real[4,3,5]; }}
+        @compose {{ y = quant.{name}_linear_quantize{{{", ".join(f"{k}={v}" for k, v in given.items())}}}(x); }}
+    }}""")
+    np.testing.assert_array_equal(graph(x), quantize(x, **given))
+    np.testing.assert_allclose(tc.grad(lambda x: (graph(x) * weight).sum())(x), wanted, rtol=1e-6)
+
+
+def test_lines_of_operators_that_no_graph_calls_are_checked() -> None:
+    with pytest.raises(tc.ConfigurationError, match=r"`nn\.relu` has no attribute `beta`"):
+        tc.skriptnd.parse("""import nn;
+        operator f { @input { x: real[n]; } @output { y: real[n]; } @compose { y = nn.relu(x); }
+            @quantize { y: nn.relu{beta=1.0}; } }
+        graph g { @input { x: real[2]; } @output { y: real[2]; } @compose { y = nn.relu(x); } }""")

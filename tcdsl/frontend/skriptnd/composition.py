@@ -13,7 +13,7 @@ from tcdsl.frontend.skriptnd.declarations import declared_shape, declared_tensor
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.formulas import FormulaRecording
 from tcdsl.frontend.skriptnd.loops import LoopRounds, branch
-from tcdsl.frontend.skriptnd.quantization import Quantizer, StraightArithmetic
+from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, StraightArithmetic, straight_through
 from tcdsl.frontend.skriptnd.random_numbers import DISTRIBUTIONS, drawn
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
 from tcdsl.frontend.skriptnd.text import syntax
@@ -93,9 +93,12 @@ class Composer(TensorRecording):
             found = self._outputs(operator, region, name, span)
             for quantizer in quantizers:
                 quantizer.require_use(self._labels)
-            return found
         finally:
             self._running.pop()
+        if module != QUANTIZING or self.session is None or isinstance(self.arithmetic, StraightArithmetic):
+            return found
+        smooth = self.straight().operator(operator, module, types, attributes, inputs, label, span, name)
+        return [straight_through(self, *pair) for pair in zip(found, smooth, strict=True)]
 
     # -- quantization ------------------------------------------------------------------------------------------------
 

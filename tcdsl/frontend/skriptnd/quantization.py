@@ -21,7 +21,10 @@ from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.expressions import Expr
 from tcdsl.span import Span
 
-__all__ = ["Quantizer", "StraightArithmetic"]
+__all__ = ["QUANTIZING", "Quantizer", "StraightArithmetic", "straight_through"]
+
+#: The module of the library whose operators have these derivatives wherever they are called.
+QUANTIZING = "quant"
 
 _ROUNDINGS = ("round", "floor", "ceil")
 
@@ -59,7 +62,7 @@ class StraightArithmetic(Arithmetic):
         return apply("div", a, b)
 
 
-def _straight_through(recording: TensorRecording, exact: TensorValue, smooth: TensorValue) -> TensorValue:
+def straight_through(recording: TensorRecording, exact: TensorValue, smooth: TensorValue) -> TensorValue:
     """``exact`` with the derivative of ``smooth``."""
     session = recording.session
     assert session is not None
@@ -93,9 +96,9 @@ class Quantizer:
             return Pack.of((self.applied(each, composition) for each in value), None, value.length)
         # Unless the graph is quantized this is only looked at, and adds no variables.
         exact = self._quantized(value, composition if composition.quantized else composition.quiet())
-        if composition.session is None:
+        if composition.session is None or self.node.call.operator.startswith(f"{QUANTIZING}."):
             return exact
-        return _straight_through(composition, exact, self._quantized(value, composition.straight()))
+        return straight_through(composition, exact, self._quantized(value, composition.straight()))
 
     def _quantized(self, value: TensorValue, composition: Any) -> TensorValue:
         name, span = self.node.call.operator, self.node.call.span

@@ -34,6 +34,7 @@ __all__ = [
     "DifferentiationError",
     "DslSyntaxError",
     "DtypeError",
+    "MissingAttributeError",
     "NanError",
     "OutOfMemoryError",
     "RaisedError",
@@ -41,6 +42,7 @@ __all__ = [
     "TcdslError",
     "raise_diagnostics",
     "raised_by_user",
+    "raised_in_a_call",
     "without_values",
 ]
 
@@ -97,6 +99,10 @@ class DataIndexError(TcdslError, IndexError):
     """An index that was read from data is out of range."""
 
 
+class MissingAttributeError(TcdslError, AttributeError):
+    """What an object of tcdsl has not, such as ``forward`` of a layer."""
+
+
 class RaisedError(TcdslError):
     """What a function raises itself, by `assert` or `raise`: of Python's class of that name too."""
 
@@ -126,6 +132,14 @@ def _raised_error(name: str, message: str, diagnostics: tuple[Diagnostic, ...]) 
 
 RAISED = "raise "
 """How labels and messages of assertions begin that say what to raise: ``raise ValueError: too large``."""
+
+
+def raised_in_a_call(error: Exception, span: Span) -> TcdslError:
+    """The fault where Python or NumPy raised ``error`` in a call at ``span``: it is of that class of Python's too."""
+    if isinstance(error, TypeError | AttributeError):
+        return (DtypeError if isinstance(error, TypeError) else MissingAttributeError).at(str(error), span)
+    kind = next(each for each in type(error).__mro__ if getattr(builtins, each.__name__, None) is each)
+    return _raised_kind(kind.__name__).at(str(error), span)
 
 
 def raised_by_user(label: str, span: Span | None = None, notes: tuple[str, ...] = ()) -> Diagnostic:

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, DtypeError, TcdslError
+from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, TcdslError, raised_in_a_call
 from tcdsl.installation import FOLDER
 from tcdsl.large_stack import on_large_stack
 
@@ -48,6 +48,8 @@ _BETWEEN = (contextlib.__file__, functools.__file__)
 # What the library calls: where such code raises, it was called wrongly, and that is for the library's authors to see.
 _CALLED_BY_THE_LIBRARY = frozenset(sys.stdlib_module_names) | {"islpy", "llvmlite", "numba", "numpy", "rich"}
 _RAISING = frozenset((dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]))
+# What is told as a fault of the user's where Python or NumPy raise it.
+_TOLD = (TypeError, ValueError, AttributeError)
 # A part of a function with many nested blocks, which the function calls (`tcdsl.frontend.source.nested_blocks`).
 _INNER = "__tcdsl__inner"
 # A user's function that waits so often for itself calls itself without an end: staging it ends sooner.
@@ -183,11 +185,11 @@ def hide_library_frames(error: BaseException) -> None:
 
 
 def told_of_a_wrong_call(error: Exception) -> TcdslError | None:
-    """The fault for a TypeError that Python or NumPy raised where a decorated function, or a helper, calls them.
+    """The fault for an error that Python or NumPy raised where a decorated function, or a helper, calls them wrongly.
 
     ``None`` for what the user's own code raises, and for faults of the library.
     """
-    if not isinstance(error, TypeError) or isinstance(error, TcdslError) or not _is_for_the_user(error):
+    if not isinstance(error, _TOLD) or isinstance(error, TcdslError) or not _is_for_the_user(error):
         return None
     entries = _frames(error.__traceback__)
     users = [k for k, entry in enumerate(entries) if _is_users(entry.tb_frame)]
@@ -199,7 +201,7 @@ def told_of_a_wrong_call(error: Exception) -> TcdslError | None:
         return None
     from tcdsl.span import Span
 
-    told = DtypeError.at(str(error), Span.executed(place.tb_frame, place.tb_lasti), "")
+    told = raised_in_a_call(error, Span.executed(place.tb_frame, place.tb_lasti))
     told.__suppress_context__ = True
     return told
 

@@ -41,7 +41,7 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
 
     `ConfigurationError` for an unknown stage, or if nothing was staged and no arguments are given.
     """
-    if stage not in STAGES:
+    if not isinstance(stage, str) or stage not in STAGES:
         raise ConfigurationError(f"there is no stage {stage!r}; the stages are {', '.join(STAGES)}")
     if stage == "source":
         return Explanation(function.source_text())
@@ -70,7 +70,7 @@ def explain_program(executable: Executable, stage: str) -> Explanation:
 
     `ConfigurationError` for another stage.
     """
-    if stage not in _STAGES_OF_PROGRAMS:
+    if not isinstance(stage, str) or stage not in _STAGES_OF_PROGRAMS:
         raise ConfigurationError(f"there is no stage {stage!r} of a routine; the stages are ir, loops, python")
     return _explained(executable, stage, {})
 

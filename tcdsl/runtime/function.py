@@ -65,6 +65,7 @@ class DecoratedFunction(Inspected):
     __name__: str
     __qualname__: str
 
+    @user_facing
     def __init__(
         self,
         function: FunctionType,
@@ -72,6 +73,8 @@ class DecoratedFunction(Inspected):
         oob: str = "check",
         receiver: Any = None,
     ) -> None:
+        if not isinstance(function, FunctionType):
+            raise ConfigurationError(f"a {type(function).__name__} is no function that `op` or `cd` can decorate")
         functools.update_wrapper(self, function)
         self.function = function
         self.in_place = in_place

@@ -93,6 +93,8 @@ class ModelFiles:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise ConfigurationError.at(f"{path!r} as a path", hint="write a text, or a `Path`")
         place = Path(path)
         self._read: Callable[[str], bytes | None]
         if place.name.endswith((".tgz", ".tar.gz")):

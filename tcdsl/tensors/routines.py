@@ -26,6 +26,7 @@ from tcdsl.tensors.graph_linking.asked_values import executable, read_memory
 from tcdsl.tensors.graph_linking.code import Code, sequence
 from tcdsl.tensors.graph_linking.linked_within_memory import linked_within_memory
 from tcdsl.tensors.graph_linking.static_indices import StaticIndex
+from tcdsl.tensors.graphs.absent_attributes import missing_attribute
 from tcdsl.tensors.graphs.initialization import Drawn
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
@@ -43,7 +44,10 @@ class Routine:
     program, and ``explain`` shows the stages of its compilation.
     """
 
+    @user_facing
     def __init__(self, code: Code) -> None:
+        if not isinstance(code, Code):
+            raise fault(ConfigurationError, f"no routine can be made of {code!r}", "write `tc.compile(code)`")
         self.code = code
         self._bound: BoundProgram | None = None
         self._numbers: dict[Setting, np.ndarray] = {}
@@ -64,6 +68,9 @@ class Routine:
             self._named.setdefault(setting.name, []).append((setting, array))
         for index in self._indices:
             self._named.setdefault(index.label, []).append((index, None))
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute("a routine", name, self)
 
     @property
     def program(self) -> Program:

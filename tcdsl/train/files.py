@@ -45,7 +45,7 @@ def save(path: str | os.PathLike[str], *sources: Any) -> None:
     tcdsl[safetensors]``). The file is replaced once it is complete. `ConfigurationError` for other endings and where
     there is nothing to save.
     """
-    target = Path(path)
+    target = _path(path)
     write = _format(target)[0]
     # Copies, because a file format may keep references until it is written.
     arrays = {name: np.array(read_memory(tensor.buffer("value"))) for name, tensor in _named(sources).items()}
@@ -69,7 +69,7 @@ def load(path: str | os.PathLike[str], *sources: Any) -> dict[str, np.ndarray]:
     of the tensors; a parameter whose type is open takes that of the file. `ConfigurationError` lists everything that
     does not fit, and then nothing has changed.
     """
-    source = Path(path)
+    source = _path(path)
     read = _format(source)[1]
     if not source.is_file():
         raise fault(ConfigurationError, f"there is no file {source}")
@@ -209,6 +209,13 @@ _FORMATS: dict[str, tuple[Callable[[Path, SavedArrays], None], Callable[[Path], 
     ".npz": (_write_npz, _read_npz),
     ".safetensors": (_write_safetensors, _read_safetensors),
 }
+
+
+def _path(given: Any) -> Path:
+    try:
+        return Path(given)
+    except TypeError:
+        raise fault(ConfigurationError, f"{given!r} as a path", 'write a text, "model.npz", or a `Path`') from None
 
 
 def _format(path: Path) -> tuple[Callable[[Path, SavedArrays], None], Callable[[Path], dict[str, np.ndarray]]]:

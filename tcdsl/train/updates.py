@@ -49,7 +49,11 @@ def _on_all(rule: Callable[..., Any]) -> Callable[..., Code]:
     taken = Signature([Parameter("loss", Parameter.POSITIONAL_OR_KEYWORD), *numbers])
 
     def update_all(*arguments: Any, **numbers: Any) -> Code:
-        bound = taken.bind(*arguments, **numbers)
+        try:
+            bound = taken.bind(*arguments, **numbers)
+        except TypeError as error:
+            takes = ", ".join(taken.parameters)
+            raise fault(ConfigurationError, str(error), f"`{rule.__name__}_update` takes {takes}") from None
         # Runs may set the numbers that are not given here too.
         bound.apply_defaults()
         loss = bound.arguments.pop("loss")

@@ -53,7 +53,10 @@ class Batch:
 @user_facing
 def batch(parts: Any) -> Batch:
     """Mark a level of a literal as a batch axis: ``tc.tensor(batch([[1, 2], [3, 4]]))`` has the shape ``2 | -> 2``."""
-    return Batch(tuple(parts))
+    try:
+        return Batch(tuple(parts))
+    except TypeError:
+        raise DtypeError.at(f"{parts!r} as a batch axis", hint="give what is along it: `batch([1, 2])`") from None
 
 
 def is_literal(value: object) -> bool:

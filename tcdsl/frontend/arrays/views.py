@@ -5,6 +5,7 @@ As in NumPy, with symbolic extents. The cells of a `View` are those of the origi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import EllipsisType
@@ -325,9 +326,23 @@ def _position(session: Session, value: object, array: SymbolicArray, axis: int) 
     if session.running and label:
         within = f"0 <= {format_expr(index)} < {label}.shape[{axis}]"
         fact += f"\nread cells by `get({label}[...], 0.0)`, which is 0 there, or behind `if {within}:`"
+    elif isinstance(value, SymbolicSize):
+        fact += _binder(session)
     for condition in range_tests(index, extent):
         session.builder.require(condition, fact, session.location())
     return index
+
+
+def _binder(session: Session) -> str:
+    # Where a letter was bound, as by `n, t = x.shape`, that was perhaps to be an index variable.
+    place = session.location()
+    for name in re.findall(r"(?<![\w.])[a-z](?![\w(])", "" if place is None else place.text.partition("[")[2]):
+        binder = session.binder(name)
+        if binder is not None:
+            text = f"`{binder.text}` " if binder.text and "{" not in binder.text else ""
+            found = f": `{name}` was bound by {text}in line {binder.line}"
+            return f"{found}\nuse another letter for an index variable, in a statement with an index list"
+    return ""
 
 
 def require_in_range(target: View) -> None:

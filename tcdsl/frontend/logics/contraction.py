@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,10 +76,13 @@ def _reduced_axes(session: Session, axis: Any, rank: int) -> set[int]:
     # As in NumPy: an integer or a tuple of them, each axis once.
     found: set[int] = set()
     for each in axis if isinstance(axis, tuple) else (axis,):
-        if isinstance(each, bool) or not hasattr(each, "__index__"):
+        try:
+            position = None if isinstance(each, bool) else operator.index(each)
+        except TypeError:
+            position = None
+        if position is None:
             hint = "an axis is an integer; several are a tuple: `axis=(0, 1)`"
             raise session.fault(ShapeError, f"axis {each!r} of an array of rank {rank}", hint)
-        position = int(each.__index__())
         if not -rank <= position < rank:
             hint = f"axes are -{rank} to {rank - 1}" if rank else "it has no axes: leave the argument out"
             raise session.fault(ShapeError, f"axis {axis} of an array of rank {rank}", hint)

@@ -7,7 +7,7 @@ from functools import reduce
 from types import BuiltinFunctionType, GeneratorType
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
+from tcdsl.errors import DslSyntaxError, TcdslError, raised_in_a_call
 from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
 from tcdsl.frontend.arrays.filled_arrays import filled_array, fills_array
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points
@@ -19,7 +19,7 @@ from tcdsl.frontend.symbols.recognition import CASTS, REDUCTIONS, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["call_function", "is_plain_call"]
+__all__ = ["as_python_does", "call_function", "is_plain_call"]
 
 
 def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -57,7 +57,7 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
             return reduce(lambda left, right: scalars[0].combine(primitive, left, right), scalars[1])
     algebra = algebra_of((*arguments, *keywords.values()))
     if name is None or algebra is None:
-        return _as_python_does(function, arguments, keywords)
+        return as_python_does(function, *arguments, **keywords)
     if name in REDUCTIONS and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
         return algebra.reduced(REDUCTIONS[name], arguments[0], **{"axis": None, "keepdims": False, **keywords})
     if keywords:
@@ -68,18 +68,22 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
         return algebra.cast(arguments[0], CASTS.get(name, name))
     if name in PRIMITIVES:
         return _primitive(algebra, name, arguments)
-    return _as_python_does(function, arguments, keywords)
+    return as_python_does(function, *arguments, **keywords)
 
 
-def _as_python_does(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+def as_python_does(function: Any, *arguments: Any, **keywords: Any) -> Any:
+    """``function(*arguments, **keywords)``; what Python or NumPy say is wrong with it is a fault of the user's line."""
     try:
         return function(*arguments, **keywords)
-    except TypeError as error:
-        session = current_session()
-        if session is None or error.__traceback__ is None or error.__traceback__.tb_next is not None:
+    except (TypeError, ValueError) as error:
+        session, trace = current_session(), error.__traceback__
+        while trace is not None and (trace := trace.tb_next) is not None:
+            if not str(trace.tb_frame.f_globals.get("__name__")).startswith("numpy"):
+                raise  # what the user's own code has raised, or a fault of this one's
+        span = None if session is None else session.location()
+        if span is None or isinstance(error, TcdslError):
             raise
-        # Python itself says that the function is called wrongly.
-        raise DtypeError.at(str(error), session.location(), "") from None
+        raise raised_in_a_call(error, span) from None
 
 
 # Those that ask a generator for all that it gives.
@@ -91,7 +95,7 @@ def _of_generator(name: str, function: Any, elements: list[Any], keywords: Mappi
     if isinstance(function, BuiltinFunctionType):
         return _called(function, [elements], keywords)
     if algebra_of(elements) is None and not any(isinstance(each, PointValue) for each in elements):
-        return function(elements, **keywords)
+        return as_python_does(function, elements, **keywords)
     if keywords:
         raise _fault(f"`{name}` does not take {', '.join(keywords)} here", "write a statement in index notation")
     if name not in ("sum", "mean"):

@@ -56,6 +56,18 @@ def _call(function: Any, *arguments: Any, **keywords: Any) -> Any:
     return call_function(function, arguments, keywords)
 
 
+def bound_at(function: FunctionType, filename: str, name: str, line: int) -> Span | None:
+    """Where a function has bound a size or the like to ``name`` in front of a line."""
+    key = (function.__code__, name, line)
+    found = _BINDERS.get(key)
+    if found is None:
+        source = readable_source(function)
+        binder = None if source is None else binder_of(source.definition, name, line)
+        # The number of a round is meant as an index.
+        found = _BINDERS[key] = (None if binder is None or isinstance(binder, ast.For) else span_of(binder, filename),)
+    return found[0]
+
+
 class FunctionScope:
     """What names mean where a statement of a decorated function stands.
 
@@ -189,14 +201,7 @@ class FunctionScope:
 
     def bound_at(self, name: str, line: int) -> Span | None:
         """Where the function has bound a size or the like to ``name`` in front of a line."""
-        key = (self._function.__code__, name, line)
-        found = _BINDERS.get(key)
-        if found is None:
-            source = readable_source(self._function)
-            binder = None if source is None else binder_of(source.definition, name, line)
-            # The number of a round is meant as an index.
-            found = _BINDERS[key] = (None if binder is None or isinstance(binder, ast.For) else self.span(binder),)
-        return found[0]
+        return bound_at(self._function, self._filename, name, line)
 
     def python_value(self, node: ast.expr) -> Any:
         """The value of an ordinary Python expression of the function."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, CONSTANTS, REDUCTIONS
 from tcdsl.ir.dtypes import DTYPES
@@ -53,7 +53,12 @@ class _Named:
             from tcdsl.frontend.names.array_calls import call_function
 
             return call_function(self, arguments, keywords)
-        return self._computed(*arguments, **keywords)
+        try:
+            return self._computed(*arguments, **keywords)
+        except TcdslError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise DtypeError(f"`{self.__tcdsl_name__}`: {error}") from None
 
     def _computed(self, *arguments: Any, **keywords: Any) -> Any:
         raise NotImplementedError

@@ -18,6 +18,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
+from tcdsl.frontend.names.array_calls import as_python_does
 from tcdsl.frontend.source.python_stores import OPERATORS, augmented
 from tcdsl.frontend.staging.declared_parameters import (
     InlineDeclaration,
@@ -57,7 +58,7 @@ def binary(session: Session, kind: str, left: Any, right: Any, written: Sequence
     if is_array:
         return python(*(literal_of(session, each) if is_literal(each) else each for each in (left, right)))
     counted = [operator.index(each) if isinstance(each, _SYMBOLIC) else each for each in (left, right)]
-    return _remembered(session, python(*counted))
+    return _remembered(session, as_python_does(python, *counted))
 
 
 def _are_arrays(session: Session, primitive: str, given: list[Any], written: Sequence[bool]) -> bool:
@@ -112,7 +113,7 @@ def _plain(session: Session, primitive: str, python: Callable[[Any, Any], Any], 
         if both or numeric or (isinstance(other, _NUMBERS) and primitive not in ("mul", "mod", "eq", "ne")):
             algebra = session.builder.algebra
             return algebra.combine(primitive, left, right) if primitive else algebra.matrix_product(left, right)
-    return python(left, right)
+    return as_python_does(python, left, right)
 
 
 def unary(session: Session, kind: str, operand: Any) -> Any:

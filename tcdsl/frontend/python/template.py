@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from types import FunctionType, TracebackType
 from typing import Any
 
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.names.function_scope import bound_at
 from tcdsl.frontend.python.recorder import Recorder
 from tcdsl.frontend.python.rewriting import RECORDER, rewrite
 from tcdsl.frontend.source.annotations import keep_tensor_annotations, parameter_size_names
@@ -24,6 +27,26 @@ from tcdsl.span import Span
 
 __all__ = ["Template"]
 
+# What Python says where an attribute of an array cannot be set.
+_KIND = r"'(?:\w*Tensor|\w*Array|View|BareReduction)' object"
+_OF_ARRAYS = re.compile(
+    rf"{_KIND} has no attribute '(?P<name>\w+)'|property '(?P<property>\w+)' of {_KIND} has no setter"
+)
+_CLEARED = "gradients are those of one run, so there is nothing to clear"
+_BACKWARDS = "`tc.train.grad_update(loss)` computes gradients, before the code that reads `p.grad`"
+# What to write for the methods of NumPy and of other libraries.
+_INSTEAD = {
+    "zero_grad": _CLEARED,
+    "zero_grads": _CLEARED,
+    "backward": _BACKWARDS,
+    "backprop": _BACKWARDS,
+    "forward": "call the function: `f(x)`",
+    "fill": "write `a[...] = 0.0`",
+    "clip": "write `max(min(a, 1.0), 0.0)`",
+    "transpose": "write `a.T`, or a statement, as in `y[j, i] = x[i, j]`",
+    "detach": "write `stop_gradient(a)`",
+    "item": "use it as it is",
+}
 # A function that waits for itself so often has no end, as Python says of its own.
 _MOST_CALLS = 1000
 
@@ -54,6 +77,7 @@ class Template:
         session, code = session_of("a decorated function"), self._run.__code__
         session.filenames.add(self.filename)
         session.uses.definitions[code] = self._definition
+        session.binders[code] = partial(bound_at, self._function, self.filename)
         if session.waiting[code] >= _MOST_CALLS:
             raise RecursionError(self._function.__name__)
         if instance is not None:
@@ -69,11 +93,23 @@ class Template:
                 raise
             raise fault.error() from None
         except AttributeError as error:
-            if not isinstance(error.obj, SymbolicArray):
+            if isinstance(error.obj, SymbolicArray):
+                raise self._missing_attribute(error).error() from None
+            # Python does not say of which object an attribute could not be set.
+            if (found := _OF_ARRAYS.search(str(error))) is None:
                 raise
-            raise self._missing_attribute(error).error() from None
+            raise self._set_attribute(error, found["name"] or found["property"]).error() from None
         finally:
             session.waiting[code] -= 1
+
+    def _set_attribute(self, error: AttributeError, name: str) -> Diagnostic:
+        trace = _last_entry(error)
+        return Diagnostic(
+            DslSyntaxError,
+            f"`{name}` of an array cannot be set while the function is staged",
+            None if trace is None else Span.executed(trace.tb_frame, trace.tb_lasti),
+            hint="bind a name to what is meant; a statement, as in `y[i*M + j] = x[i, j]`, gives another shape",
+        )
 
     def _missing_attribute(self, error: AttributeError) -> Diagnostic:
         trace = _last_entry(error)
@@ -86,7 +122,7 @@ class Template:
             f"an array has no `{error.name}` while the function is staged",
             None if trace is None else Span.executed(trace.tb_frame, trace.tb_lasti),
             (f"it has {known}",),
-            "write a statement, such as `y[i*M + j] = x[i, j]` for a reshape",
+            _INSTEAD.get(error.name or "", "write a statement, such as `y[i*M + j] = x[i, j]` for a reshape"),
         )
 
     def _index_letter(self, error: NameError) -> Diagnostic | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, ShapeError
-from tcdsl.frontend.names.array_calls import call_function
+from tcdsl.frontend.names.array_calls import as_python_does, call_function
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.conditions import is_data
 from tcdsl.frontend.running_loops.round_counts import (
@@ -192,7 +192,7 @@ def python_value(session: Session, iterable: Any) -> Any:
     if not isinstance(iterable, Iterated):
         return iterable
     if iterable.counts:
-        return range(*iterable.arguments)
+        return as_python_does(range, *iterable.arguments)
     arguments = [python_value(session, each) for each in iterable.arguments]
     return call_function(iterable.function, arguments, iterable.options)
 

@@ -54,8 +54,15 @@ def loop(*bounds: Any, checkpoint_every: int | None = None, checkpoints: int | N
     keep 8 states, or as many as there are rounds, and what they need of one round, and compute rounds again as often as
     that takes: ``(8 + t)! / (8! t!)`` rounds ``t`` times each, 12,870 of them 8 times.
     """
-    if current_session() is None:
-        return range(*bounds)
+    session = current_session()
+    if not 1 <= len(bounds) <= 3:
+        fact, hint = f"`tc.loop` with {len(bounds)} arguments", "it takes those of `range`: `tc.loop(begin, end, step)`"
+        raise DslSyntaxError.at(fact, hint=hint) if session is None else session.fault(DslSyntaxError, fact, hint)
+    if session is None:
+        try:
+            return range(*bounds)
+        except (TypeError, ValueError) as error:
+            raise DtypeError.at(f"`tc.loop`: {error}", hint="it takes integers, as `range` does") from None
     options = {"checkpoint_every": checkpoint_every, "checkpoints": checkpoints}
     # Wherever it is written, the `for` that it comes to looks at it.
     return cast_type(range, Iterated(loop, bounds, options))

@@ -15,7 +15,7 @@ from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.staging.target_states import Declared, Fresh
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, shape_of
 from tcdsl.frontend.symbols.values import Value, int64_constant
-from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.dtypes import DTYPES, is_floating
 from tcdsl.ir.expressions import Boundary, Expr
 from tcdsl.ir.program import Tensor
 from tcdsl.span import Span
@@ -250,6 +250,9 @@ def output(*extents: Any, dtype: str | None = None, init: Any = None) -> Any:
     what a tensor then holds.
     """
     session = session_of("output()")
+    if dtype is not None and dtype not in (*DTYPES, "real"):
+        hint = f"write one of {', '.join(DTYPES)}, or real"
+        raise session.fault(DtypeError, f"{dtype!r} as an element type", hint)
     if init is not None and session.context.states is None:
         fact = "`output(init=...)` begins state, which code on tensors keeps from run to run"
         raise session.fault(DslSyntaxError, fact, "on arrays make it a parameter, and pass the buffer")

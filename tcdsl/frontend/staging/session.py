@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError, raise_diagnostics
@@ -151,6 +151,8 @@ class Session:
         #: How often each decorated function is being staged, one call within another.
         self.waiting: Counter[CodeType] = Counter()
         self.filenames = self.uses.runs.filenames
+        #: Where decorated functions bind a name in front of a line, by their code.
+        self.binders: dict[CodeType, Callable[[str, int], Span | None]] = {}
         self.readings: list[Reading] = []
         self.context = StagingContext()
         #: The loops that run, innermost last, while their bodies are staged.
@@ -392,6 +394,15 @@ class Session:
                 return Span.executed(frame, frame.f_lasti)
             frame = frame.f_back  # type: ignore[assignment]
         return self.context.outer_location()
+
+    def binder(self, name: str) -> Span | None:
+        """Where the function that is being executed has bound ``name``, if it did so before its present line."""
+        frame: FrameType | None = sys._getframe(1)
+        # Parts of rewritten statements are functions in it.
+        while frame is not None and (frame.f_code.co_filename not in self.filenames or frame.f_code.co_name[0] == "<"):
+            frame = frame.f_back
+        bound_at = None if frame is None else self.binders.get(frame.f_code)
+        return None if frame is None or bound_at is None else bound_at(name, frame.f_lineno)
 
     def fault(self, kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
         """The exception for a fault of ordinary Python code in the decorated function, at the place being executed."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError
+from tcdsl.errors import DslSyntaxError, DtypeError, MissingAttributeError
 from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.operators import ArithmeticOperators, CellOperators, MemoryOperators, OperatorHost, itself
 from tcdsl.frontend.symbols.recognition import REDUCTIONS
@@ -54,7 +54,20 @@ def number_value(operand: object, span: Span | None = None) -> Value | None:
     return None
 
 
-class SymbolicSize(ArithmeticOperators):
+class _Number(ArithmeticOperators):
+    # What is one number has no attributes of arrays.
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        fact = f"a number of the call has no `{name}`"
+        hint = "pass an array of rank 0, `np.array(1.5)`; or use the number as it is"
+        raise self.builder.algebra.fault(MissingAttributeError, fact, hint)
+
+
+class SymbolicSize(_Number):
     """An extent, or an expression of extents: what ``A.shape[0]`` gives. An int64 expression of sizes."""
 
     __slots__ = ("builder", "expr")
@@ -71,7 +84,7 @@ class SymbolicSize(ArithmeticOperators):
     __deepcopy__ = itself
 
 
-class SymbolicNumber(ArithmeticOperators):
+class SymbolicNumber(_Number):
     """A number that is known only at the call: scalar configuration such as a learning rate.
 
     ``expr`` computes it from rank-0 inputs; ``weak_kind`` is ``float``, ``int`` or ``bool``: it takes the type of what
@@ -160,6 +173,8 @@ class ArrayMethods(CellOperators):
 
     def use(self, lens: Any) -> Any:
         """``A.use(lens)``: the tensor with its axes called and ordered as a `tcdsl.tile.TensorLens` says."""
+        if not hasattr(lens, "used"):
+            raise self.builder.algebra.fault(DtypeError, f"{lens!r} as a lens", 'write `TensorLens("NCHW", "NHWC")`')
         return lens.used(self)
 
     def copy(self) -> Any:

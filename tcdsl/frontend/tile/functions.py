@@ -154,7 +154,10 @@ def gather(tensor: Any, indices: Any, axis: Any = 0) -> Any:
     """
     algebra = algebra_of((tensor, indices))
     if algebra is None:
-        return np.take(tensor, indices, axis)
+        try:
+            return np.take(tensor, indices, axis)
+        except (TypeError, ValueError) as error:
+            raise fault(DtypeError, f"`gather`: {error}", "give an array, and positions, which are integers") from None
     rank = tensor.ndim
     chosen = axis_of(axis, rank, "gather")
     # As one operation, so that a tensor of integers among the indices is one of the graph too.

@@ -27,6 +27,8 @@ class TensorLens:
     __slots__ = ("_order", "source", "target")
 
     def __init__(self, source: str, target: str) -> None:
+        if not isinstance(source, str) or not isinstance(target, str):
+            raise fault(DslSyntaxError, "the names of axes are text", 'write `TensorLens("NCHW", "NHWC")`')
         self.source = source
         self.target = target
         if len(set(source)) < len(source) or sorted(source) != sorted(target):

@@ -159,7 +159,10 @@ def known_size(value: Any) -> Any:
         return None if value.weak_kind == "float" else int(value)
     if isinstance(value, bool) or not hasattr(value, "__index__") or isinstance(value, ArithmeticOperators):
         return None
-    return operator.index(value)
+    try:
+        return operator.index(value)
+    except TypeError:  # an array that is no integer
+        return None
 
 
 def extent_expression(value: Any) -> Expr:

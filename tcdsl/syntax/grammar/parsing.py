@@ -17,11 +17,10 @@ import re
 import tokenize
 import warnings
 from collections.abc import Sequence
-from itertools import takewhile
-from keyword import iskeyword
+from keyword import kwlist
 from token import EXACT_TOKEN_TYPES
 
-from tcdsl.errors import DslSyntaxError, raise_diagnostics
+from tcdsl.errors import DslSyntaxError, DtypeError, raise_diagnostics
 from tcdsl.span import Span
 from tcdsl.syntax.grammar.edits import Edited, edited, rendered
 from tcdsl.syntax.grammar.literal_expressions import mark_expressions
@@ -49,6 +48,8 @@ def parse(text: str, filename: str = "<unknown>") -> ast.Module:
 
 def desugared(text: str, filename: str = "<unknown>") -> Edited:
     """The plain form of literal text, which knows what stands for what."""
+    if not isinstance(text, str) or not isinstance(filename, str):
+        raise DtypeError(f"a {type(text).__name__} as literal text: give a text, and the name of its file")
     lines = Lines(text)
     marks = _marked(lines, filename)
     raise_diagnostics(marks.faults)
@@ -176,7 +177,7 @@ def _fault(error: SyntaxError, text: Edited, marks: Marks) -> SyntaxError:
             "write one of them, or spaces between operators",
         )
         notes = (f"beside Python's, the operators are {' '.join((*INFIX, *COMPOSITIONS, *ASSIGNMENTS))}",)
-    elif called := _applied(marks.lines.text, begin):
+    elif called := _applied(marks.lines.text, begin, end):
         begin, end, call = called
         fact, hint = (
             f"no operator in `{marks.lines.text[begin:end]}`",
@@ -188,19 +189,39 @@ def _fault(error: SyntaxError, text: Edited, marks: Marks) -> SyntaxError:
     return made
 
 
-_ATOM = re.compile(r"[A-Za-z_][\w.]*|\d[\w.]*|\"[^\"\n]*\"|\([^()\n]*\)")
-_SIDE_BY_SIDE = re.compile(rf"(?<![\w.])[A-Za-z_][\w.]*(?: +(?:{_ATOM.pattern}))+")
+_WORD = rf"(?!(?:{'|'.join(kwlist)})\b)[A-Za-z_]\w*"
+_BRACKETS = r"\((?:[^()\n]|\([^()\n]*\))*\)"
+_ATOM = re.compile(rf"{_WORD}(?:\.\w+|\[[^\[\]\n]*\]|{_BRACKETS})*|\d[\w.]*|\"[^\"\n]*\"|{_BRACKETS}")
+_SIDE_BY_SIDE = re.compile(rf"(?<![\w.]){_WORD}(?: +(?:{_ATOM.pattern}))+")
 
 
-def _applied(text: str, place: int) -> tuple[int, int, str] | None:
+def _applied(text: str, begin: int, end: int) -> tuple[int, int, str] | None:
     # `fma a b c` around a place, as functions are applied in the spelling's origin, and the call to write.
-    first, last = text.rfind("\n", 0, place) + 1, text.find("\n", place)
+    first, last = text.rfind("\n", 0, begin) + 1, text.find("\n", begin)
     for found in _SIDE_BY_SIDE.finditer(text, first, len(text) if last < 0 else last):
-        atoms = list(takewhile(lambda atom: not iskeyword(atom[0]), _ATOM.finditer(text, *found.span())))
-        if len(atoms) > 1 and found.start() <= place <= found.end():
-            function, *arguments = (atom[0] for atom in atoms)
-            return found.start(), atoms[-1].end(), f"{function}({', '.join(arguments)})"
+        if found.start() <= end and begin <= found.end():
+            return *found.span(), _call(found[0])
     return None
+
+
+def _call(text: str) -> str:
+    from tcdsl.ir.primitives import PRIMITIVES
+
+    atoms = _ATOM.findall(text)
+
+    def taken(atom: str) -> str:
+        # An argument; what stands side by side in it, or a function before its own arguments, is a call too.
+        if atom in PRIMITIVES and atoms:
+            count = PRIMITIVES[atom].arity
+            return f"{atom}({', '.join(taken(atoms.pop(0)) for _ in range(min(count, len(atoms))))})"
+        inner = atom[1:-1].strip() if atom.startswith("(") else atom
+        return _call(inner) if _SIDE_BY_SIDE.fullmatch(inner) else inner
+
+    function = atoms.pop(0)
+    arguments = []
+    while atoms:
+        arguments.append(taken(atoms.pop(0)))
+    return f"{function}({', '.join(arguments)})"
 
 
 def _signs(text: str, place: int) -> tuple[int, int]:

@@ -35,6 +35,11 @@ class TensorFunction(DecoratedFunction):
     #: Whether staging has met a parameter that a string declares.
     _declares = False
 
+    def __getattr__(self, name: str) -> Any:
+        from tcdsl.tensors.graphs.absent_attributes import missing_attribute
+
+        raise missing_attribute("a decorated function", name, self)
+
     def _called(self, out: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if not arguments and keywords and self._is_configured_by(keywords):
             from tcdsl.tensors.functions.layers import configured

@@ -14,20 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.runtime.decorated import run_inline
+from tcdsl.runtime.function import DecoratedFunction
 from tcdsl.tensors.functions.parameters import Declaration, Parameters
 from tcdsl.tensors.functions.tensor_calls import call_op, code_of
-from tcdsl.tensors.graphs.location import user_location
+from tcdsl.tensors.graphs.absent_attributes import missing_attribute
+from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tracebacks import user_facing
-
-if TYPE_CHECKING:
-    from tcdsl.runtime.function import DecoratedFunction
 
 __all__ = ["Layer", "call_outside", "configured", "parameters_of", "scope_of_inner_call"]
 
@@ -46,7 +45,11 @@ def _describe(function: DecoratedFunction, configuration: Mapping[str, Any]) -> 
 class Layer:
     """A configured op: call it with tensors or arrays. ``layer["w"]`` is its parameter of that name."""
 
+    @user_facing
     def __init__(self, function: DecoratedFunction, configuration: Mapping[str, Any]) -> None:
+        if not isinstance(function, DecoratedFunction) or not isinstance(configuration, Mapping):
+            hint = "call an op with its configuration alone: `layer = mlp_layer(hid_dim=16)`"
+            raise fault(ConfigurationError, f"no layer can be made of {function!r}", hint)
         self.function = function
         self.configuration = dict(configuration)
         self.description = _describe(function, configuration)
@@ -74,6 +77,12 @@ class Layer:
             known = ", ".join(self.parameters) or "none yet: a layer's first call declares them"
             raise KeyError(f"{self.description} has no parameter {name!r}; it has {known}")
         return found
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute("a layer", name, self)
+
+    #: A layer has parameters by name, and is no sequence of them.
+    __iter__ = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Layer, (self.function, self.configuration), self.scope.declared

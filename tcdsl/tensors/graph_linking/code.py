@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tcdsl.errors import ConfigurationError
 from tcdsl.ir.program import Program
 from tcdsl.tensors.graph_linking.late_reads import LateRead
+from tcdsl.tensors.graphs.absent_attributes import missing_attribute
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
@@ -84,6 +85,9 @@ class Code:
 
     def __init__(self, items: Sequence[Assignments | GradientUpdate | Wanted]) -> None:
         self.items = tuple(items)
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute("code", name, self)
 
     @property
     def name(self) -> str:

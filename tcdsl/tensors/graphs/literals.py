@@ -37,6 +37,7 @@ from tcdsl.tensors.graphs.element_types import type_name
 from tcdsl.tensors.graphs.initialization import Given
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tensors.graphs.tensor_memory import NodeArray
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Batch", "batch", "literal_array", "number", "tensor"]
@@ -60,7 +61,8 @@ def tensor(
 
     ``batch`` says how many leading axes are batch axes and ``input`` how many trailing ones are input axes. In nested
     literals lists are output axes, tuples input axes and `batch` marks batch axes; tensors among the leaves are
-    stacked. The data is copied; a tensor, and in an op what it has computed, is the same with what is stated changed.
+    stacked. What ``p.value`` gives has the rows of ``p``, unless others are stated. The data is copied; a tensor, and
+    in an op what it has computed, is the same with what is stated changed.
     ``grad`` makes data differentiable. Raises `ShapeError` for more axes than there are.
     """
     if not isinstance(label, str):
@@ -83,6 +85,8 @@ def tensor(
     else:
         array = _data(value, label or "x", dtype)
         ranks = (batch, array.ndim - batch - input, input)
+        if isinstance(value, NodeArray) and not batch and not input:
+            ranks = value.ranks or ranks
     _check_ranks(batch, input, array.ndim)
     if dtype is not None:
         array = array.astype(type_name(dtype))

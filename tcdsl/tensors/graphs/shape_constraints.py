@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from tcdsl.rows.inference import keeping
+from tcdsl.tracebacks import user_facing
 
 __all__ = ["constraints_only"]
 
 
-@contextmanager
-def constraints_only() -> Iterator[None]:
+@user_facing
+def constraints_only() -> AbstractContextManager[None]:
     """``with tc.constraints_only(): w @ x + y``: the shapes must fit, and what they say is kept; nothing is computed.
 
     In the literal spelling: ``_ = w * x + y``. Elsewhere what an expression says of parameters is gone with its result.
     """
-    with keeping():
-        yield
+    return keeping()

@@ -21,7 +21,7 @@ from weakref import ReferenceType
 
 import numpy as np
 
-from tcdsl.errors import DifferentiationError, DslSyntaxError, DtypeError
+from tcdsl.errors import ConfigurationError, DifferentiationError, DslSyntaxError, DtypeError
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.known_integers import KnownInteger
@@ -31,10 +31,11 @@ from tcdsl.rows.inference import Origin, Shape, close
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 from tcdsl.targets.protocol.memory_spaces import HOST
+from tcdsl.tensors.graphs.absent_attributes import missing_attribute
 from tcdsl.tensors.graphs.element_types import FloatingType, type_name
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.node_operations import ENGINE, Operation, Recorded
-from tcdsl.tensors.graphs.tensor_memory import NodeArray, TensorMemory, shown_memory
+from tcdsl.tensors.graphs.tensor_memory import KINDS, NodeArray, TensorMemory, shown_memory
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
@@ -44,19 +45,6 @@ __all__ = ["Tensor"]
 
 # The operations whose results share the cells of their argument, as NumPy's do, where they have one.
 _VIEWS = frozenset(("view", "T"))
-
-_STEP = "`step = tc.compile(tc.train.grad_update(loss))` runs both passes at each `step.run()`"
-_ELSEWHERE = {
-    "forward": f"ask for its value, `loss.value`; {_STEP}",
-    "backprop": f"write code for it; {_STEP}",
-    "backward": f"write code for it; {_STEP}",
-    "zero_grads": f"gradients are those of one run, so there is nothing to clear; {_STEP}",
-    "zero_grad": f"gradients are those of one run, so there is nothing to clear; {_STEP}",
-    "numpy": "`t.value` is its array",
-    "ravel": "`t.value.ravel()` are its cells as an array",
-    "flatten": "`t.value.ravel()` are its cells as an array",
-    "detach": "`stop_gradient(t)` has no gradient, and `t.value` is its array",
-}
 
 
 class Tensor(GraphTensor):
@@ -227,6 +215,8 @@ class Tensor(GraphTensor):
 
     def buffer(self, kind: str) -> TensorMemory:
         """The memory of that kind: ``value``, ``grad``, ``value.merge``, ``grad.merge``."""
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise fault(ConfigurationError, f"{kind!r} as a kind of memory", f"write one of {', '.join(KINDS)}")
         if kind.startswith("grad") and not self.differentiable:
             raise fault(
                 DifferentiationError,
@@ -321,9 +311,7 @@ class Tensor(GraphTensor):
         return int(number)
 
     def __getattr__(self, name: str) -> Any:
-        # What tensors of other libraries have.
-        hint = _ELSEWHERE.get(name)
-        raise AttributeError(f"a tensor has no attribute `{name}`" + (f": {hint}" if hint else ""), name=name, obj=self)
+        raise missing_attribute("a tensor", name, self)
 
     def _cells(self) -> NodeArray:
         array: NodeArray = self.value

@@ -66,6 +66,14 @@ class NodeArray(np.ndarray):
     def __repr__(self) -> str:
         return repr(self.view(np.ndarray))
 
+    @property
+    def ranks(self) -> tuple[int, int, int] | None:
+        """How many batch, output and input axes the tensor has, unless this is only made of what that holds."""
+        if self._buffer is None:
+            return None
+        ranks = self._buffer.owner.row_ranks
+        return ranks.batch, ranks.output, ranks.input
+
     def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
         # Receivers such as PyTorch write to what is read-only, so others get a copy, unless they refuse one.
         array = self.view(np.ndarray)

@@ -1,0 +1,134 @@
+"""What Python and NumPy say is wrong with a call or an operator in a decorated function is told at the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import cd, op
+
+TABLE = np.ones((2, 3))
+
+
+def of_a_helper(x: Any) -> Any:
+    return x + np.reshape(TABLE, (4,))
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "message"),
+    [
+        (lambda x: x + np.reshape(TABLE, (4,)), ValueError, "cannot reshape array of size 6 into shape"),
+        (of_a_helper, ValueError, "cannot reshape array of size 6 into shape"),
+        (lambda x: x + TABLE * np.ones(4), ValueError, "could not be broadcast together"),
+        (lambda x: x + np.einsum("ij,jk", TABLE, TABLE), ValueError, "could not be broadcast together"),
+        (lambda x: x + int("abc"), ValueError, "invalid literal for int"),
+        (lambda x: x + np.linalg.inv(TABLE), ValueError, "must be square"),
+        (lambda x: x + np.zeros((-1,)), ValueError, "negative dimensions are not allowed"),
+        (lambda x: x + (1, 2).index(3), ValueError, "not in tuple"),
+        (lambda x: x + len(5), TypeError, "has no len"),  # type: ignore[arg-type]
+        (lambda x: x + ("a" - {}), TypeError, "unsupported operand"),
+        (lambda x: np.einsum("ij->i", x), SyntaxError, "np.einsum has no meaning for tensors"),
+        (lambda x: x + np.no_such, AttributeError, "has no attribute 'no_such'"),
+    ],
+)
+def test_faults_are_told_with_the_line(function: Callable[[Any], Any], kind: type[Exception], message: str) -> None:
+    def through_a_decorated_function(x: Any) -> Any:
+        return function(x)
+
+    for call in (op(through_a_decorated_function), tc.grad(lambda x: function(x).sum())):
+        with pytest.raises(tc.TcdslError, match=message) as caught:
+            call(np.ones((2, 3)))
+        assert isinstance(caught.value, kind)
+        assert "test_faults_of_python.py" in str(caught.value)
+
+
+def test_faults_of_the_function_itself_are_told_with_the_line() -> None:
+    @op
+    def product(x: Any) -> Any:
+        return x + TABLE * np.ones(4)
+
+    @op
+    def number(x: Any) -> Any:
+        return x + int("abc")
+
+    @op
+    def raising(x: Any) -> Any:
+        raise ValueError("mine")
+
+    for function, line in ((product, "TABLE * np.ones(4)"), (number, 'int("abc")')):
+        with pytest.raises(ValueError, match=r"test_faults_of_python\.py") as caught:
+            function(np.ones((2, 3)))
+        assert isinstance(caught.value, tc.TcdslError)
+        assert line in str(caught.value)
+    with pytest.raises(ValueError, match=r"^mine$") as own:
+        raising(np.ones(2))
+    assert not isinstance(own.value, tc.TcdslError)
+
+
+@pytest.mark.parametrize("name", ["shape", "no_such"])
+def test_attributes_of_arrays_are_not_set(name: str) -> None:
+    @op
+    def shaped(x: Any) -> Any:
+        x.shape = (6,)
+        return x
+
+    @op
+    def named(x: Any) -> Any:
+        x.no_such = 3
+        return x
+
+    with pytest.raises(tc.DslSyntaxError, match=f"`{name}` of an array cannot be set while the function is staged"):
+        (shaped if name == "shape" else named)(np.ones((2, 3)))
+
+
+def test_arrays_without_a_name_are_told_by_their_extents() -> None:
+    @op
+    def product(x: Any) -> Any:
+        weights = np.ones(5)
+        return x @ weights
+
+    @op
+    def two(x: Any) -> Any:
+        return x * np.array([1.0, 2.0, 3.0, 4.0]) + np.array([1.0, 2.0])
+
+    with pytest.raises(tc.ShapeError, match="whose extents are x_0 = 3 and 5"):
+        product(np.ones(3))
+    with pytest.raises(tc.ShapeError, match=r"extents x_0 = 3 and 4 meet(.|\n)*extents x_0 = 3 and 2 meet") as caught:
+        two(np.ones(3))
+    assert "constant" not in str(caught.value)
+
+
+def test_positions_that_letters_of_sizes_give_say_where_these_were_bound() -> None:
+    @op
+    def row(x: Any) -> Any:
+        n, _ = x.shape
+        return x[n]
+
+    @op
+    def cell(x: Any) -> Any:
+        n, t = x.shape
+        return 2 * x[0, t] + x[0:1, n]
+
+    @cd
+    def stored(x: Any) -> None:
+        n, _ = x.shape
+        x[n] = 0.0
+
+    for function in (row, stored):
+        with pytest.raises(
+            tc.ShapeError, match=r"`n` was bound by `n, _ = x.shape` in line \d+\n(.|\n)*another letter"
+        ):
+            function(np.ones((2, 3)))
+    with pytest.raises(tc.ShapeError, match=r"`t` was bound by `n, t = x.shape` in line \d+"):
+        cell(np.ones((2, 3)))
+
+    @op
+    def last(x: Any) -> Any:
+        n, _ = x.shape
+        return x[n - 1]
+
+    np.testing.assert_array_equal(last(np.ones((2, 3))), np.ones(3))

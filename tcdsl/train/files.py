@@ -42,7 +42,7 @@ def save(path: str | os.PathLike[str], *sources: Any) -> None:
     an op for its parameters, a routine for all tensors that a run changes (the state of optimizers included), and lists
     hold any of these. A dict gives tensors names of its own. Tensors of equal labels get numbers: ``w``, ``w_2``. The
     ending decides on the format, ``.npz`` or ``.safetensors`` (which needs the package: ``pip install
-    tcdsl[safetensors]``). The file is replaced once it is complete. `ConfigurationError` for other endings and where
+    safetensors``). The file is replaced once it is complete. `ConfigurationError` for other endings and where
     there is nothing to save.
     """
     target = _path(path)

@@ -135,7 +135,21 @@ def test_later_places_say_axes_and_types():
     def narrow(x):
         return "w" * x + param("w", dtype="float32")
 
+    @op
+    def bound(x):
+        h = w @ x
+        axes = "w"[4]
+        return h, axes
+
+    @op
+    def unpacked(x):
+        h = w @ x + b
+        first, second = "w"[4], "b"[4]
+        return h, first, second
+
     assert outputs(tc.tensor(np.ones(3))).shape == (4,)
+    assert bound(tc.tensor(np.ones(3)))[0].shape == (4,)
+    assert [each.shape for each in unpacked(tc.tensor(np.ones(3)))] == [(4,), (4, 3), (4,)]
     assert inputs(tc.tensor(np.ones(2))).shape == (3,)
     assert narrow(tc.tensor(np.ones(3, np.float32))).dtype == "float32"
     assert narrow(tc.tensor(np.ones(3))).dtype == "float64"

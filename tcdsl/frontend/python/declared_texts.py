@@ -31,7 +31,7 @@ def asks_numbers(kind: ast.cmpop) -> bool:
 
 
 def declared_names(definition: ast.FunctionDef) -> frozenset[str]:
-    """The strings that stand where an operand or an argument does, bare or with output axes."""
+    """The strings that stand where an operand or an argument does, bare or with output axes, or are bound with axes."""
     found: set[str] = set()
     for node in ast.walk(definition):
         for place in _operands(node):
@@ -53,4 +53,7 @@ def _operands(node: ast.AST) -> Sequence[ast.expr]:
             return arguments
         case ast.Attribute(value=value, attr=name) if not hasattr(str, name):
             return [value]
+        case ast.Assign(value=value) | ast.Return(value=ast.expr() as value) | ast.Expr(value=value):
+            parts = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
+            return [each for each in parts if isinstance(each, ast.Subscript)]
     return []

@@ -146,7 +146,18 @@ def test_what_a_helper_returns_is_the_changed_value() -> None:
         copy *= 2
         return found + copy + x
 
+    def in_rounds(x: Any, n: Any) -> Any:
+        parts = [1.0, x * 0.0]
+        for t in range(n):
+            x = double(x)
+            parts[1] = double(parts[1]) + t
+        while n < 5:
+            x = double(x)
+            n += 1
+        return double(x) + parts[1] if n > 0 else x
+
     x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(op(in_rounds)(x, 3), 64 * x + 4)
     np.testing.assert_array_equal(op(bound_anew)(x), 14 * x)
     np.testing.assert_array_equal(op(lambda_free(total))(x), 6 * x)
     np.testing.assert_array_equal(tc.grad(lambda x: bound_anew(x).sum())(x), [14.0, 14.0])
@@ -160,6 +171,26 @@ def lambda_free(function: Any) -> Any:
         return function(x)
 
     return outer
+
+
+def test_values_that_rounds_replace_are_not_read_behind_the_loop() -> None:
+    def of_a_loop(x: Any, n: Any) -> Any:
+        y = x * 1.0
+        z = y
+        for _ in range(n):
+            z = double(z)
+        return y, z
+
+    def of_a_branch(x: Any, n: Any) -> Any:
+        y = x * 1.0
+        z = y
+        if n > 0:
+            z = double(z)
+        return y, z
+
+    for function in (of_a_loop, of_a_branch):
+        with pytest.raises(tc.DslSyntaxError, match="this would change `y` in place, which is read afterwards"):
+            op(function)(np.ones(3), 2)
 
 
 def test_helpers_of_code_change_memory() -> None:

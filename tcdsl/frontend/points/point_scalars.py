@@ -214,6 +214,7 @@ class BareReduction(PendingArray):
         self.point = point
         self._record = record
         self._made = None
+        self.base = self.replaced = None
         self.uses = 0
 
     @property

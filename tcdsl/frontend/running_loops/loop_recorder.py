@@ -52,7 +52,7 @@ from tcdsl.frontend.running_loops.iterated import (
 )
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.running_loops.nested_values import CONTAINERS
-from tcdsl.frontend.running_loops.outside_changes import refuse_change, refuse_printing
+from tcdsl.frontend.running_loops.outside_changes import ReplacedInRounds, refuse_change, refuse_printing
 from tcdsl.frontend.running_loops.round_counts import ENDLESS, NO_ROUNDS, Iterated, RoundCount, at_most_one, loop
 from tcdsl.frontend.running_loops.run_time_checks import Shown, builtin_kind, record_check, record_raise
 from tcdsl.frontend.running_loops.running_loop import RunningLoop
@@ -212,9 +212,11 @@ class LoopRecorder:
             session.running.append(RunningLoop(session, statement, frame, NO_ROUNDS, before, blank=blank))
             session.running[-1].supposed()
             return
+        replaced = ReplacedInRounds()
         for arm, count in rounds.items():
             unseen = () if arm else blank
             running = RunningLoop(session, statement, frame, count, before, None, numbers, blank, unseen, entry)
+            running.replaced = replaced
             session.running.append(running)
             yield from running.passes(arm)
             if arm:
@@ -284,7 +286,7 @@ class LoopRecorder:
         frame = cast(FrameType, SimpleNamespace(f_locals=names))
         for arm in self._both_arms(session, statement, frame, value, entry):
             names[CHOICE] = first() if arm else other()
-        return session.running.pop().after()[0]
+        return self._ended(session)[0]
 
     def all_of(self, statement: LoopStatement, *parts: Callable[[], Any]) -> Any:
         """``a and b`` in a condition."""
@@ -432,8 +434,13 @@ class LoopRecorder:
 
     def after(self, statement: LoopStatement) -> Any:
         """What these names, and the number of the round, hold after a loop that runs."""
-        session = session_of("a loop")
-        return session.running.pop().after()
+        return self._ended(session_of("a loop"))
+
+    def _ended(self, session: Session) -> Any:
+        running = session.running.pop()
+        after = running.after()
+        running.replaced.retire()
+        return after
 
     def _running(self, statement: LoopStatement, frame: FrameType) -> Any:
         running = session_of("a loop").running

@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 import dis
+from collections.abc import Mapping
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.symbols.retired_values import changed_in_place, replace_value, restore_value
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor, View
+from tcdsl.span import Span
 
-__all__ = ["binds_globals", "refuse_change", "refuse_globals", "refuse_printing"]
+__all__ = ["ReplacedInRounds", "binds_globals", "refuse_change", "refuse_globals", "refuse_printing"]
+
+
+class ReplacedInRounds:
+    """What rounds replace, by ``x = f(x)`` with ``a *= 2`` in ``f``: loops begin with it, and nobody else may read it.
+
+    The arms of a branch share one.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[tuple[SymbolicArray, Span]] = []
+
+    def release(self, before: Mapping[str, Any], stand_ins: Mapping[str, Any], held: Mapping[str, Any]) -> None:
+        """Behind a round the loop may read what names held ``before``, unless they still hold what was replaced."""
+        for name, value in before.items():
+            given: tuple[Any, ...] = value, stand_ins.get(name)
+            for each in given:
+                if not isinstance(each, SymbolicArray) or each.replaced is None:
+                    continue
+                if held.get(name) is each:
+                    raise changed_in_place(each.replaced, name)
+                if isinstance(value, SymbolicArray):
+                    self._found.append((value, each.replaced))
+                restore_value(each)
+
+    def retire(self) -> None:
+        """The loop, or the branch, has been staged."""
+        for value, where in self._found:
+            replace_value(value, where)
+
 
 _HINT = (
     "the body is staged once: carry values under names that are bound before, "

@@ -60,6 +60,7 @@ from tcdsl.frontend.running_loops.nested_values import (
     own_copy,
     values_in,
 )
+from tcdsl.frontend.running_loops.outside_changes import ReplacedInRounds
 from tcdsl.frontend.running_loops.round_counts import NO_ROUNDS, RoundCount
 from tcdsl.frontend.running_loops.run_time_checks import both_passed
 from tcdsl.frontend.running_loops.settled_bodies import Settled, SettledBody, expected
@@ -134,6 +135,8 @@ class RunningLoop:
         self.counter: Any = None
         #: Whether the round was left by `break`.
         self.left: Any = False
+        #: What rounds replace of what there was before.
+        self.replaced = ReplacedInRounds()
         #: What a pass has bound that no name held before.
         self.bound: dict[str, Bound] = {}
         #: Whether the arm ends by `raise`: what it binds, nobody reads; and whether it is staged for that alone.
@@ -161,6 +164,7 @@ class RunningLoop:
                     lent = own_copies(self.frame.f_locals, self.statement.lent)
                     yield self.rounds.element(own) if number is None else number
                     self._check_lent(lent)
+                    self.replaced.release(self._before.values, self._stand_ins, self._held_after())
                     settled = self._settled(part.recorded, self.frame.f_locals)
                     changed = self._memo.changes(part.recorded, self._names, self._held_after(), self._stand_ins)
                     again = known is not None and not (settled and changed == known.changed)
@@ -206,6 +210,7 @@ class RunningLoop:
         with self._forgetting() as (part, _), part.recording(), self._round(part):
             yield number
             held = self.frame.f_locals
+            self.replaced.release(self._before.values, self._stand_ins, self._held_after())
             for name in self.statement.names:
                 new = name not in self._before.nested and isinstance(self._before[name], Unwritten)
                 if new and not isinstance(held.get(name, self._before[name]), Unwritten):

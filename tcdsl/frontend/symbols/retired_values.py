@@ -27,6 +27,7 @@ __all__ = [
     "changed_in_place",
     "replace_value",
     "require_current",
+    "restore_value",
 ]
 
 DIFFERENTIATED, OF_A_ROUND = "a function that was differentiated", "a round of a loop"
@@ -90,6 +91,14 @@ def replace_value(array: Replaceable, where: Span) -> None:
     each: Any = array
     while each is not None:
         each.replaced = where
+        each = each.base
+
+
+def restore_value(array: Replaceable) -> None:
+    """Take back what `replace_value` has done."""
+    each, where = array, array.replaced
+    while each is not None:
+        each.replaced = None if each.replaced is where else each.replaced
         each = each.base
 
 

@@ -221,6 +221,8 @@ class SymbolicArray(MemoryOperators, ArrayMethods):
     _element_type: str
     #: What this is a view of, if it is one.
     base: SymbolicArray | None
+    #: The operator in place by which plain Python has made another value of this one, which nobody may read any more.
+    replaced: Span | None
 
     @property
     def element_type(self) -> str:
@@ -304,8 +306,8 @@ class SymbolicTensor(SymbolicArray):
     ) -> None:
         self.builder = builder
         self._name = name
-        self.base: SymbolicArray | None = None
-        self.replaced: Span | None = None
+        self.base = None
+        self.replaced = None
         self._element_type = dtype
         self.extents = tuple(extents)
         self.label = label or name
@@ -328,13 +330,13 @@ class SymbolicTensor(SymbolicArray):
     @property
     def rows(self) -> RowRanks:
         """Which axes are batch, output and input axes. They belong to the version, whatever names hold it."""
-        return self.builder.rows(self.name) or RowRanks(output=self.rank)
+        return self.builder.rows(self._name) or RowRanks(output=self.rank)
 
     @rows.setter
     def rows(self, rows: RowRanks) -> None:
         if rows.total != self.rank:
             raise ValueError(f"{self!r} has rank {self.rank}, not {rows.total}")
-        self.builder.set_rows(self.name, rows)
+        self.builder.set_rows(self._name, rows)
 
     def become(self, version: SymbolicTensor) -> SymbolicTensor:
         """Store: from here on this memory holds the cells of ``version``."""
@@ -393,8 +395,8 @@ class PendingArray(SymbolicArray):
         self.extents = tuple(extents)
         self.rows = RowRanks(output=len(self.extents)) if rows is None else rows
         self._made: SymbolicTensor | None = None
-        self.base: SymbolicArray | None = None
-        self.replaced: Span | None = None
+        self.base = None
+        self.replaced = None
         self.uses = 0
 
     @property

@@ -81,8 +81,10 @@ def update(array: Any, made: Any) -> Any:
     if getattr(array, "memory", False):
         store_item(array, ..., made)
         return array
-    where = session_of("a store").location()
+    session = session_of("a store")
+    where = session.location()
     if array.rank and where is not None:
+        session.replacements.append((array, where))
         replace_value(array, where)
     return made
 

@@ -204,6 +204,7 @@ class LoopRecorder:
                 running = RunningLoop(session, statement, frame, count, before)
                 session.running.append(running)
                 yield from running.trial(arm)
+                running.replaced.leave_arm()
                 arms.append(session.running.pop())
             blank = bounds_of_arms(session, *arms)
             remember_bounds(session, statement, entry, blank)
@@ -212,13 +213,14 @@ class LoopRecorder:
             session.running.append(RunningLoop(session, statement, frame, NO_ROUNDS, before, blank=blank))
             session.running[-1].supposed()
             return
-        replaced = ReplacedInRounds()
+        replaced = ReplacedInRounds(session)
         for arm, count in rounds.items():
             unseen = () if arm else blank
             running = RunningLoop(session, statement, frame, count, before, None, numbers, blank, unseen, entry)
             running.replaced = replaced
             session.running.append(running)
             yield from running.passes(arm)
+            replaced.leave_arm()
             if arm:
                 session.running.pop()
                 after = zip(statement.names, running.after(), strict=True)

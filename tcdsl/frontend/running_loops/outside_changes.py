@@ -23,21 +23,31 @@ class ReplacedInRounds:
     The arms of a branch share one.
     """
 
-    def __init__(self) -> None:
-        self._found: list[tuple[SymbolicArray, Span]] = []
+    def __init__(self, session: Session) -> None:
+        self._log = session.replacements
+        self._seen = len(self._log)
+        self._found: list[tuple[Any, Span]] = []
 
     def release(self, before: Mapping[str, Any], stand_ins: Mapping[str, Any], held: Mapping[str, Any]) -> None:
         """Behind a round the loop may read what names held ``before``, unless they still hold what was replaced."""
         for name, value in before.items():
             given: tuple[Any, ...] = value, stand_ins.get(name)
             for each in given:
-                if not isinstance(each, SymbolicArray) or each.replaced is None:
+                where = each.replaced if isinstance(each, SymbolicArray) else None
+                if where is None:
                     continue
                 if held.get(name) is each:
-                    raise changed_in_place(each.replaced, name)
+                    raise changed_in_place(where, name)
                 if isinstance(value, SymbolicArray):
-                    self._found.append((value, each.replaced))
+                    self._found.append((value, where))
                 restore_value(each)
+
+    def leave_arm(self) -> None:
+        """The other arm of a branch finds what there was before it."""
+        for value, _ in self._log[self._seen :]:
+            restore_value(value)
+        self._found += self._log[self._seen :]
+        self._seen = len(self._log)
 
     def retire(self) -> None:
         """The loop, or the branch, has been staged."""

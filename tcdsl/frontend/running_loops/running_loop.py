@@ -136,7 +136,7 @@ class RunningLoop:
         #: Whether the round was left by `break`.
         self.left: Any = False
         #: What rounds replace of what there was before.
-        self.replaced = ReplacedInRounds()
+        self.replaced = ReplacedInRounds(session)
         #: What a pass has bound that no name held before.
         self.bound: dict[str, Bound] = {}
         #: Whether the arm ends by `raise`: what it binds, nobody reads; and whether it is staged for that alone.

@@ -176,6 +176,8 @@ class Session:
         self.python_lists: dict[int, Any] = {}
         #: How many tensors of random numbers have been drawn.
         self.draws = 0
+        #: The values that plain Python would have changed in place, in turn, and where.
+        self.replacements: list[tuple[Any, Span]] = []
         #: The tensors of graphs that plain Python would have changed in place, by id, and where.
         self.replaced: dict[int, tuple[Any, Span]] = {}
 

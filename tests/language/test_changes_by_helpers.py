@@ -173,6 +173,27 @@ def lambda_free(function: Any) -> Any:
     return outer
 
 
+def test_operators_in_place_in_the_function_itself_make_new_values() -> None:
+    @op
+    def summed(x: Any) -> Any:
+        y = x
+        y += 1.0
+        y *= [1.0, 2.0]
+        y //= 0.5
+        parts = [x, x]
+        parts[0] += 1.0
+        parts[1] %= 2.0
+        return x + y + parts[0] + parts[1]
+
+    x = np.array([1.0, 3.0])
+    wanted = x + (x + 1) * [1, 2] // 0.5 + (x + 1) + x % 2
+    data = tc.tensor(x)
+    np.testing.assert_array_equal(summed(x), wanted)
+    for _ in range(2):  # before its value is known and afterwards
+        np.testing.assert_array_equal(summed(data).value, wanted)
+        np.testing.assert_array_equal((2 * data).value, 2 * x)
+
+
 def test_values_that_rounds_replace_are_not_read_behind_the_loop() -> None:
     def of_a_loop(x: Any, n: Any) -> Any:
         y = x * 1.0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 
 __all__ = ["OPERATORS", "augmented", "store_item"]
@@ -51,7 +52,8 @@ _IN_PLACE: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxy
 
 def augmented(kind: type[ast.operator], current: Any, value: Any) -> Any:
     """``current <kind>= value`` in a decorated function, where a value of the program gives way to another one."""
-    is_value = isinstance(current, SymbolicArray) and not getattr(current, "memory", False)
+    is_memory = isinstance(current, SymbolicArray) and getattr(current, "memory", False)
+    is_value = isinstance(current, SymbolicArray | GraphTensor) and not is_memory
     return (OPERATORS if is_value else _IN_PLACE)[kind](current, value)
 
 

@@ -112,17 +112,20 @@ class RaisedError(TcdslError):
         return (_raised_error, (type(self).__name__, self.message, plain))
 
 
-@cache
 def _raised_kind(name: str) -> type[RaisedError]:
     kind = getattr(builtins, name, None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
-        try:
-            made = type(name, (RaisedError, kind), {"__module__": __name__, "__doc__": RaisedError.__doc__})
-            made("")
-        except TypeError:
-            return RaisedError  # a class that wants other arguments
-        return made
-    return RaisedError
+    return _raised_as(kind) if isinstance(kind, type) and issubclass(kind, Exception) else RaisedError
+
+
+@cache
+def _raised_as(kind: type[Exception]) -> type[RaisedError]:
+    try:
+        made = type(kind.__name__, (RaisedError, kind), {"__module__": __name__, "__doc__": RaisedError.__doc__})
+        made("")
+    except TypeError:  # a class that wants other arguments
+        base = kind.__base__
+        return _raised_as(base) if base is not None and issubclass(base, ValueError) else RaisedError
+    return made
 
 
 def _raised_error(name: str, message: str, diagnostics: tuple[Diagnostic, ...]) -> RaisedError:
@@ -138,8 +141,7 @@ def raised_in_a_call(error: Exception, span: Span) -> TcdslError:
     """The fault where Python or NumPy raised ``error`` in a call at ``span``: it is of that class of Python's too."""
     if isinstance(error, TypeError | AttributeError):
         return (DtypeError if isinstance(error, TypeError) else MissingAttributeError).at(str(error), span)
-    kind = next(each for each in type(error).__mro__ if getattr(builtins, each.__name__, None) is each)
-    return _raised_kind(kind.__name__).at(str(error), span)
+    return _raised_as(type(error)).at(str(error), span)
 
 
 def raised_by_user(label: str, span: Span | None = None, notes: tuple[str, ...] = ()) -> Diagnostic:

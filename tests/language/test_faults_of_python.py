@@ -26,7 +26,8 @@ def of_a_helper(x: Any) -> Any:
         (lambda x: x + TABLE * np.ones(4), ValueError, "could not be broadcast together"),
         (lambda x: x + np.einsum("ij,jk", TABLE, TABLE), ValueError, "could not be broadcast together"),
         (lambda x: x + int("abc"), ValueError, "invalid literal for int"),
-        (lambda x: x + np.linalg.inv(TABLE), ValueError, "must be square"),
+        (lambda x: x + np.linalg.inv(TABLE), np.linalg.LinAlgError, "must be square"),
+        (lambda x: x + len(b"\xff".decode()), ValueError, "can't decode byte"),
         (lambda x: x + np.zeros((-1,)), ValueError, "negative dimensions are not allowed"),
         (lambda x: x + (1, 2).index(3), ValueError, "not in tuple"),
         (lambda x: x + len(5), TypeError, "has no len"),  # type: ignore[arg-type]
@@ -67,6 +68,17 @@ def test_faults_of_the_function_itself_are_told_with_the_line() -> None:
     with pytest.raises(ValueError, match=r"^mine$") as own:
         raising(np.ones(2))
     assert not isinstance(own.value, tc.TcdslError)
+
+
+def test_keywords_of_functions_are_their_own() -> None:
+    def applied(x: Any, function: Any) -> Any:
+        return function(x)
+
+    @op
+    def exponential(x: Any) -> Any:
+        return applied(x, function=np.exp)
+
+    np.testing.assert_array_equal(exponential(np.zeros(2)), [1.0, 1.0])
 
 
 @pytest.mark.parametrize("name", ["shape", "no_such"])

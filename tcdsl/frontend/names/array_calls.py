@@ -71,7 +71,7 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
     return as_python_does(function, *arguments, **keywords)
 
 
-def as_python_does(function: Any, *arguments: Any, **keywords: Any) -> Any:
+def as_python_does(function: Any, /, *arguments: Any, **keywords: Any) -> Any:
     """``function(*arguments, **keywords)``; what Python or NumPy say is wrong with it is a fault of the user's line."""
     try:
         return function(*arguments, **keywords)

@@ -19,7 +19,6 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -112,20 +111,23 @@ class RaisedError(TcdslError):
         return (_raised_error, (type(self).__name__, self.message, plain))
 
 
+_RAISED_AS: dict[type[Exception], type[RaisedError]] = {}
+
+
 def _raised_kind(name: str) -> type[RaisedError]:
     kind = getattr(builtins, name, None)
     return _raised_as(kind) if isinstance(kind, type) and issubclass(kind, Exception) else RaisedError
 
 
-@cache
 def _raised_as(kind: type[Exception]) -> type[RaisedError]:
-    try:
+    if kind not in _RAISED_AS:
         made = type(kind.__name__, (RaisedError, kind), {"__module__": __name__, "__doc__": RaisedError.__doc__})
-        made("")
-    except TypeError:  # a class that wants other arguments
-        base = kind.__base__
-        return _raised_as(base) if base is not None and issubclass(base, ValueError) else RaisedError
-    return made
+        try:
+            made("")
+        except TypeError:  # a class that wants other arguments
+            made = _raised_as(ValueError) if kind is not ValueError and issubclass(kind, ValueError) else RaisedError
+        _RAISED_AS[kind] = made
+    return _RAISED_AS[kind]
 
 
 def _raised_error(name: str, message: str, diagnostics: tuple[Diagnostic, ...]) -> RaisedError:

@@ -194,6 +194,23 @@ def test_operators_in_place_in_the_function_itself_make_new_values() -> None:
         np.testing.assert_array_equal((2 * data).value, 2 * x)
 
 
+def test_results_are_assigned_and_not_given_by_out() -> None:
+    def add_into(a: Any) -> None:
+        np.add(a, 1.0, out=a)
+
+    @cd
+    def helped(x: Any) -> None:
+        add_into(x)
+
+    @cd
+    def added(x: Any) -> None:
+        np.add(x, 1.0, out=x)
+
+    for function in (helped, added):
+        with pytest.raises(tc.TcdslError, match=r"(?s)out.*assign what it gives:.*a\[...\] = a \+ b"):
+            function(np.ones(3))
+
+
 def test_values_that_rounds_replace_are_not_read_behind_the_loop() -> None:
     def of_a_loop(x: Any, n: Any) -> Any:
         y = x * 1.0

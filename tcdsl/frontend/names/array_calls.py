@@ -61,7 +61,8 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
     if name in REDUCTIONS and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
         return algebra.reduced(REDUCTIONS[name], arguments[0], **{"axis": None, "keepdims": False, **keywords})
     if keywords:
-        raise _fault(f"`{name}` does not take {', '.join(keywords)} here", "write a statement in index notation")
+        hint = "assign what it gives: `a[...] = a + b`" if "out" in keywords else "write a statement in index notation"
+        raise _fault(f"`{name}` does not take {', '.join(keywords)} here", hint)
     if name in CASTS or name == "bool":
         if len(arguments) != 1:
             raise _fault(f"`{name}` takes 1 argument, not {len(arguments)}", f"write `{name}(x)`")
@@ -97,7 +98,8 @@ def _of_generator(name: str, function: Any, elements: list[Any], keywords: Mappi
     if algebra_of(elements) is None and not any(isinstance(each, PointValue) for each in elements):
         return as_python_does(function, elements, **keywords)
     if keywords:
-        raise _fault(f"`{name}` does not take {', '.join(keywords)} here", "write a statement in index notation")
+        hint = "assign what it gives: `a[...] = a + b`" if "out" in keywords else "write a statement in index notation"
+        raise _fault(f"`{name}` does not take {', '.join(keywords)} here", hint)
     if name not in ("sum", "mean"):
         fact = f"`{name}` over {len(elements)} Python objects"
         raise _fault(fact, f"use a range and an index, as in `{name}(x[k] for k in range(n))`, or an array")

@@ -314,6 +314,9 @@ class ArithmeticOperators(PrimitiveOperators):
             return algebra.combine(primitive, apart, right)
         called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         hint = "write it in index notation, or with the primitives of the language reference"
+        if "out" in keywords:
+            hint = "assign what it gives: in @cd functions `a[...] = a + b` stores into `a`"
+            raise algebra.fault(DtypeError, f"np.{called} with `out`, which stores into an array", hint)
         raise algebra.fault(DtypeError, f"np.{called} is not a primitive of tcdsl", hint)
 
     def __array_function__(

@@ -12,8 +12,6 @@ from functools import partial
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program
-from tcdsl.lowering.linking.invariant_sums import with_invariant_sums
-from tcdsl.lowering.linking.invariant_values import with_invariant_values
 from tcdsl.lowering.linking.linker import linked
 from tcdsl.lowering.loop_passes.carried_cells import with_cells_in_registers
 from tcdsl.lowering.loop_passes.index_widths import size_intervals, with_index_widths
@@ -22,6 +20,9 @@ from tcdsl.lowering.loopir.integer_facts import IntegerFacts
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
+from tcdsl.lowering.rounds.invariant_sums import with_invariant_sums
+from tcdsl.lowering.rounds.invariant_values import with_invariant_values
+from tcdsl.lowering.rounds.rounds_as_indices import with_rounds_as_indices
 from tcdsl.pass_names import Enabled, chosen_passes
 from tcdsl.polyhedra.limits import TooMuchWork, limited, refused_beyond_limits
 from tcdsl.simplification.carried_negations import without_carried_negations
@@ -59,6 +60,10 @@ def lower(
         program = _with_smaller_loops(with_invariant_sums(_with_smaller_loops(program)))
         program = without_carried_negations(program)
         program = with_invariant_values(without_dead_statements(program))
+    if "fusion" in enabled:
+        program = with_rounds_as_indices(program)
+        if not program.repeats:
+            return _straight(program, enabled, machine, largest, watch)
     part = partial(_part, enabled, machine, watch)
     kernel = linked(program, part, join="joining" in enabled)
     rounds = tuple((each.number, each.most) for each in kernel.all_rounds)

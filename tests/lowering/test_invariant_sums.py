@@ -9,7 +9,7 @@ import pytest
 
 from tcdsl import op
 from tcdsl.ir.program import Program
-from tcdsl.lowering.linking.invariant_sums import with_invariant_sums
+from tcdsl.lowering.rounds.invariant_sums import with_invariant_sums
 
 X, Y, AT = np.arange(1.0, 6.0), np.arange(3.0, 0.0, -1.0), np.array([2, 0, 2])
 

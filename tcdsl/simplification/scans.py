@@ -6,33 +6,49 @@
     d[j] += g[i], j <= i      d[j] is d[j + 1] and the terms with i = j
 
 Whoever computes the cells one after the other takes each term once. isl says whether terms only join, and which do.
-Nothing is ever taken away from a sum again: the difference of infinities would be NaN.
+Nothing is ever taken away from a sum again: the difference of infinities would be NaN. Where data say where the terms
+of a cell begin or end, they join those of the cell before as long as the data stay the same, and else start anew:
+
+::
+
+    t[i] += x[j], first[i] <= j <= i      t[i] is t[i - 1] and x[i] where first[i] is first[i - 1]
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.conjunctions import conjuncts
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables
 from tcdsl.ir.program import Statement
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.spaces import dimension_names
+from tcdsl.simplification.data_ranges import data_ends
 
 __all__ = ["Scan", "growing", "scan_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The cells along ``variable``, from the last one with ``descending``, and the points whose terms join at each."""
+    """The cells along ``variable``, from the last one with ``descending``, and the points whose terms join at each.
+
+    Where one of ``ends``, which data say of each cell, is another one than that of the cell before, all terms are new.
+    """
 
     variable: str
     descending: bool
     points: isl.Set
+    ends: tuple[Expr, ...] = ()
+
+    @property
+    def step(self) -> int:
+        """From a cell to the next one."""
+        return -1 if self.descending else 1
 
 
 def scan_of(statement: Statement, extents: Sequence[Expr]) -> Scan | None:
@@ -47,19 +63,33 @@ def scan_of(statement: Statement, extents: Sequence[Expr]) -> Scan | None:
         return None
     if statement.accumulate == "assign" or ACCUMULATORS[statement.accumulate].ordered:
         return None
-    used = index_variables(statement.value)
-    if statement.condition is not None:
-        used |= index_variables(statement.condition)
+    points, value = statement.domain.set, index_variables(statement.value)
     for name, extent in reversed(list(zip(cells, extents, strict=True))):
-        if name not in used:
+        ends = None if name in value else _ends(statement, name, cells)
+        if ends is not None:
             try:
-                inside = box([name], [extent], statement.domain.set)
+                inside = box([name], [extent], points)
             except NotAffine:
                 continue
-            found = growing(statement.domain.set, name, cells, inside)
+            found = growing(points, name, cells, inside)
             if found is not None:
-                return found
+                return replace(found, ends=ends)
     return None
+
+
+def _ends(statement: Statement, name: str, cells: Collection[str]) -> tuple[Expr, ...] | None:
+    # What data say of each cell along ``name``; None if it is more than where the terms begin and end.
+    if statement.condition is None or name not in index_variables(statement.condition):
+        return ()
+    found: dict[Expr, None] = {}
+    for each in conjuncts(statement.condition):
+        if name in index_variables(each):
+            inner = (other for other in statement.domain.variables if other not in cells)
+            end = next((end.value for variable in inner for end in data_ends(each, variable)), None)
+            if end is None or not index_variables(end) <= set(cells):
+                return None
+            found[end] = None
+    return tuple(found)
 
 
 def growing(points: isl.Set, name: str, cells: Collection[str], inside: isl.Set) -> Scan | None:

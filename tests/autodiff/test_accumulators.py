@@ -143,7 +143,8 @@ def test_values_of_a_union_of_domains_are_stored_in_one_simple_box() -> None:
     made = program(f"d: float64[D]; e: float64[E, F]; a: float64; {sizes}", "y: float64[2, 3]", body)
     text = text_of_adjoint(made, ["d", "e", "a"])
     [stored] = [line for line in text.splitlines() if line.startswith("tensor y_values:")]
-    assert stored.endswith(", 3, E]")
+    # Along j terms join: its values are the same in all cells.
+    assert stored.endswith(", E]")
     check(made, RNG.random(3), RNG.random((4, 2)), 0.5, RNG.random((2, 3)), RNG.random(5), order=1)
 
 

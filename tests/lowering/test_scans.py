@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,70 @@ LINEAR: list[tuple[Any, Callable[[int], tuple[np.ndarray, ...]]]] = [
 ]
 
 
+@op
+def largest_onto(x, y):
+    t = copy(y)
+    t[i] >>= x[j], j <= i
+    return t
+
+
+@op
+def products_onto(x, y):
+    t = copy(y)
+    t[i] *= x[j], j <= i
+    return t
+
+
+@op
+def smallest_later(x):
+    t[b, i] <<= x[b, j], j >= i, i < x.shape[1]
+    return t
+
+
+@op
+def products_after(x):
+    t[i, b] *= x[j, b], j > i, i < x.shape[0]
+    return t
+
+
+@op
+def largest_doubled(x):
+    t[i] >>= x[j], j <= 2 * i + 1, i < x.shape[0]
+    return t
+
+
+@op
+def largest_squares(x):
+    t[i] >>= x[j] * x[j] + exp(x[j]), j <= i, i < x.shape[0]
+    return t
+
+
+@op
+def largest_chosen(x, m):
+    t[i] >>= x[j], j <= i, i < x.shape[0], m[j] > 1
+    return t
+
+
+def terms(*shape: int) -> np.ndarray:
+    # With ties, and with no zero, one, and two behind each other.
+    found = rng.integers(1, 4, shape).astype(float)
+    found.reshape(-1)[[3, -2]] = 0
+    return found
+
+
+RUNNING: dict[str, tuple[Any, Callable[[int], tuple[np.ndarray, ...]]]] = {
+    "largest": (largest, lambda n: (terms(n),)),
+    "products": (products, lambda n: (terms(n),)),
+    "largest_onto": (largest_onto, lambda n: (terms(n), terms(n))),
+    "products_onto": (products_onto, lambda n: (terms(n), terms(n))),
+    "smallest_later": (smallest_later, lambda n: (terms(3, n),)),
+    "products_after": (products_after, lambda n: (terms(n, 2),)),
+    "largest_doubled": (largest_doubled, lambda n: (terms(n),)),
+    "largest_squares": (largest_squares, lambda n: (terms(n),)),
+    "largest_chosen": (largest_chosen, lambda n: (terms(n), numbers(n))),
+}
+
+
 @pytest.mark.parametrize(("function", "arrays"), LINEAR)
 def test_they_cost_what_their_terms_do_and_so_do_their_derivatives(
     function: Any, arrays: Callable[[int], tuple[np.ndarray, ...]]
@@ -157,6 +222,117 @@ def test_they_cost_what_their_terms_do_and_so_do_their_derivatives(
     for one, two in ((few.primal, many.primal), (few.tangent, many.tangent), (few.adjoint, many.adjoint)):
         assert two.operations.plain <= 2.1 * one.operations.plain + 8
         assert two.points <= 2.1 * one.points + 8
+
+
+@pytest.mark.parametrize("name", RUNNING)
+@pytest.mark.parametrize("equal", [False, True])
+def test_derivatives_of_running_maxima_and_products_take_each_term_once(name: str, equal: bool) -> None:
+    function, arrays = RUNNING[name]
+    costs = []
+    for n in (50, 100, 200):
+        given = arrays(n)
+        costs.append(function.cost(*(np.ones_like(each) for each in given) if equal else given))
+    for one, two in pairwise(costs):
+        for few, many in ((one.primal, two.primal), (one.tangent, two.tangent), (one.adjoint, two.adjoint)):
+            assert many.operations.plain <= 2.3 * few.operations.plain + 8
+            assert many.points <= 2.1 * few.points + 8
+
+
+def shares(function: Any, arrays: Sequence[np.ndarray], weights: np.ndarray) -> list[np.ndarray]:
+    """The derivatives, cell by cell: of a cell of its terms, which are found by what changes it.
+
+    What is best is shared equally, of a product each factor gets the others' product.
+    """
+    found = [np.zeros_like(each) for each in arrays]
+    name, whole = function.__name__, function(*arrays)
+    multiplies, high = "products" in name, whole.max() + 100
+    for cell in np.ndindex(whole.shape):
+        places = []
+        for k, array in enumerate(arrays):
+            for place in np.ndindex(array.shape):
+                changed = [each.copy() for each in arrays]
+                changed[k][place] = np.nan if multiplies else -high if "smallest" in name else high
+                with np.errstate(invalid="ignore"):
+                    if function(*changed)[cell] != whole[cell]:
+                        places.append((k, place))
+        values = [arrays[k][place] for k, place in places]
+        for own, (k, place) in enumerate(places):
+            if multiplies:
+                found[k][place] += weights[cell] * np.prod(values[:own] + values[own + 1 :])
+            elif values[own] == whole[cell]:
+                found[k][place] += weights[cell] / values.count(whole[cell])
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in RUNNING if name not in ("largest_squares", "largest_chosen")])
+def test_zeros_and_ties_share_as_in_other_reductions(name: str) -> None:
+    function, arrays = RUNNING[name]
+    given = arrays(6)
+    weights = rng.uniform(1, 2, function(*given).shape)
+    _, pullback = tc.vjp(function, *given)
+    gradients = pullback(weights)
+    for mine, its in zip(gradients, shares(function, given, weights), strict=True):
+        np.testing.assert_allclose(mine, its, rtol=1e-12)
+    directions = tuple(rng.uniform(1, 2, each.shape) for each in given)
+    _, tangent = tc.jvp(function, given, directions)
+    pulled = sum((one * other).sum() for one, other in zip(gradients, directions, strict=True))
+    np.testing.assert_allclose((tangent * weights).sum(), pulled)
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_second_derivatives_of_running_maxima_and_products(name: str) -> None:
+    function, arrays = RUNNING[name]
+    apart = tuple(each + numbers(*each.shape) for each in arrays(6))
+    tc.check_grads(function, apart, modes=("rev", "fwd"), order=2)
+    if "products" in name:
+        # Products are smooth where factors are zero.
+        tc.check_grads(function, arrays(6), modes=("rev", "fwd"), order=2)
+
+
+def test_infinities_and_nan_end_no_derivative_before_them() -> None:
+    x = np.array([1.0, 2.0, np.nan, 3.0, np.inf, np.inf])
+    for array, wanted in ((x, [1, 1, 0, 0, 0, 0]), (x[3:], [1, 1.5, 0.5])):
+        _, pullback = tc.vjp(largest, array)
+        np.testing.assert_array_equal(*pullback(np.ones_like(array)), wanted)
+
+
+@op
+def windows_by_data(x, first):
+    t[i] += x[j], j <= i, j >= first[i]
+    return t
+
+
+@op
+def windows_from_the_end(x, last):
+    t[b, i] >>= x[b, j], j >= i, last[b, i] >= j
+    return t
+
+
+@pytest.mark.parametrize("n", [0, 1, 6, 600])
+def test_where_data_say_where_terms_begin_they_join_while_that_stays(n: int) -> None:
+    x = rng.uniform(1, 2, n)
+    for first in (np.arange(n) // 5 * 5, rng.integers(-2, n + 3, n), np.zeros(n, int)):
+        wanted = [x[max(0, low) : k + 1].sum() for k, low in enumerate(first)]
+        np.testing.assert_allclose(windows_by_data(x, first), wanted, rtol=1e-12)
+        both, last = np.stack([x, 2 * x]), np.stack([first, n - 1 - first])
+        wanted = [
+            [max(row[k : max(0, high + 1)], default=-np.inf) for k, high in enumerate(ends)]
+            for row, ends in zip(both, last, strict=True)
+        ]
+        np.testing.assert_array_equal(windows_from_the_end(both, last), np.reshape(wanted, both.shape))
+    assert goes_on(windows_by_data.explain("passes", x, np.arange(n)))
+    if n == 6:
+        np.testing.assert_allclose(windows_by_data.interpret(x, np.zeros(n, int)), np.cumsum(x))
+        tc.check_grads(windows_by_data, (x, np.arange(n) // 2 * 2), modes=("rev", "fwd"))
+
+
+def test_windows_by_data_cost_what_they_take_anew() -> None:
+    x, block = np.ones(100), np.arange(100) // 10 * 10
+    assert windows_by_data.cost(x, block).primal.operations.additions == 90
+    assert (
+        windows_by_data.cost(x, np.arange(100) // 2).primal.operations.additions
+        == sum(k // 2 for k in range(0, 100, 2)) + 50
+    )
 
 
 def test_a_running_total_is_one_addition_a_cell() -> None:

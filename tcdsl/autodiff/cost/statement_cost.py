@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any
 
 import islpy as isl
@@ -20,18 +21,18 @@ from tcdsl.autodiff.cost.expression_cost import ExpressionCounter
 from tcdsl.autodiff.cost.operations import OperationCount
 from tcdsl.autodiff.cost.point_sets import AffinePoints, ListedPoints, at_values, cardinality, coordinates
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.build import index
+from tcdsl.ir.build import apply, constant, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Apply, Constant, Expr, Local, Read, is_affine_index, walk
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Local, Read, is_affine_index, substitute, walk
 from tcdsl.ir.interpreter.point_values import Array
 from tcdsl.ir.interpreter.tensor_values import TensorValues
 from tcdsl.ir.program import Fill, Keep, Program, Repeat, Statement, statement_expressions
 from tcdsl.ir.sizes.size_binding import bind_sizes, plan_of
 from tcdsl.ir.stages import stages
 from tcdsl.polyhedra.affine import NotAffine
-from tcdsl.polyhedra.spaces import at_sizes
-from tcdsl.polyhedra.writes import cell_map
+from tcdsl.polyhedra.spaces import arranged, at_sizes
+from tcdsl.polyhedra.writes import both, cell_map
 from tcdsl.simplification.scans import Scan, scan_of
 
 __all__ = ["count_operations"]
@@ -109,7 +110,7 @@ class _StatementCounter:
         # Which values are zero by predicate matters where they are added, or where what they leave free is.
         name = statement.target.tensor
         zeros = statement.accumulate in _SUMS or (name in self._continued and statement.accumulate == "assign")
-        scan = scan_of(statement, self._declarations[name].shape) if statement.accumulate in _SUMS else None
+        scan = scan_of(statement, self._declarations[name].shape)
         if scan is not None:
             executed, operations = self._going_on(statement, scan, zeros)
         else:
@@ -158,9 +159,13 @@ class _StatementCounter:
         executed, operations = self._executed(replace(statement, domain=Domain.from_set(scan.points)), zeros)
         written = image(AffinePoints(at_sizes(statement.domain.set, sizes), sizes), statement.target.indices)
         axis = statement.target.indices.index(index(scan.variable))
-        rows = written.project_out(isl.dim_type.set, axis, 1)
-        joined = executed.points - min(executed.points, cardinality(rows))
-        return _Executed(joined + cardinality(written), written, written), operations
+        terms, rows = executed.points, cardinality(written.project_out(isl.dim_type.set, axis, 1))
+        if scan.ends:
+            again, more = self._executed(_taken_again(statement, scan), zeros)
+            operations.update(more)
+            begun, _ = self._executed(_begun_anew(statement, scan), False)
+            terms, rows = terms + again.points, rows + begun.points
+        return _Executed(terms - min(terms, rows) + cardinality(written), written, written), operations
 
     def _affine(self, statement: Statement, zeros: bool) -> tuple[_Executed, Counter[str]]:
         if not all(is_affine_index(axis) for axis in statement.target.indices):
@@ -202,6 +207,26 @@ class _StatementCounter:
                     cells[tuple(position[chosen] for position in positions)] = True
             count += int(true.sum())
         return _Executed(count, written, changed), counter.operations
+
+
+def _taken_again(statement: Statement, scan: Scan) -> Statement:
+    # The terms that cells before had too, where an end is another one.
+    former = Domain.from_set(statement.domain.set.subtract(scan.points))
+    return replace(statement, domain=former, condition=both(_changed(scan), statement.condition))
+
+
+def _begun_anew(statement: Statement, scan: Scan) -> Statement:
+    # The cells behind others that take all terms anew.
+    cells = [axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)]
+    former = arranged(statement.domain.set.subtract(scan.points), cells)
+    value = constant(0, statement.value.dtype)
+    return replace(statement, domain=Domain.from_set(former), value=value, condition=_changed(scan))
+
+
+def _changed(scan: Scan) -> Expr:
+    before: dict[Expr, Expr] = {index(scan.variable): apply("sub", index(scan.variable), integer(scan.step))}
+    tests = (apply("ne", end, substitute(end, before)) for end in scan.ends)
+    return reduce(partial(apply, "or_"), tests)
 
 
 _BLOCK = 1 << 20

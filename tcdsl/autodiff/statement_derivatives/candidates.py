@@ -13,13 +13,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tcdsl.ir.build import apply, index, plain_read
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Expr, Local, Read
 from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.polyhedra.boxes import bounds
+from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import writes_each_cell_once
 from tcdsl.simplification.expressions.tape import Tape
+from tcdsl.simplification.scans import scan_of
 
 __all__ = ["stored", "with_candidates_stored"]
 
@@ -38,7 +41,7 @@ def with_candidates_stored(program: Program, active: Callable[[str], bool]) -> P
     statements: list[Statement] = []
     for statement in program.statements:
         if active(statement.target.tensor) and _must_be_stored(statement) and not writes_each_cell_once(statement):
-            made, store, read = stored(statement, names.fresh(f"{statement.target.tensor}_values"))
+            made, store, read = stored(_of_a_cell(program, statement), names.fresh(f"{statement.target.tensor}_values"))
             tensors.append(made)
             statements.append(store)
             statement = replace(statement, value=read)
@@ -46,6 +49,15 @@ def with_candidates_stored(program: Program, active: Callable[[str], bool]) -> P
     if len(tensors) == len(program.tensors):
         return program
     return replace(program, tensors=tuple(tensors), statements=tuple(statements))
+
+
+def _of_a_cell(program: Program, statement: Statement) -> Statement:
+    # With each value once where cells go on from each other: in all of them it is the same.
+    scan = scan_of(statement, program.tensor(statement.target.tensor).shape)
+    if scan is None or scan.ends:
+        return statement
+    variables = [each for each in statement.domain.variables if each != scan.variable]
+    return replace(statement, domain=Domain.from_set(arranged(statement.domain.set, variables)))
 
 
 def _must_be_stored(statement: Statement) -> bool:

@@ -10,7 +10,7 @@ Source: Bernstein, Mara, Li, Maclaurin, Ragan-Kelley, "Differentiating a Tensor 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import islpy as isl
@@ -22,9 +22,10 @@ from tcdsl.autodiff.statement_derivatives.reverse import (
     transpose,
     with_read_replaced,
 )
+from tcdsl.autodiff.statement_derivatives.running_cells import RunningCells
 from tcdsl.autodiff.statement_derivatives.scalar import conjunction, tangent_step
 from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow, Transposition
-from tcdsl.ir.build import apply, constant, index, neutral_constant
+from tcdsl.ir.build import constant, index, neutral_constant
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, reads
@@ -46,7 +47,8 @@ class Forward(Transposition):
         self.tangents: dict[str, str] = {}
         self._target = Tensor("", "", ())
         self._sums: dict[str, str | None] = {}
-        self._factors: dict[str, tuple[isl.Set, Expr]] = {}
+        #: What becomes of the shares of a stand-in that stands for another one: what they add to that one's.
+        self._later: dict[str, Callable[[str], None]] = {}
 
     def add_tangent(self, statement: Statement) -> None:
         """The tangent of one statement."""
@@ -130,18 +132,15 @@ class Forward(Transposition):
         self._target = declared
         derivative = self._stand_in()
         transpose(self, statement, derivative)
-        for name, (cells, factor) in self._factors.items():
+        for name, add in reversed(self._later.items()):
             shares = self._sums[name]
             if shares is not None:
-                variables = dimension_names(cells)
-                value = apply("mul", read_cell(self.tensor(shares), variables, compute_dtype(declared.dtype)), factor)
-                target = tuple(index(z) for z in variables)
-                self._add_to_sum(derivative, target, value, Domain.from_set(cells), None, "check")
+                add(shares)
         total = self._sums[derivative]
         if total is not None:
             self.tangents[declared.name] = total
         self._sums.clear()
-        self._factors.clear()
+        self._later.clear()
 
     def _stand_in(self) -> str:
         declared = self._target
@@ -154,7 +153,7 @@ class Forward(Transposition):
     ) -> None:
         # To what the flows that are linear in the stand-in `name` have given so far.
         previous = self._sums[name]
-        hint = f"t_{self._target.name}_shares" if name in self._factors else f"t_{self._target.name}"
+        hint = f"t_{self._target.name}_shares" if name in self._later else f"t_{self._target.name}"
         made = self.declare(hint, self._target.dtype, self._target.shape)
         self._sums[name] = made
         start: Start = Neutral() if previous is None else Keep(previous)
@@ -186,8 +185,35 @@ class Forward(Transposition):
         domain = Domain.from_set(flow.points)
         self._add_to_sum(place.tensor, place.indices, tape.assemble(seed), domain, flow.condition, oob)
 
-    def scaled(self, adjoint: str, cells: isl.Set, factor: Expr) -> str:
-        """A stand-in for ``adjoint`` with scaled ``cells``: what its flows add up to is multiplied at the end."""
+    def scaled(self, adjoint: str, cells: isl.Set, share: Callable[[Expr], Expr], condition: Expr | None = None) -> str:
+        """A stand-in for ``adjoint`` with shares of ``cells``, which are taken of what its flows add up to."""
+
+        def add(shares: str) -> None:
+            self._add_cells(adjoint, cells, share, shares, condition)
+
+        return self._stand_in_for(add)
+
+    def accumulated(
+        self, adjoint: str, line: RunningCells, condition: Expr | None = None, joining: Expr | None = None
+    ) -> str:
+        """A stand-in for the sums: what its flows add up to goes on along the cells at the end."""
+
+        def add(shares: str) -> None:
+            total = line.sums_so_far(shares, f"{shares}_so_far", joining)
+            self._add_cells(adjoint, line.box, lambda read: read, total, condition)
+
+        return self._stand_in_for(add)
+
+    def _stand_in_for(self, add: Callable[[str], None]) -> str:
         name = self._stand_in()
-        self._factors[name] = (cells, factor)
+        self._later[name] = add
         return name
+
+    def _add_cells(
+        self, name: str, cells: isl.Set, value: Callable[[Expr], Expr], shares: str, condition: Expr | None
+    ) -> None:
+        # To the sum of another stand-in, for each cell what becomes of its share.
+        variables = dimension_names(cells)
+        read = read_cell(self.tensor(shares), variables, compute_dtype(self._target.dtype))
+        target = tuple(index(z) for z in variables)
+        self._add_to_sum(name, target, value(read), Domain.from_set(cells), condition, "check")

@@ -12,19 +12,29 @@ sat01_gate  g, for the last value of the cell, if all others (and the start) are
 ==========  ========================================================================================
 
 A start that is kept takes part like any other value.
+
+Where cells go on from each other, as those of ``t[i] >>= x[j], j <= i``, the value of a term receives that of all cells
+from the one on where the term joins. Totals along the cells say it, so that each term is visited once
+(`tcdsl.autodiff.statement_derivatives.running_cells`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import islpy as isl
+
+from tcdsl.autodiff.statement_derivatives.running_cells import RunningCells
 from tcdsl.autodiff.statement_derivatives.transposition import StatementTransposition
-from tcdsl.ir.build import apply, cast, constant, integer
+from tcdsl.ir.build import apply, cast, constant, index, integer, plain_read, truth
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr
-from tcdsl.ir.program import Keep, Neutral, Start
+from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement
+from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import both
+from tcdsl.simplification.scans import scan_of
 
 __all__ = ["REDUCTIONS"]
 
@@ -54,70 +64,157 @@ def _tally(
     return made
 
 
-def _product_of_others(
-    this: StatementTransposition, name: str, whole: str | None
-) -> tuple[Callable[[_ReadAt], Expr], Callable[[Expr, Expr, _ReadAt], Expr]]:
-    """What the factors of each cell's product receive: the seed, times the product of the other factors.
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """The factors of each cell's product: three tensors, and perhaps one that holds the whole product.
 
-    Two functions: the product of the factors that are not zero, given how to read a tensor at its cell; and what one
-    factor receives, given the factor, the seed times that product, and how to read.
-
-    ``whole`` is a tensor that holds the whole product, if there is one. Three tensors beside it: the product of the
-    factors that are not zero, in cells that have others, the number of those that are, and their sum. The sum is zero,
-    but its derivative is not: with it second derivatives are exact too.
+    The product of those that are not zero, in cells that have others if the whole is known; the number of those that
+    are; and their sum, which is zero, but its derivative is not: with it second derivatives are exact too.
     """
-    zero = this.zero
 
-    def vanishes(factor: Expr, _: _ReadAt) -> Expr:
-        return apply("eq", factor, zero)
+    zero: Expr
+    whole: str | None
+    count: str
+    product: str
+    zeros: str
 
-    count = _tally(this, f"{name}_zeros", "int64", "add", lambda _: integer(1), vanishes)
+    @staticmethod
+    def of(this: StatementTransposition, name: str, whole: str | None, line: RunningCells | None = None) -> _Factors:
+        """The tensors, called after ``name``; along ``line`` the product of rows that have a zero."""
+        zero = this.zero
 
-    def remains(factor: Expr, read: _ReadAt) -> Expr:
-        nonzero = apply("ne", factor, zero)
-        return nonzero if whole is None else apply("and_", apply("gt", read(count), integer(0)), nonzero)
+        def vanishes(factor: Expr, _: _ReadAt) -> Expr:
+            return apply("eq", factor, zero)
 
-    product = _tally(this, f"{name}_product", this.dtype, "multiply", _same, remains)
-    zeros = _tally(this, f"{name}_zero", this.dtype, "add", _same, vanishes)
+        count = _tally(this, f"{name}_zeros", "int64", "add", lambda _: integer(1), vanishes)
+        in_row = None if whole is None or line is None else _row_has_zeros(this, name, line)
 
-    def rest(read: _ReadAt) -> Expr:
-        if whole is None:
-            return read(product)
-        return apply("where", apply("eq", read(count), integer(0)), read(whole), read(product))
+        def remains(factor: Expr, read: _ReadAt) -> Expr:
+            nonzero = apply("ne", factor, zero)
+            if whole is None:
+                return nonzero
+            return apply("and_", apply("gt", read(count), integer(0)) if in_row is None else in_row, nonzero)
 
-    def share(factor: Expr, scaled: Expr, read: _ReadAt) -> Expr:
-        number, total = read(count), read(zeros)
-        none, one, two = (apply("eq", number, integer(k)) for k in range(3))
+        product = _tally(this, f"{name}_product", this.dtype, "multiply", _same, remains)
+        zeros = _tally(this, f"{name}_zero", this.dtype, "add", _same, vanishes)
+        return _Factors(zero, whole, count, product, zeros)
+
+    def rest(self, read: _ReadAt) -> Expr:
+        """The product of the factors of a cell that are not zero, given how to read a tensor at it."""
+        if self.whole is None:
+            return read(self.product)
+        return apply("where", self.has(0, read), read(self.whole), read(self.product))
+
+    def has(self, zeros: int, read: _ReadAt) -> Expr:
+        """Whether so many factors of a cell are zero."""
+        return apply("eq", read(self.count), integer(zeros))
+
+    def share(self, factor: Expr, scaled: Expr, read: _ReadAt) -> Expr:
+        """What one factor receives: ``scaled``, which is the seed times the rest, times the others that are zero."""
+        total, zero = read(self.zeros), self.zero
+        none, one, two = (self.has(k, read) for k in range(3))
         partner = apply("mul", apply("sub", total, factor), scaled)
         of_zero = apply("where", one, scaled, apply("where", two, partner, zero))
         quotient = apply("div", scaled, factor)
         of_other = apply("where", none, quotient, apply("where", one, apply("mul", total, quotient), zero))
         return apply("where", apply("eq", factor, zero), of_zero, of_other)
 
-    return rest, share
-
 
 def _same(value: Expr) -> Expr:
     return value
 
 
+def _running(this: StatementTransposition, level: str | None = None) -> RunningCells | None:
+    # The cells of the target, if they go on from each other.
+    scan = scan_of(this.statement, this.target.shape)
+    if scan is None or scan.ends:
+        return None
+    *_, other = this.program.cell_variables(len(this.cells) + 1)
+    axis = this.statement.target.indices.index(index(scan.variable))
+    return RunningCells(this.program, scan, this.cells, other, axis, this.target.shape, level)
+
+
+def _row_has_zeros(this: StatementTransposition, name: str, line: RunningCells) -> Expr:
+    # Whether any factor of any cell along the line is zero, seen from a point.
+    shape, start = this.target.shape, list[Statement]()
+
+    def writes(cell: Sequence[Expr], points: isl.Set, value: Expr, condition: Expr | None) -> Expr:
+        made = this.program.declare(f"{name}_any", "bool", _without(shape, line.axis))
+        target = Access(made, _without(cell, line.axis))
+        kept = Keep(start[-1].target.tensor) if start else Neutral()
+        start.append(Statement(target, "or", kept, truth(True), Domain.from_set(points), both(condition, _is(value))))
+        this.program.append(start[-1])
+        return plain_read(made, target.indices, "bool")
+
+    def _is(value: Expr) -> Expr:
+        return apply("eq", value, this.zero)
+
+    if not isinstance(this.start, Neutral):
+        writes(tuple(map(index, this.cells)), this.box, this.start_at(this.at_cell), None)
+    statement = this.statement
+    # A term is the same in all cells.
+    others = [each for each in statement.domain.variables if each != line.scan.variable]
+    return writes(statement.target.indices, arranged(this.points, others), statement.value, this.condition)
+
+
+def _without(items: Sequence[Expr], position: int) -> tuple[Expr, ...]:
+    return (*items[:position], *items[position + 1 :])
+
+
 def _multiply(this: StatementTransposition) -> None:
+    line = _running(this)
     exact = this.target.dtype == this.dtype
-    rest, share = _product_of_others(this, this.target.name, this.target.name if exact else None)
-    scaled = this.scaled(rest(this.at_cell))
-    this.to_value(share(this.value, this.at_target(scaled), this.at_target))
+    factors = _Factors.of(this, this.target.name, this.target.name if exact else None, line)
+
+    scaled = this.scaled(lambda seed: apply("mul", seed, factors.rest(this.at_cell)))
+    if line is None:
+        this.to_value(factors.share(this.value, this.at_target(scaled), this.at_target))
+    else:
+        _running_product(this, line, factors, scaled)
     if this.start_is_wanted():
-        this.to_start(share(this.value, this.at_cell(scaled), this.at_cell))
+        this.to_start(factors.share(this.value, this.at_cell(scaled), this.at_cell))
 
 
-def _extremum(this: StatementTransposition) -> None:
-    best = this.target.name
+def _running_product(this: StatementTransposition, line: RunningCells, factors: _Factors, scaled: str) -> None:
+    # What `_Factors.share` says, summed over all cells that a factor is in: those with no zeros, with one, with two.
+    total = this.at_cell(factors.zeros)
+    joining = apply("gt", this.at_cell(factors.count), integer(0))
 
+    def sums(first: int, second: int | None, joining: Expr | None) -> Expr:
+        # In cells with ``second`` zeros one more of them takes part in the product.
+        condition, given = factors.has(first, this.at_cell), scaled
+        if second is not None:
+            alone = condition
+            condition = apply("or_", alone, factors.has(second, this.at_cell))
+
+            def share(seed: Expr) -> Expr:
+                return apply("where", alone, seed, apply("mul", total, seed))
+
+            given = this.program.scaled(scaled, this.box, share, condition)
+        return this.at_target(this.program.accumulated(given, line, condition, joining))
+
+    this.points = line.scan.points
+    vanishes = apply("eq", this.value, this.zero)
+    this.to_value(apply("div", sums(0, 1, None), this.value), (apply("not_", vanishes),))
+    this.to_value(sums(1, 2, joining), (vanishes,))
+    this.to_value(apply("neg", apply("mul", this.value, sums(2, None, joining))), (vanishes,))
+
+
+def _wins(this: StatementTransposition, best: str) -> Callable[[Expr, _ReadAt], Expr]:
     def wins(value: Expr, read: _ReadAt) -> Expr:
         # A float16 cell holds the rounded value.
         stored = value if this.target.dtype == this.dtype else cast(cast(value, this.target.dtype), this.dtype)
         return apply("eq", stored, read(best))
 
+    return wins
+
+
+def _extremum(this: StatementTransposition) -> None:
+    best = this.target.name
+    wins, line = _wins(this, best), _running(this, best)
+    if line is not None:
+        _running_extremum(this, line)
+        return
     ties = _tally(this, f"{best}_ties", "int64", "add", lambda _: integer(1), wins)
 
     def part(seed: Expr, read: _ReadAt) -> Expr:
@@ -131,6 +228,39 @@ def _extremum(this: StatementTransposition) -> None:
         this.to_start(seed, (wins(this.value, this.at_cell),))
 
 
+def _running_extremum(this: StatementTransposition, line: RunningCells) -> None:
+    # A term that is best where it joins takes part in all cells up to the end of that one's run.
+    best, accumulate, points = this.target.name, this.statement.accumulate, line.scan.points
+    started = not isinstance(this.start, Neutral)
+    if started:
+        # Without starts, which differ from cell to cell.
+        line.level = this.program.declare(f"{best}_running", this.target.dtype, this.target.shape)
+        this.writing(line.level, accumulate, Neutral(), this.statement.value, condition=this.condition)
+    assert line.level is not None
+    level, wins, one = line.level, _wins(this, line.level), integer(1)
+    joined = this.program.declare(f"{best}_joined", "int64", this.target.shape)
+    condition = both(this.condition, wins(this.statement.value, this.at_target))
+    this.writing(joined, "add", Neutral(), one, points, condition)
+    ties = line.sums_so_far(joined, f"{best}_ties")
+    number: Expr = this.at_cell(ties)
+    stands = apply("eq", this.at_cell(level), this.at_cell(best))
+    at_start = _wins(this, best)(this.start_at(this.at_cell), this.at_cell)
+    if started:
+        terms = [apply("where", test, each, integer(0)) for test, each in ((stands, number), (at_start, one))]
+        number = apply("add", *terms)
+
+    def part(seed: Expr) -> Expr:
+        # Most cells have one winner, which takes all.
+        return apply("where", apply("gt", number, one), apply("div", seed, cast(number, this.dtype)), seed)
+
+    shared = this.scaled(part)
+    onward = this.program.accumulated(shared, line, stands if started else None)
+    this.points = points
+    this.to_value(this.at_target(onward), (wins(this.value, this.at_target),))
+    if this.start_is_wanted():
+        this.to_start(this.at_cell(shared), (_wins(this, best)(this.value, this.at_cell),))
+
+
 def _product_of_values(this: StatementTransposition) -> str:
     # The product of the values of each cell, its start left out.
     name = this.program.declare(f"{this.target.name}_product", this.dtype, this.target.shape)
@@ -139,7 +269,7 @@ def _product_of_values(this: StatementTransposition) -> str:
 
 
 def _divide(this: StatementTransposition) -> None:
-    scaled = this.scaled(this.at_cell(this.target.name))
+    scaled = this.scaled(lambda seed: apply("mul", seed, this.at_cell(this.target.name)))
     this.to_value(apply("neg", apply("div", this.at_target(scaled), this.value)))
     if this.start_is_wanted():
         product = _product_of_values(this)
@@ -152,13 +282,14 @@ def _power(this: StatementTransposition) -> None:
         return  # 1 ** e is 1
     statement = replace(this.statement, start=Neutral())
     exponents = StatementTransposition(this.program, statement, this.adjoint.name)
-    rest, share = _product_of_others(exponents, this.target.name, None)
+    factors = _Factors.of(exponents, this.target.name, None)
     zero = this.zero
     base = this.start_at(this.at_cell)
     logarithm = apply("where", apply("gt", base, zero), apply("log", base), zero)
     slope = apply("mul", this.at_cell(this.target.name), logarithm)
-    scaled = this.scaled(apply("mul", slope, rest(this.at_cell)))
-    this.to_value(share(this.value, this.at_target(scaled), this.at_target))
+    factor = apply("mul", slope, factors.rest(this.at_cell))
+    scaled = this.scaled(lambda seed: apply("mul", seed, factor))
+    this.to_value(factors.share(this.value, this.at_target(scaled), this.at_target))
     if this.start_is_wanted():
         exponent = this.at_cell(_product_of_values(this))
         base, result = this.value, this.at_cell(this.target.name)

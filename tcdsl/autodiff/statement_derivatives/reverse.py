@@ -16,7 +16,7 @@ reductions are in `tcdsl.autodiff.statement_derivatives.reduction_transposition`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import islpy as isl
@@ -24,6 +24,7 @@ import islpy as isl
 from tcdsl.autodiff.statement_derivatives.contributions import Contributions
 from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
 from tcdsl.autodiff.statement_derivatives.reduction_transposition import REDUCTIONS
+from tcdsl.autodiff.statement_derivatives.running_cells import RunningCells
 from tcdsl.autodiff.statement_derivatives.scalar import Guarded, Partial, conjunction, partials
 from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow, StatementTransposition, Transposition
 from tcdsl.ir.accumulators import ACCUMULATORS
@@ -69,15 +70,21 @@ class Reverse(Transposition):
         """Pass on what has been contributed from ``adjoint``."""
         self.contributions.settle(adjoint)
 
-    def scaled(self, adjoint: str, cells: isl.Set, factor: Expr) -> str:
-        """The derivative ``adjoint`` with each of ``cells`` multiplied by ``factor``, an expression of that cell."""
+    def scaled(self, adjoint: str, cells: isl.Set, share: Callable[[Expr], Expr], condition: Expr | None = None) -> str:
+        """The derivative ``adjoint`` with ``share`` of each of ``cells`` in its place, where a condition holds."""
         declared = self.tensor(adjoint)
         made = self.declare(f"{adjoint}_scaled", declared.dtype, declared.shape)
         variables = dimension_names(cells)
-        value = apply("mul", read_cell(declared, variables, compute_dtype(declared.dtype)), factor)
+        value = share(read_cell(declared, variables, compute_dtype(declared.dtype)))
         target = Access(made, tuple(index(name) for name in variables))
-        self.append(Statement(target, "assign", Neutral(), value, Domain.from_set(cells)))
+        self.append(Statement(target, "assign", Neutral(), value, Domain.from_set(cells), condition))
         return made
+
+    def accumulated(
+        self, adjoint: str, line: RunningCells, condition: Expr | None = None, joining: Expr | None = None
+    ) -> str:
+        """For each cell the sum of ``adjoint`` over all cells that go on from it, where they meet ``condition``."""
+        return line.sums_onward(adjoint, f"{adjoint}_onward", condition)
 
     def _parts(self, flow: Flow) -> list[Flow]:
         # A seed that is zero but on thin sets: the flow over these sets, with what was written there as its seed.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
+from tcdsl.autodiff.statement_derivatives.running_cells import RunningCells
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import constant, neutral_constant
 from tcdsl.ir.domain import Domain
@@ -56,8 +57,20 @@ class Transposition(Derivative, ABC):
         """Pass on what has been contributed from ``adjoint``, of which a new version is about to be made."""
 
     @abstractmethod
-    def scaled(self, adjoint: str, cells: isl.Set, factor: Expr) -> str:
-        """The derivative ``adjoint`` with each of ``cells`` multiplied by ``factor``, an expression of that cell."""
+    def scaled(self, adjoint: str, cells: isl.Set, share: Callable[[Expr], Expr], condition: Expr | None = None) -> str:
+        """The derivative ``adjoint`` with ``share`` of each of ``cells`` in its place, where a condition holds.
+
+        Both are expressions of that cell, ``share`` is linear in it; elsewhere there is nothing.
+        """
+
+    @abstractmethod
+    def accumulated(
+        self, adjoint: str, line: RunningCells, condition: Expr | None = None, joining: Expr | None = None
+    ) -> str:
+        """For each cell the sum of ``adjoint`` over all cells that go on from it, where they meet ``condition``.
+
+        Nothing asks for the sums at cells where ``joining`` does not hold.
+        """
 
 
 class StatementTransposition:
@@ -112,9 +125,9 @@ class StatementTransposition:
         declared = self.program.tensor(tensor)
         return read_at(self.statement, declared, compute_dtype(declared.dtype))
 
-    def scaled(self, factor: Expr) -> str:
-        """The derivative of the target, cell z multiplied by ``factor``: once for all points that write the cell."""
-        return self.program.scaled(self.adjoint.name, self.box, factor)
+    def scaled(self, share: Callable[[Expr], Expr], condition: Expr | None = None) -> str:
+        """A share of the derivative of the target's cell z: once for all points that write the cell."""
+        return self.program.scaled(self.adjoint.name, self.box, share, condition)
 
     def to_value(self, seed: Expr, guards: tuple[Expr, ...] = (), result: Expr | None = None) -> None:
         """``seed``, at every point, for the value."""

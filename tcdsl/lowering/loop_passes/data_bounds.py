@@ -19,9 +19,9 @@ from tcdsl.ir.build import apply, cast, integer, truth
 from tcdsl.ir.conjunctions import conjuncts
 from tcdsl.ir.expressions import Expr, Local, reads
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.data_ranges import DataEnd, data_ends
 from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Node
 from tcdsl.lowering.loopir.traversal import changed_names, rewritten, scalars_of
+from tcdsl.simplification.data_ranges import DataEnd, data_ends
 
 __all__ = ["within_data_ranges"]
 

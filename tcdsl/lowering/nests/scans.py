@@ -10,21 +10,40 @@
                                       t[i] = total + part
                                   total = total + part
 
-A sum is added up in blocks, so that its error grows with blocks and their number, as everywhere.
+A sum is added up in blocks, so that its error grows with blocks and their number, as everywhere. Where data say where
+the terms of a cell begin, the sum starts anew as often as they say something else:
+
+::
+
+    t[i] += x[j], first[i] <= j <= i      known = 0
+                                          for i in 0 .. N:
+                                              end = first[i]
+                                              if end != known:
+                                                  known = end
+                                                  part = 0.0
+                                                  for j in end .. i + 1:
+                                                      part += x[j]
+                                              else:
+                                                  part += x[i]
+                                              t[i] = part
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial, reduce
+
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, index, integer, neutral_constant
+from tcdsl.ir.build import apply, cast, index, integer, neutral_constant
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Expr, Local
 from tcdsl.ir.program import Neutral
-from tcdsl.lowering.loopir.loops import Define, Loop, Node, Store
+from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Node, Store
 from tcdsl.lowering.loopir.point_code import start_value, sum_up
 from tcdsl.lowering.loopir.traversal import renamed
 from tcdsl.lowering.nests.blocks import with_parameters
 from tcdsl.lowering.nests.bodies import StatementLoops
+from tcdsl.lowering.nests.polyhedron_scanning import scan
 from tcdsl.simplification.scans import Scan
 
 __all__ = ["scan_loops"]
@@ -32,7 +51,7 @@ __all__ = ["scan_loops"]
 _LENGTH = 512
 
 
-def scan_loops(body: StatementLoops, scan: Scan) -> tuple[Node, ...]:
+def scan_loops(body: StatementLoops, along: Scan) -> tuple[Node, ...]:
     """The loop along the cells of a scan, inside those over its other cells."""
     plan, names = body.plan, body.setting.names
     statement = plan.statement
@@ -41,27 +60,50 @@ def scan_loops(body: StatementLoops, scan: Scan) -> tuple[Node, ...]:
     primitive = ACCUMULATORS[joining].primitive
     neutral = neutral_constant(statement.accumulate, dtype)
     total, part = Local(names.fresh("total"), dtype), Local(names.fresh("part"), dtype)
-    extent, cell = plan.extent(scan.variable), statement.target.indices
+    extent, cell = plan.extent(along.variable), statement.target.indices
     blocks = joining == "add" and is_floating(dtype) and body.setting.long_sums
 
-    given = (*plan.outer, scan.variable)
+    given = (*plan.outer, along.variable)
     context = with_parameters(body.inside_cells(plan.cells), given)
-    points = scan.points.align_params(body.setting.context.get_space()).intersect_params(body.setting.context)
+    points = along.points.align_params(body.setting.context.get_space()).intersect_params(body.setting.context)
     nodes: list[Node] = body.visits(points, plan.inner, sum_up(statement, part.name), context, given)
+    known = tuple(Local(names.fresh("known"), "int64") for _ in along.ends)
+    if known:
+        anew = [Define(each.name, neutral) for each in ((total, part) if blocks else (part,))]
+        every = body.visits(body.points, plan.inner, sum_up(statement, part.name), context, given)
+        going = _unless_ends_change(body, along.ends, known, (*anew, *every), tuple(nodes))
+        # Ends are read where a cell has terms, which those before it have not.
+        nodes = list(scan(body.points, (), lambda _: going, context=context, given=given))
     value: Expr = apply(primitive, total, part) if blocks else part
     if not isinstance(statement.start, Neutral):
         value = apply(primitive, start_value(statement, body.place, cell, body.scalars(body.points), nodes), value)
     nodes.append(Store(body.place.buffer, cell, value))
 
-    number, first = names.fresh(scan.variable), names.fresh("first")
+    number, first = names.fresh(along.variable), names.fresh("first")
     stop = apply("min", extent, apply("add", index(first), integer(_LENGTH)))
     low, high = (index(first), stop) if blocks else (integer(0), extent)
     position: Expr = index(number)
-    if scan.descending:
+    if along.descending:
         position = apply("sub", apply("sub", extent, integer(1)), position)
-    along = Loop(number, low, high, 1, renamed(nodes, {index(scan.variable): position}))
+    loop = Loop(number, low, high, 1, renamed(nodes, {index(along.variable): position}))
+    # Of the first cell all terms join, whatever its ends are.
+    begun = tuple(Define(each.name, integer(0), index=True) for each in known)
     if not blocks:
-        return Define(part.name, neutral), along
+        return *begun, Define(part.name, neutral), loop
     joined = Define(total.name, apply(primitive, total, part))
-    over = Loop(first, integer(0), extent, _LENGTH, (Define(part.name, neutral), along, joined))
-    return Define(total.name, neutral), over
+    over = Loop(first, integer(0), extent, _LENGTH, (Define(part.name, neutral), loop, joined))
+    return *begun, Define(total.name, neutral), over
+
+
+def _unless_ends_change(
+    body: StatementLoops, ends: Sequence[Expr], known: Sequence[Local], anew: Sequence[Node], joining: Sequence[Node]
+) -> list[Node]:
+    nodes: list[Node] = []
+    scalars = body.scalars(body.points)
+    now = [Local(body.setting.names.fresh("end"), "int64") for _ in ends]
+    for end, held in zip(ends, now, strict=True):
+        nodes.append(Define(held.name, cast(scalars.value(end, nodes), "int64"), index=True))
+    tests = [apply("ne", held, before) for held, before in zip(now, known, strict=True)]
+    changed = reduce(partial(apply, "or_"), tests)
+    kept = (Define(before.name, held, index=True) for held, before in zip(now, known, strict=True))
+    return [*nodes, Branch(changed, (*kept, *anew), tuple(joining))]

@@ -26,12 +26,12 @@ from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is
 from tcdsl.ir.program import Access, Statement, Tensor, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior
 from tcdsl.lowering.loopir.contraction import SumOfProducts
-from tcdsl.lowering.loopir.data_ranges import data_ranged
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import linear_form
 from tcdsl.polyhedra.scatter_to_gather import target_variables
 from tcdsl.polyhedra.spaces import constant_range
+from tcdsl.simplification.data_ranges import data_ranged
 
 __all__ = ["FixedOrder", "LoopOrder", "constant_count", "constant_length", "covers", "is_short", "plan"]
 

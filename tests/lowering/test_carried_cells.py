@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,15 +102,39 @@ def test_cells_are_read_where_a_round_reaches_them() -> None:
             reached(np.arange(3.0), np.array([p]), 1)
 
 
+def test_a_cell_in_range_is_a_register_behind_checks_of_what_is_added() -> None:
+    @op
+    def product(val, col, row, X):
+        y = np.zeros((row.shape[0] - 1, X.shape[1]))
+        for i in range(row.shape[0] - 1):
+            for j in range(X.shape[1]):
+                for k in range(row[i], row[i + 1]):
+                    y[i, j] += val[k] * X[col[k], j]
+        return y
+
+    val, col, row, x = (
+        np.arange(1.0, 6),
+        np.array([0, 2, 1, 0, 2]),
+        np.array([0, 2, 2, 5]),
+        np.arange(6.0).reshape(3, 2),
+    )
+    assert _kept(product, val, col, row, x)
+    dense = np.zeros((3, 3))
+    np.add.at(dense, (np.repeat(np.arange(3), np.diff(row)), col), val)
+    np.testing.assert_allclose(product(val, col, row, x), dense @ x)
+    with pytest.raises(IndexError, match="out of range"):
+        product(val, col + 1, row, x)
+
+
 def test_cells_behind_checks_and_branches_stay_in_memory() -> None:
     place = Local("p", "int64")
     check = Check(in_range(place, size("N")), "x", 0, place, size("N"))
     add = Update("x", (place,), "add", index("t"))
     buffer = Buffer("x", "int64", (size("N"),), "temporary", ("x",))
 
-    def kept(*body: Node, condition: Expr | None = None) -> bool:
+    def kept(*body: Node, condition: Expr | None = None, least: int = 0) -> bool:
         loop = Loop("t", integer(0), size("n"), 1, body, rounds="t", condition=condition)
-        facts = IntegerFacts({"N": Interval(0, 9), "n": Interval(-9, 9)})
+        facts = IntegerFacts({"N": Interval(least, 9), "n": Interval(-9, 9)})
         (made,) = with_cells_in_registers([Nest("nest", "", (loop,), integer(1))], [buffer], facts)
         return made.body != (loop,)
 
@@ -117,6 +142,9 @@ def test_cells_behind_checks_and_branches_stay_in_memory() -> None:
     assert kept(add)
     assert kept(add, check)
     assert not kept(check, add)
+    assert kept(check, replace(add, indices=(integer(0),)), least=1)
+    assert not kept(check, replace(add, indices=(integer(0),)))
+    assert not kept(check, replace(add, indices=(integer(1),)), least=1)
     assert not kept(Branch(some, (add,)))
     assert not kept(Branch(some, (check,)), add)
     assert not kept(add, Store("x", (index("t"),), integer(0)))

@@ -12,7 +12,7 @@ LLVM cannot do that: it does not know that ``k`` is less than ``j``. The terms o
 those of all scalars that accumulate, so that rounds may be lanes; what is written with ``=`` is computed as it stands.
 
 All that rounds read and write is to be the cell itself or provably another one; and each round is to reach it, whatever
-checks and branches decide, so that it is in range where it is read.
+branches decide, and whatever checks do, unless it is provably in range: so it is where it is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, cast, plain_read
+from tcdsl.ir.build import apply, cast, integer, plain_read
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, Read, certain_children, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
@@ -59,36 +59,43 @@ _MOST_CELLS = 16  # of a loop, which has no more registers
 
 def with_cells_in_registers(nests: Iterable[Nest], buffers: Iterable[Buffer], facts: IntegerFacts) -> list[Nest]:
     """``nests`` with such cells in registers. ``facts`` are what is known of sizes."""
-    nests, types = list(nests), {buffer.name: buffer.dtype for buffer in buffers}
-    names = FreshNames({*types, *(name for nest in nests for name in changed_names(nest.body))})
-    return [replace(nest, body=_block(nest.body, types, facts.copy(), names)) for nest in nests]
+    nests, known = list(nests), {buffer.name: buffer for buffer in buffers}
+    names = FreshNames({*known, *(name for nest in nests for name in changed_names(nest.body))})
+    return [replace(nest, body=_block(nest.body, known, facts.copy(), names)) for nest in nests]
 
 
-def _block(nodes: Sequence[Node], types: Mapping[str, str], facts: IntegerFacts, names: FreshNames) -> tuple[Node, ...]:
+def _block(
+    nodes: Sequence[Node], buffers: Mapping[str, Buffer], facts: IntegerFacts, names: FreshNames
+) -> tuple[Node, ...]:
     out: list[Node] = []
     for node, inside in places(nodes, facts):
         bodies = iter([each.copy() for each in inside])
 
         def rule(body: tuple[Node, ...], bodies: Iterator[IntegerFacts] = bodies) -> tuple[Node, ...]:
-            return _block(body, types, next(bodies), names)
+            return _block(body, buffers, next(bodies), names)
 
         made = with_bodies(node, rule)
         if isinstance(made, Loop) and made.rounds and made.kind == "serial":
-            made = _with_registers(made, types, inside[0], names)
+            made = _with_registers(made, buffers, inside[0], names)
         out.append(made)
     return tuple(out)
 
 
-def _with_registers(loop: Loop, types: Mapping[str, str], facts: IntegerFacts, names: FreshNames) -> Node:
+def _with_registers(loop: Loop, buffers: Mapping[str, Buffer], facts: IntegerFacts, names: FreshNames) -> Node:
     written = set(buffers_written(loop.body)).difference(each.tensor for each in _asked(loop))
     changing = changed_names((loop,))
     found = [
         cell
-        for cell in _reached(loop.body)
-        if cell[0] in written and cell[0] in types and _stays(cell, changing) and _is_alone(cell, loop, facts)
+        for cell, checked in _reached(loop.body).items()
+        if cell[0] in written
+        and cell[0] in buffers
+        and _stays(cell, changing)
+        and (not checked or _is_in_range(cell, buffers[cell[0]], facts))
+        and _is_alone(cell, loop, facts)
     ][:_MOST_CELLS]
     if not found:
         return loop
+    types = {buffer: buffers[buffer].dtype for buffer, _ in found}
     held = {cell: Local(names.fresh("cell"), compute_dtype(types[cell[0]])) for cell in found}
     ahead = [Define(local.name, plain_read(*cell, local.dtype)) for cell, local in held.items()]
     stored = {(node.buffer, node.indices) for node in walk_nodes(loop.body) if isinstance(node, Store | Update)}
@@ -106,18 +113,25 @@ def _asked(loop: Loop) -> Iterator[Read]:
     return iter(()) if loop.condition is None else reads(loop.condition)
 
 
-def _reached(body: Sequence[Node]) -> Iterator[_Cell]:
-    # The cells that each round reaches.
-    found: dict[_Cell, None] = {}
+def _reached(body: Sequence[Node]) -> dict[_Cell, bool]:
+    # The cells that each round reaches, and whether a check comes before.
+    found: dict[_Cell, bool] = {}
+    checked = False
     for node in body:
         if isinstance(node, Store | Update):
-            found[node.buffer, node.indices] = None
+            found.setdefault((node.buffer, node.indices), checked)
         if not isinstance(node, Loop):
-            for expr in own_expressions(node):
-                found.update(dict.fromkeys(_surely_read(expr)))
-        if any(isinstance(each, Check) for each in walk_nodes((node,))):
-            break
-    return iter(found)
+            for cell in (cell for expr in own_expressions(node) for cell in _surely_read(expr)):
+                found.setdefault(cell, checked)
+        checked = checked or any(isinstance(each, Check) for each in walk_nodes((node,)))
+    return found
+
+
+def _is_in_range(cell: _Cell, buffer: Buffer, facts: IntegerFacts) -> bool:
+    return all(
+        facts.implies(facts.sum_of(axis)) and facts.implies(facts.difference(extent, apply("add", axis, integer(1))))
+        for axis, extent in zip(cell[1], buffer.shape, strict=True)
+    )
 
 
 def _surely_read(expr: Expr) -> Iterator[_Cell]:

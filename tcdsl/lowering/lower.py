@@ -23,6 +23,7 @@ from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.lowering.rounds.invariant_sums import with_invariant_sums
 from tcdsl.lowering.rounds.invariant_values import with_invariant_values
 from tcdsl.lowering.rounds.rounds_as_indices import with_rounds_as_indices
+from tcdsl.lowering.rounds.rows_in_place import with_rows_in_place
 from tcdsl.pass_names import Enabled, chosen_passes
 from tcdsl.polyhedra.limits import TooMuchWork, limited, refused_beyond_limits
 from tcdsl.simplification.carried_negations import without_carried_negations
@@ -57,7 +58,8 @@ def lower(
     if "contractions" in enabled:
         program = contracted(program, chosen(orders))
     if {"copies", "dead_statements"} <= enabled:
-        program = _with_smaller_loops(with_invariant_sums(_with_smaller_loops(program)))
+        program = _with_smaller_loops(with_rows_in_place(program))
+        program = _with_smaller_loops(with_invariant_sums(program))
         program = without_carried_negations(program)
         program = with_invariant_values(without_dead_statements(program))
     if "fusion" in enabled:

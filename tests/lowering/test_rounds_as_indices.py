@@ -173,6 +173,58 @@ def test_memory_of_the_caller() -> None:
 
 
 @op
+def recurrence(r, t):
+    s = 0.0
+    for k in range(r.shape[0]):
+        s = s * t + r[k]
+    return s
+
+
+@op
+def nested(r, w):
+    s = 0.0
+    for k in range(r.shape[0]):
+        s = 0.5 * s + recurrence(w[1:], r[k]) * r[3 - k]
+    return s
+
+
+@op
+def columns(X, w):
+    y = np.zeros(X.shape[1])
+    for i in range(X.shape[1]):
+        y[i] = nested(X[:4, i], w)
+    return y
+
+
+@op
+def rows(X, w):
+    y = np.zeros((2, X.shape[0]))
+    for i in range(X.shape[0]):
+        y[0, i] = nested(X[i], w)
+        y[1, i] = recurrence(X[X.shape[0] - 1 - i, 1:], w[0])
+    return y
+
+
+@pytest.mark.parametrize("function", [rows, columns])
+def test_loops_in_ops_read_rows_where_they_are(function: Any) -> None:
+    def plain(r: np.ndarray) -> float:
+        s = 0.0
+        for k in range(4):
+            inner = 0.0
+            for each in W[1:]:
+                inner = inner * r[k] + each
+            s = 0.5 * s + inner * r[3 - k]
+        return s
+
+    wanted = [plain(row) for row in (X if function is rows else X[:4].T)]
+    found = np.atleast_2d(function(X, W))
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-12)
+    np.testing.assert_allclose(np.atleast_2d(function.interpret(X, W)), found, rtol=1e-12)
+    assert ("temporary" in str(function.explain("loops", X, W))) == (function is columns)
+    tc.check_grads(function, (X, W))
+
+
+@op
 def running(X):
     y = np.zeros(X.shape[0] + 1)
     for i in range(X.shape[0]):

@@ -7,8 +7,9 @@ out, and ``f.explain("passes", *arguments)`` shows what each changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import islpy as isl
@@ -16,6 +17,7 @@ import islpy as isl
 from tcdsl.ir.expressions import Expr, Let, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement
+from tcdsl.lowering.equal_groups import Drafted, EqualGroups
 from tcdsl.lowering.loop_passes.data_bounds import within_data_ranges
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
@@ -291,17 +293,25 @@ def _loops(work: Work) -> None:
         "long_sums" in work.enabled,
         work.machine,
     )
+    equal = EqualGroups(setting)
+    make = partial(_drafted, work)
     for group in work.groups:
-        for draft in drafts_of(group, setting):
-            nodes: Nodes = draft.nodes
-            for each in NEST_PASSES:
-                if work.runs(each.name):
-                    before, nodes = nodes, each.run(nodes, draft, setting)
-                    if work.watch is not None:
-                        work.watch.after_nest(each, draft, before, nodes, work)
+        # Who watches is shown what passes do with each.
+        for draft, nodes in make(group) if work.watch is not None else equal.nests(group, make):
             if nodes:
                 work.nests.append(finished(draft, nodes, work.program, setting))
     work.buffers = (*memory.buffers, *setting.extra)
+
+
+def _drafted(work: Work, group: Group) -> Iterator[Drafted]:
+    for draft in drafts_of(group, work.setting):
+        nodes: Nodes = draft.nodes
+        for each in NEST_PASSES:
+            if work.runs(each.name):
+                before, nodes = nodes, each.run(nodes, draft, work.setting)
+                if work.watch is not None:
+                    work.watch.after_nest(each, draft, before, nodes, work)
+        yield draft, tuple(nodes)
 
 
 def _joining(work: Work) -> None:

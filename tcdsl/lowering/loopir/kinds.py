@@ -1,17 +1,23 @@
-"""What nodes do, whatever the names in them: equal layers have nests of one kind.
+"""What nodes and statements do, whatever the names in them: equal layers have statements and nests of one kind.
 
 ::
 
     kind_of(nodes)      # (1, Loop, 0, Constant, "0", ...), (("scalar", "i"), ("size", "N"), ("buffer", "y"))
+    with_names(nodes, {("buffer", "y"): "z"})
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
+from operator import is_
+from types import NoneType
+from typing import Any, TypeVar
 
-from tcdsl.ir.expressions import Apply, Cast, Constant, IndexValue, Local, Read, SizeValue
+from tcdsl.ir.domain import Domain
+from tcdsl.ir.expressions import Apply, Cast, Constant, IndexValue, Let, Local, Read, SizeValue
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Unset
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -20,24 +26,27 @@ from tcdsl.lowering.loopir.loops import (
     Define,
     LocalBuffer,
     Loop,
-    Node,
     ProcedureCall,
     Store,
     Update,
 )
 
-__all__ = ["Kind", "Named", "kind_of"]
+__all__ = ["Kind", "Named", "kind_of", "with_names"]
 
+Part = TypeVar("Part")
 Kind = tuple[object, ...]
 Named = tuple[str, str]
 """What a name is of, a buffer, a size or a scalar, and the name."""
 
 # The field of each node that is a name, and what it is of.
 _NAMES: dict[type, Named] = {
+    Access: ("buffer", "tensor"),
     Accumulate: ("scalar", "name"),
     BufferView: ("buffer", "buffer"),
     Define: ("scalar", "name"),
     IndexValue: ("scalar", "name"),
+    Keep: ("buffer", "tensor"),
+    Let: ("scalar", "name"),
     Local: ("scalar", "name"),
     LocalBuffer: ("buffer", "name"),
     Loop: ("scalar", "variable"),
@@ -46,22 +55,51 @@ _NAMES: dict[type, Named] = {
     Store: ("buffer", "buffer"),
     Update: ("buffer", "buffer"),
 }
-_OTHERS: tuple[type, ...] = (Apply, Branch, Cast, Check, Constant, ProcedureCall)
+_OTHERS: tuple[type, ...] = (
+    Apply,
+    Branch,
+    Cast,
+    Check,
+    Constant,
+    Fill,
+    Neutral,
+    ProcedureCall,
+    Statement,
+    Unset,
+)
 _FIELDS: dict[type, tuple[str, ...]] = {
     kind: tuple(each.name for each in fields(kind) if each.compare and each.name != _NAMES.get(kind, ("", ""))[1])
     for kind in (*_NAMES, *_OTHERS)
 }
 
 
-def kind_of(nodes: Iterable[Node]) -> tuple[Kind, tuple[Named, ...]]:
-    """The kind of ``nodes``, and the names in them in the order in which they are met.
+# All fields of each node, and what they are: names of something, parts, or places in the user's source.
+_ALL_FIELDS: dict[type, tuple[tuple[str, str], ...]] = {
+    kind: tuple(
+        (each.name, "part" if each.name in own else _NAMES[kind][0] if each.compare else "place")
+        for each in fields(kind)
+    )
+    for kind, own in _FIELDS.items()
+}
+_PLAIN = frozenset((str, int, bool, float, NoneType))
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
-    Nodes of one kind are the same but for these names.
+
+def kind_of(parts: Iterable[Any]) -> tuple[Kind, tuple[Named, ...]]:
+    """The kind of nodes or statements, or of tuples of such, and the names in them in the order in which they are met.
+
+    Those of one kind are the same but for these names.
     """
-    parts: list[object] = []
+    kind: list[object] = []
     names: dict[Named, int] = {}
-    _write(tuple(nodes), parts, names)
-    return tuple(parts), tuple(names)
+    _write(tuple(parts), kind, names)
+    return tuple(kind), tuple(names)
+
+
+def with_names(nodes: tuple[Part, ...], names: Mapping[Named, str]) -> tuple[Part, ...]:
+    """``nodes`` with other names; what ``names`` does not have stays."""
+    found: tuple[Part, ...] = _renamed(nodes, names)
+    return found
 
 
 def _write(value: Any, parts: list[object], names: dict[Named, int]) -> None:
@@ -73,8 +111,11 @@ def _write(value: Any, parts: list[object], names: dict[Named, int]) -> None:
         return
     own = _FIELDS.get(kind)
     if own is None:
-        # Not the number itself: 1, 1.0 and True are equal, and 0.0 and -0.0.
-        parts.append(repr(value) if kind in (int, float, bool) else value)
+        if kind is Domain:
+            parts.append(_text(value, names))
+        else:
+            # Not the number itself: 1, 1.0 and True are equal, and 0.0 and -0.0.
+            parts.append(repr(value) if kind in (int, float, bool) else value)
         return
     parts.append(kind)
     named = _NAMES.get(kind)
@@ -82,3 +123,36 @@ def _write(value: Any, parts: list[object], names: dict[Named, int]) -> None:
         parts.append(names.setdefault((named[0], getattr(value, named[1])), len(names)))
     for field in own:
         _write(getattr(value, field), parts, names)
+
+
+def _text(domain: Domain, names: dict[Named, int]) -> tuple[int | str, ...]:
+    # The words of the set, with numbers for its variables.
+    numbers = {name: names.setdefault(("scalar", name), len(names)) for name in domain.variables}
+    pieces: list[int | str] = [*numbers.values()]
+    end = 0
+    for word in _IDENTIFIER.finditer(domain.text):
+        if word[0] in numbers:
+            pieces += (domain.text[end : word.start()], numbers[word[0]])
+            end = word.end()
+    return (*pieces, domain.text[end:])
+
+
+def _renamed(value: Any, names: Mapping[Named, str]) -> Any:
+    kind = type(value)
+    if kind is tuple:
+        parts = [_renamed(each, names) for each in value]
+        return value if all(map(is_, parts, value)) else tuple(parts)
+    own = _ALL_FIELDS.get(kind)
+    if own is None:
+        return value
+    parts = []
+    changed = False
+    for field, what in own:
+        part = getattr(value, field)
+        if what == "part":
+            made = part if type(part) in _PLAIN else _renamed(part, names)
+        else:
+            made = names.get((what, part), part)
+        changed = changed or made is not part
+        parts.append(made)
+    return kind(*parts) if changed else value

@@ -127,6 +127,8 @@ class SizeFacts:
         return name
 
 
+# A program is asked by each of its statements.
+@lru_cache(maxsize=4)
 def size_context(program: Program) -> isl.Set:
     """A set of parameters: all sizes of ``program`` for which a call gets as far as its first statement.
 

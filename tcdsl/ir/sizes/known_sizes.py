@@ -63,7 +63,9 @@ def never_negative(expr: Expr, known: Callable[[str], bool]) -> bool:
 def never_negative_in(program: Program) -> Callable[[str], bool]:
     """Whether a size of ``program``, by its name, is never negative once a call has passed its checks."""
     sources = {size.name: size.source for size in program.sizes}
-    extents = {extent for tensor in (*program.inputs, *program.tensors) for extent in tensor.shape}
+    computed = any(not isinstance(source, AxisExtent) for source in sources.values())
+    tensors = (*program.inputs, *program.tensors) if computed else ()
+    extents = {extent for tensor in tensors for extent in tensor.shape}
 
     def known(name: str) -> bool:
         source = sources[name]

@@ -39,6 +39,7 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import AxisExtent, Program
+from tcdsl.lowering.loopir.equal_nests import EqualNests
 from tcdsl.lowering.loopir.intervals import Interval, interval_of, interval_of_dtype
 from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Loop, Nest, Node, Procedure
 from tcdsl.lowering.loopir.traversal import blocks, rewritten, sizes_of, walk_nodes, with_expressions
@@ -83,6 +84,14 @@ def with_index_widths(
     nests: Sequence[Nest], program: Program, largest: int | None = None, rounds: RoundBounds = ()
 ) -> tuple[list[Nest], int]:
     """``nests`` with a type for all index arithmetic, and the limit for their sizes: ``largest``, if given."""
+    equal = EqualNests.of(nests, {})
+    made, limit = _with_widths(equal.firsts, program, largest, rounds)
+    return equal.spread(made), limit
+
+
+def _with_widths(
+    nests: Sequence[Nest], program: Program, largest: int | None, rounds: RoundBounds
+) -> tuple[list[Nest], int]:
     if largest is not None:
         widths = _Widths(program, largest, rounds)
         return [widths.nest(nest) for nest in nests], largest

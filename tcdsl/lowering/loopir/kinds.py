@@ -81,7 +81,8 @@ _ALL_FIELDS: dict[type, tuple[tuple[str, str], ...]] = {
     )
     for kind, own in _FIELDS.items()
 }
-_PLAIN = frozenset((str, int, bool, float, NoneType))
+_NUMBERS, _WORDS = frozenset((int, bool, float)), frozenset((str, NoneType))
+_PLAIN = _NUMBERS | _WORDS
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
@@ -115,14 +116,18 @@ def _write(value: Any, parts: list[object], names: dict[Named, int]) -> None:
             parts.append(_text(value, names))
         else:
             # Not the number itself: 1, 1.0 and True are equal, and 0.0 and -0.0.
-            parts.append(repr(value) if kind in (int, float, bool) else value)
+            parts.append(repr(value) if kind in _NUMBERS else value)
         return
     parts.append(kind)
     named = _NAMES.get(kind)
     if named is not None:
         parts.append(names.setdefault((named[0], getattr(value, named[1])), len(names)))
     for field in own:
-        _write(getattr(value, field), parts, names)
+        part = getattr(value, field)
+        if type(part) in _WORDS:
+            parts.append(part)
+        else:
+            _write(part, parts, names)
 
 
 def _text(domain: Domain, names: dict[Named, int]) -> tuple[int | str, ...]:

@@ -23,7 +23,7 @@ trees.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import islpy as isl
@@ -87,11 +87,34 @@ class _Producer:
         return self.statement.value
 
 
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """What is asked of a whole program.
+
+    By tensor, the statements that read it and those that start from it; the extents of inputs and outputs.
+    """
+
+    readers: Mapping[str, list[int]]
+    updates: Mapping[str, list[int]]
+    extents: Sequence[Counter[frozenset[str]]]
+
+    @staticmethod
+    def of(program: Program, tensors: Declarations) -> _Surroundings:
+        updates: dict[str, list[int]] = {}
+        for position, statement in enumerate(program.statements):
+            if isinstance(statement.start, Keep):
+                updates.setdefault(statement.start.tensor, []).append(position)
+        shapes = dict.fromkeys(
+            tensors[name].shape for name in (*(each.name for each in program.inputs), *program.outputs)
+        )
+        return _Surroundings(readers(program.statements), updates, [_extents(shape) for shape in shapes])
+
+
 def fuse(program: Program, context: isl.Set, names: FreshNames) -> Program:
     """``program`` with elementwise producers moved into their readers; ``context`` is what is known of the sizes."""
     tensors = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     fixed = {*program.outputs, *(name for _, name in program.updates)}
-    found = readers(program.statements)
+    surroundings = _Surroundings.of(program, tensors)
     producers: dict[str, _Producer] = {}
     statements: list[Statement] = []
     for position, statement in enumerate(program.statements):
@@ -102,7 +125,7 @@ def fuse(program: Program, context: isl.Set, names: FreshNames) -> Program:
             continue
         variables = tuple(axis.name for axis in statement.target.indices if isinstance(axis, IndexValue))
         producer = _Producer(position, statement, variables)
-        if _moves(producer, found.get(name, []), program, tensors, context):
+        if _moves(producer, surroundings, program, tensors, context):
             producers[name] = producer
     return with_statements(program, (each for each in statements if each.target.tensor not in producers))
 
@@ -121,21 +144,22 @@ def _elementwise(statement: Statement, tensors: Declarations) -> bool:
 
 
 def _moves(
-    producer: _Producer, positions: list[int], program: Program, tensors: Declarations, context: isl.Set
+    producer: _Producer, surroundings: _Surroundings, program: Program, tensors: Declarations, context: isl.Set
 ) -> bool:
     """Whether the producer's value may stand in all of its readers instead."""
     name = producer.statement.target.tensor
+    positions = surroundings.readers.get(name, [])
     if not positions:
         return False
     size = _size(producer.value)
     for position in positions:
         reader = program.statements[position]
-        if not _readable(reader, name) or _overwritten(producer, position, program):
+        if not _readable(reader, name) or _overwritten(producer, position, surroundings):
             return False
         if size + sum(_size(expr) for expr in evaluated(reader)) > _LARGEST:
             return False
     found = [program.statements[position] for position in positions]
-    if _outgrows(producer.statement, program, tensors) and _read_where_written(producer, found):
+    if _outgrows(producer.statement, surroundings, tensors) and _read_where_written(producer, found):
         return True
     if not covers(producer.statement, tensors[name], context):
         return False
@@ -146,16 +170,14 @@ def _moves(
     return all(_worth_repeating(producer, reader, tensors) for reader in found)
 
 
-def _outgrows(statement: Statement, program: Program, tensors: Declarations) -> bool:
+def _outgrows(statement: Statement, surroundings: _Surroundings, tensors: Declarations) -> bool:
     """Whether the target is larger than each tensor that the value reads and than each input and output.
 
     Extents are compared by name: ``[N, M]`` is larger than ``[N]`` and ``[M]``, and than ``[N, 3]``.
     """
-    shape = tensors[statement.target.tensor].shape
-    others = {read.tensor for read in reads(statement.value)}
-    others.update(tensor.name for tensor in program.inputs)
-    others.update(program.outputs)
-    return all(_extents(shape) - _extents(tensors[name].shape) for name in others)
+    own = _extents(tensors[statement.target.tensor].shape)
+    read = (tensors[name].shape for name in {read.tensor for read in reads(statement.value)})
+    return all(own - each for each in (*surroundings.extents, *map(_extents, read)))
 
 
 def _extents(shape: Iterable[Expr]) -> Counter[frozenset[str]]:
@@ -201,11 +223,13 @@ def _readable(reader: Statement, name: str) -> bool:
     )
 
 
-def _overwritten(producer: _Producer, reader: int, program: Program) -> bool:
+def _overwritten(producer: _Producer, reader: int, surroundings: _Surroundings) -> bool:
     # Whether a version that the producer reads is updated before the reader: reading it later would force a copy.
-    needed = tensors_read(producer.statement)
-    between = program.statements[producer.position + 1 : reader + 1]
-    return any(isinstance(each.start, Keep) and each.start.tensor in needed for each in between)
+    return any(
+        producer.position < position <= reader
+        for name in tensors_read(producer.statement)
+        for position in surroundings.updates.get(name, ())
+    )
 
 
 def _once(reader: Statement, name: str) -> bool:
@@ -259,7 +283,7 @@ def _size(expr: Expr) -> int:
 
 def _with_producers(statement: Statement, producers: dict[str, _Producer], names: FreshNames) -> Statement:
     read = tensors_read(statement)
-    moved = [producer for name, producer in producers.items() if name in read]
+    moved = sorted((producers[name] for name in read if name in producers), key=lambda producer: producer.position)
     if not moved:
         return statement
     condition = statement.condition

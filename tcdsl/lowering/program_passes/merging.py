@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import islpy as isl
 
 from tcdsl.ir.build import apply, index
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Statement, statement_reads
@@ -237,7 +239,13 @@ def _is_variable(plan: LoopOrder, expr: Expr, name: str) -> bool:
     # Whether the index has the variable's value at every point.
     if expr == IndexValue(name):
         return True
-    return expr.dtype == "int64" and holds(apply("eq", expr, index(name)), plan.statement.domain.set)
+    return expr.dtype == "int64" and _is_equal(expr, name, plan.statement.domain)
+
+
+@lru_cache(maxsize=4096)
+def _is_equal(expr: Expr, name: str, domain: Domain) -> bool:
+    # Equal layers ask the same.
+    return holds(apply("eq", expr, index(name)), domain.set)
 
 
 def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: FreshNames) -> LoopOrder:

@@ -8,6 +8,7 @@ in the same statement included, can fail: a failed call changes no argument.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -71,6 +72,8 @@ def assign_memory(
             saved.append(copy)
         made.extend(suited)
         of[name] = name if earlier is None else of[earlier]
+        if earlier is not None:
+            sharing.taken.add(of[earlier])
         if earlier is not None and isinstance(plan.statement.start, Keep):
             in_place.add(name)
     program = replace(
@@ -115,15 +118,16 @@ class _Sharing:
         failing = (k for k, plan in enumerate(plans) if can_fail(plan.statement, tensors))
         self.safe = 0 if private else 1 + max(failing, default=-1)
         self.written = self._written_inputs()
+        #: The memory that later tensors have taken over.
+        self.taken: set[str] = set()
 
     def _written_inputs(self) -> dict[str, str]:
         # Tensors on the way from an input to what it becomes, each version kept by the next.
         by_name = {plan.statement.target.tensor: plan.statement for plan in self.plans}
         found: dict[str, str] = {}
+        often = Counter((*(name for _, name in self.program.updates), *self.program.outputs))
         for into, name in self.program.updates:
-            if name in self.program.outputs:
-                continue
-            if sum(name == other for _, other in self.program.updates) > 1:
+            if often[name] > 1:
                 continue
             current = name
             while current in by_name and current not in found:
@@ -149,7 +153,7 @@ class _Sharing:
             return None
         if of[earlier] in self.inputs and not (self.written.get(name) == of[earlier] and position >= self.safe):
             return None
-        if not isinstance(statement.start, Keep) and not self._untouched(of[earlier], of):
+        if not isinstance(statement.start, Keep) and of[earlier] in self.taken:
             return None
         return earlier
 
@@ -167,10 +171,6 @@ class _Sharing:
             if same and self._reads_own_cell(plan, earlier):
                 return earlier
         return None
-
-    def _untouched(self, buffer: str, of: Mapping[str, str]) -> bool:
-        # An input's memory that no version has taken over yet.
-        return sum(owner == buffer for owner in of.values()) == 1
 
     def _reads_own_cell(self, plan: LoopOrder, earlier: str) -> bool:
         statement = plan.statement

@@ -34,6 +34,7 @@ from tcdsl.runtime.calling.results import as_tensor
 from tcdsl.runtime.calling.structure import flatten
 from tcdsl.runtime.decorated import returns_nothing
 from tcdsl.simplification.simplify import without_dead_statements
+from tcdsl.tensors.functions.equal_code import EqualCode
 from tcdsl.tensors.functions.parameters import DeclaredLater, Parameters
 from tcdsl.tensors.functions.tensor_operators import Mixed, OfRounds, ShapesOfRounds
 from tcdsl.tensors.functions.waiting_calls import Promised, waiting
@@ -223,11 +224,17 @@ def code_of(function: DecoratedFunction, positional: Sequence[tuple[str, Any]], 
         name: float(value) if isinstance(value, np.floating) else hashable(function.__name__, name, value)
         for name, value in given.items()
     }
+    equal = EqualCode(function, positional, configuration)
+    known_code = equal.found()
+    if known_code is not None:
+        return Code([known_code])
     states = CodeState(function, positional, configuration)
     constants: dict[str, Any] = {}
     while True:
         try:
-            return _recorded(function, positional, configuration, states, constants)
+            made = _recorded(function, positional, configuration, states, constants)
+            equal.keep(made, states)
+            return Code([made])
         except Specialize as needed:
             constants.update({name: configuration[name] for name in needed.parameters if name in configuration})
         except StateShape as found:
@@ -240,7 +247,7 @@ def _recorded(
     configuration: Mapping[str, Any],
     states: CodeState,
     constants: Mapping[str, Any],
-) -> Code:
+) -> Assignments:
     with (
         tensors_session(function.__name__, memory=True) as (session, recording),
         session.within(oob=function.oob, states=states.begin(recording)),
@@ -253,7 +260,7 @@ def _recorded(
             for name, value in configuration.items()
         }
         function.template.run(function.receiver, *values, **given)
-        return Code([_assignments(function.__name__, session, recording, settings)])
+        return _assignments(function.__name__, session, recording, settings)
 
 
 def _setting(session: Session, name: str, value: Any, settings: dict[str, Setting]) -> Any:

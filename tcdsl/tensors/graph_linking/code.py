@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ class Assignments:
     """What one call of a `@cd` function recorded: ``program`` reads ``inputs``, its outputs go to ``outputs``.
 
     ``late`` are those of the inputs that have to be computed between its statements, in the order of their readers.
+    ``labels`` are what users call tensors of a program that was recorded for other memory.
     """
 
     name: str
@@ -40,10 +41,11 @@ class Assignments:
     inputs: tuple[TensorMemory | Setting, ...]
     outputs: tuple[TensorMemory, ...]
     late: tuple[LateRead, ...] = ()
+    labels: Mapping[str, str] | None = None
 
     def link(self, linker: Linker) -> None:
         """Append the statements."""
-        linker.append(self.program, self.inputs, self.outputs, self.late)
+        linker.append(self.program, self.inputs, self.outputs, self.late, self.labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

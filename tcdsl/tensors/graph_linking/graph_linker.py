@@ -6,7 +6,7 @@ has written yet is read from memory if it is a leaf, and computed if it is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -170,10 +170,12 @@ class Linker:
         inputs: Sequence[TensorMemory | Setting],
         outputs: Sequence[TensorMemory],
         late: Sequence[LateRead] = (),
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         """Append a program that reads ``inputs`` and whose outputs are written to ``outputs``.
 
-        What computes the inputs in ``late`` stands between its statements, just before their first readers.
+        What computes the inputs in ``late`` stands between its statements, just before their first readers. Tensors in
+        ``labels`` are called so.
         """
         late = [(buffer, stored) for buffer, stored in late if self._reads(buffer, [memory for memory, _ in stored])]
         waiting = {buffer for buffer, _ in late}
@@ -194,7 +196,7 @@ class Linker:
                 if memory in read:
                     self.write(memory, names[name])
             self.held(buffer)
-        self._append(program, [self.held(each) if each in waiting else each for each in given], outputs)
+        self._append(program, [self.held(each) if each in waiting else each for each in given], outputs, labels)
 
     def _put_before(self, program: Program, given: Sequence[Any]) -> list[str]:
         builder = self.session.builder
@@ -208,9 +210,15 @@ class Linker:
         given = {argument for each in computed for argument in each.arguments if isinstance(argument, TensorMemory)}
         return (leaves | given).intersection(memory)
 
-    def _append(self, program: Program, given: Sequence[str], outputs: Sequence[TensorMemory]) -> None:
+    def _append(
+        self,
+        program: Program,
+        given: Sequence[str],
+        outputs: Sequence[TensorMemory],
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
         builder = self.session.builder
-        made = append_program(builder, program, list(map(builder.tensor, given)))
+        made = append_program(builder, program, list(map(builder.tensor, given)), labels)
         for buffer, tensor in zip(outputs, made, strict=True):
             self.write(buffer, tensor.name)
 

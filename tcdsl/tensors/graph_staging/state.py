@@ -81,8 +81,9 @@ class CodeState:
         memory = [each for each in (_memory(value) for _, value in positional) if each is not None]
         # Numbers of the run, such as a learning rate, may change without a new start.
         kept = tuple((name, value) for name, value in sorted(configuration.items()) if not isinstance(value, _NUMBERS))
+        self.function, self.kept, self.memory = function, kept, tuple(memory)
         # Kept by the tensor that they are for, and no longer than that.
-        self._key, self._owner = (function, kept, tuple(memory)), memory[0].owner
+        self._key, self._owner = (function, kept, self.memory), memory[0].owner
         self._labels = self._owner.labels
         self._made: dict[str, Tensor] = dict(self._owner.states.get(self._key, {}))
         self._pending: set[str] = set()
@@ -93,11 +94,22 @@ class CodeState:
         #: How state starts that does not start at zero.
         self._starts: dict[str, InitialValue] = {}
         self._recording: InputRecording | None = None
+        self._inner: list[CodeState] = []
+
+    @property
+    def made(self) -> Mapping[str, Tensor]:
+        """The tensors, by name."""
+        return self._made
+
+    def all_states(self) -> list[CodeState]:
+        """It, and the state of the functions that the code has called in its last staging run."""
+        return [self, *(each for inner in self._inner for each in inner.all_states())]
 
     def begin(self, recording: InputRecording) -> CodeState:
         """A staging run starts."""
         self._recording = recording
         self._pending = set()
+        self._inner = []
         return self
 
     def inner(
@@ -109,7 +121,8 @@ class CodeState:
         """
         if self._recording is None or not any(_memory(value) is not None for _, value in positional):
             return self
-        return CodeState(function, positional, configuration).begin(self._recording)
+        self._inner.append(CodeState(function, positional, configuration).begin(self._recording))
+        return self._inner[-1]
 
     def known(self, name: str) -> Any:
         """The memory of ``name``, if it is known to be state."""

@@ -39,6 +39,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, Read, reads, size_names, substitute, transform, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.linking.bounds import with_bounds
+from tcdsl.lowering.loopir.equal_nests import EqualNests
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Kernel, LocalBuffer, Loop, Nest, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import (
     buffers_read,
@@ -66,16 +67,18 @@ def in_register_tiles(kernel: Kernel, dense: Set[str] = frozenset()) -> Kernel:
     """
     types = {buffer.name: buffer.dtype for buffer in kernel.buffers}
     dense = {name for name in dense if types[name] == compute_dtype(types[name])}
-    nests: list[Nest] = []
+    made: list[Nest] = []
     loops: dict[str, Loop] = {}
-    for nest in kernel.nests:
+    equal = EqualNests.of(kernel.nests, {name: (dtype, name in dense) for name, dtype in types.items()})
+    for nest in equal.firsts:
         names = FreshNames((*types, *_names_in(nest.body)), short=True)
         local = {node.name: node.dtype for node in walk_nodes(nest.body) if isinstance(node, LocalBuffer)}
         near = {name for name, dtype in local.items() if dense and dtype == compute_dtype(dtype)}
         body = _Tiling({**types, **local}, dense | near, frozenset(local), names).of(nest.body)
         if nest.bounds is not None and isinstance(body[0], Loop) and body != nest.body:
             loops[nest.bounds] = body[0]
-        nests.append(nest if body == nest.body else replace(nest, body=body))
+        made.append(nest if body == nest.body else replace(nest, body=body))
+    nests = equal.spread(made)
     if loops:
         nests = [replace(nest, body=with_bounds(nest.body, loops)) for nest in nests]
     return replace(kernel, nests=tuple(nests))

@@ -1,0 +1,106 @@
+"""Statements that differ in names alone: their loops are made once, and compute what each says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+from tcdsl.lowering import pipeline
+from tcdsl.lowering.loopir.equal_nests import EqualNests
+from tcdsl.lowering.lower import lower
+
+
+@op
+def layer(x, *, label, units):
+    return tanh("w"[units] @ x + "b"[units])
+
+
+def loss_of(depth):
+    x = tc.tensor(np.linspace(-1, 1, 15).reshape(3, 5), batch=1, label="x")
+    for number in range(depth):
+        x = layer(units=5, label=f"L{number}")(x)
+    return (x * x).mean()
+
+
+@pytest.fixture
+def drafted(monkeypatch):
+    """The groups whose loops isl makes."""
+    groups = []
+
+    def drafts(group, setting):
+        groups.append(group)
+        return original(group, setting)
+
+    original = pipeline.drafts_of
+    monkeypatch.setattr(pipeline, "drafts_of", drafts)
+    return groups
+
+
+@pytest.mark.parametrize("update", [tc.train.sgd_update, tc.train.adam_update])
+def test_further_layers_take_their_loops_from_the_first_ones(drafted, update):
+    counts = []
+    for depth in (4, 8):
+        drafted.clear()
+        loss = loss_of(depth)
+        kernel = lower((tc.train.grad_update(loss) + update(loss, learning_rate=0.1)).program())
+        counts.append(len(drafted))
+        equal = EqualNests.of(kernel.nests, {})
+        counts.append(len(equal.firsts))
+        assert equal.spread(equal.firsts) == list(kernel.nests)
+    assert counts[:2] == counts[2:]
+
+
+def test_steps_of_equal_layers_are_those_of_numpy():
+    loss = loss_of(3)
+    step = tc.compile(tc.train.grad_update(loss), tc.train.sgd_update(loss, learning_rate=0.5))
+    parameters = sorted(tc.train.parameters(loss), key=lambda each: (each.labels[-1], -len(each.sizes)))
+    held = [np.array(each.value) for each in parameters]
+    step.run()
+
+    def value(cells):
+        x = np.linspace(-1, 1, 15).reshape(3, 5)
+        for w, b in zip(cells[::2], cells[1::2], strict=True):
+            x = np.tanh(x @ w.T + b)
+        return (x * x).mean()
+
+    assert [each.sizes for each in parameters] == [(5, 5), (5,)] * 3
+    for place, each in enumerate(parameters):
+        moved = [cells + (1e-6 * each.grad if number == place else 0) for number, cells in enumerate(held)]
+        change = (value(moved) - value(held)) / 1e-6
+        np.testing.assert_allclose((each.grad * each.grad).sum(), change, rtol=1e-4)
+        np.testing.assert_allclose(each.value, held[place] - 0.5 * each.grad)
+
+
+def test_sums_in_parts_have_memory_of_their_own(drafted):
+    x, y = (tc.tensor(np.linspace(k, 1, 2_000_000), label=f"x{k}") for k in range(2))
+    sums = (x * x).sum(), (y * y).sum()
+    routine = tc.compile(*sums)
+    kernel = lower(routine.code.program())
+    assert len([each.name for each in kernel.buffers if each.name.startswith("parts_")]) == 2
+    assert len(drafted) == 1
+    routine.run()
+    for each, found in zip((x, y), sums, strict=True):
+        np.testing.assert_allclose(found.value, (each.value**2).sum())
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_memory_of_another_type_makes_another_kind(drafted, same):
+    x, y = tc.tensor(np.linspace(0, 1, 7), label="x"), tc.tensor(np.linspace(0, 1, 7), label="y")
+    y = y if same else tc.tensor(np.linspace(0, 1, 7).astype(np.float32), label="y")
+    code = tc.compile(x.sum(), y.sum()).code
+    lower(code.program())
+    assert len(drafted) == (1 if same else 2)
+
+
+def test_scalars_of_equal_nests_do_not_meet():
+    @op
+    def soft(x, y):
+        a[i] = exp(x[i]) / sum(exp(x[j]))
+        b[i] = exp(y[i]) / sum(exp(y[j]))
+        return a, b
+
+    x, y = np.linspace(0, 1, 9), np.linspace(2, -1, 9)
+    for found, z in zip(soft(x, y), (x, y), strict=True):
+        np.testing.assert_allclose(found, np.exp(z) / np.exp(z).sum())

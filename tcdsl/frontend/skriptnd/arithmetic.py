@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
-from tcdsl.frontend.skriptnd.values import ENDS, Extreme, ScalarValue, is_size, shown, type_of
+from tcdsl.frontend.skriptnd.values import ENDS, Extreme, ScalarValue, TensorValue, is_size, shown, type_of
 from tcdsl.frontend.symbols.values import applied
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import INTEGER
@@ -385,6 +385,9 @@ class Arithmetic:
                 if math.isnan(value):
                     raise DtypeError.at("NaN does not become an int", span)
                 return Extreme(1 if value > 0 else -1)
+            if isinstance(value, TensorValue):
+                hint = "what is known before the call is made of attributes and constants"
+                raise DtypeError.at(f"only the call knows the number that `{value.name}` holds", span, hint)
             return {"int": int, "real": float, "bool": bool}[kind](value)
         operand = self.data(value)
         if kind == "bool":

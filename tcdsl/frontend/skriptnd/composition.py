@@ -32,6 +32,11 @@ Library = Callable[[str, str, "Span | None"], "tuple[syntax.Operator, str] | Non
 Variables = Callable[[str, str, Pack, "Span | None"], TensorValue]
 
 
+def declared_variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
+    """A variable as one that is only looked at."""
+    return TensorValue(label, kind, shape)
+
+
 @dataclass(slots=True)
 class Composer(TensorRecording):
     """What a graph is composed with: ``Composer(arithmetic, session, find, variables)``.
@@ -223,17 +228,13 @@ class Composer(TensorRecording):
 
     # -- tensors -----------------------------------------------------------------------------------------------------
 
-    def quiet(self) -> Composer:
-        """The same without a program."""
-
-        def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
-            return TensorValue(label, kind, shape)
-
+    def quiet(self, variables: Callable[..., Any] = declared_variable) -> Composer:
+        """The same without a program; ``variables`` gives the variables."""
         return Composer(
             self.arithmetic,
             None,
             self.find,
-            variable,
+            variables,
             self.operations,
             self.quantized,
             _quantizers=self._quantizers,
@@ -504,7 +505,9 @@ class ComposedBlock:
             raise DslSyntaxError.at("`unroll` of a loop whose number of rounds only a call knows", node.span, hint)
         state = [self._start(each) for each in node.carried]
         rounds = LoopRounds(self, node, own, packs, state)
-        return rounds.unrolled(count) if known else rounds.running(count, length)
+        if known and (node.unrolled or not rounds.are_alike(count)):
+            return rounds.unrolled(count)
+        return rounds.running(count, length)
 
     def _start(self, declaration: syntax.Declaration) -> Any:
         assert declaration.default is not None

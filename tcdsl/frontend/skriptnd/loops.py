@@ -12,13 +12,14 @@ from functools import cache, partial
 from types import FunctionType
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.errors import DslSyntaxError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of
 from tcdsl.frontend.skriptnd.text.syntax import Loop
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
+from tcdsl.span import Span
 
 __all__ = ["LoopRounds", "branch", "counted_rounds"]
 
@@ -128,7 +129,7 @@ class LoopRounds:
     def running(self, count: Any, length: int | None) -> list[Any]:
         """A loop of the program: its number of rounds, or whether there is another one, is data."""
         composition, node = self.region.composition, self.node
-        looked = self._looked_at()
+        looked = self._looked_at(composition.quiet())
         state, given = looked[: len(self.state)], looked[len(self.state) :]
         most = length if length is not None else self._most(count)
         if given and most is None:
@@ -144,10 +145,27 @@ class LoopRounds:
         with composition.session.located(node.span):
             return self._recorded(count, length, given, most)
 
-    def _looked_at(self) -> list[Any]:
+    def are_alike(self, count: int) -> bool:
+        """Whether a loop of ``count`` rounds is one of the program: many rounds, which differ in data alone.
+
+        Rounds with variables have each their own, and what has labels may be quantized in each in its own way.
+        """
+        if (
+            count <= _FEW
+            or self.region.composition.quantizations
+            or any(map(_differ, (pack for _, pack in self.packs)))
+        ):
+            return False
+        try:
+            results = self._looked_at(self.region.composition.quiet(_own_variables))
+        except TcdslError:
+            # Unrolled it may be right, and else is told of there.
+            return False
+        return not any(isinstance(each, Pack) for each in results)
+
+    def _looked_at(self, quiet: Any) -> list[Any]:
         # One round without a program says what the rounds give.
         region = self.region
-        quiet = region.composition.quiet()
         inner = replace(region, composition=quiet)
         names = {name.name: pack[0] for name, pack in self.packs if pack}
         index = self._number(SizeValue(".round"))
@@ -200,7 +218,7 @@ class LoopRounds:
             index = None
             if number is not None:
                 index = position = self._number(number.expr)
-                names = {name: composition.row(stack, position) for name, stack in stacks}
+                names = {name: composition.row(stack, position, type(count) is int) for name, stack in stacks}
             results = self._round(tensors[: len(start)], names, index, None)
             written = (
                 composition.with_row(row, position, each)
@@ -241,4 +259,17 @@ class LoopRounds:
         return [*tensors[: len(start)], *packs]
 
 
+def _own_variables(label: str, kind: str, shape: Pack, span: Span | None) -> Any:
+    raise DslSyntaxError.at(f"the rounds of a loop have the variable `{label}` of their own", span)
+
+
+def _differ(pack: Pack) -> bool:
+    # Whether rounds that scan ``pack`` are given tensors of several shapes or types, or no tensors.
+    if not all(isinstance(each, TensorValue) for each in pack):
+        return True
+    return any((each.type, each.shape) != (pack[0].type, pack[0].shape) for each in pack)
+
+
+# Rounds beyond which a loop of a known number of them runs: code for each takes longer to compile.
+_FEW = 8
 _ZEROS = {"real": 0.0, "int": 0, "bool": False}

@@ -12,10 +12,11 @@ from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
-from tcdsl.ir.build import index, integer
+from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Boundary, Constant, ExplicitRange, Expr, Read
 from tcdsl.ir.program import Access as Cell
 from tcdsl.ir.program import Keep, Neutral
+from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
@@ -166,18 +167,44 @@ class TensorRecording:
             if not self.same_shape(each.shape, first.shape, span):
                 raise ShapeError.at("a loop on data scans tensors of several shapes", span)
         shape = Pack.of((len(pack), *first.shape))
+        whole = self._whole(pack)
+        if whole is not None:
+            return TensorValue(first.name, first.type, shape, whole)
         stack = TensorValue(first.name, first.type, shape)
         for k, each in enumerate(pack):
             stack = self.with_row(stack, ScalarValue(integer(k), "int", True), each)
         return stack
 
-    def row(self, stack: TensorValue, position: ScalarValue) -> TensorValue:
-        """One of the tensors of `stacked`."""
+    def _whole(self, pack: Pack) -> SymbolicTensor | None:
+        # The tensor whose rows these are, all of them in their order.
+        assert self.session is not None
+        builder, found = self.session.builder, ""
+        makers = {each.target.tensor: each for each in builder.recording.statements}
+        for k, each in enumerate(pack):
+            made = None if each.tensor is None else makers.get(each.tensor.name)
+            value = None if made is None or isinstance(made.start, Keep) or made.condition is not None else made.value
+            if made is None or not isinstance(value, Read) or made.accumulate != "assign":
+                return None
+            if value.indices != (integer(k), *made.target.indices) or set(value.boundaries) != {Boundary.SKIP}:
+                return None
+            if found and value.tensor != found:
+                return None
+            found = value.tensor
+        declared = builder.tensor(found)
+        try:
+            if not builder.known().never(apply("ne", declared.shape[0], integer(len(pack)))):
+                return None
+        except NotAffine:
+            return None
+        return SymbolicTensor(builder, found, declared.dtype, declared.shape)
+
+    def row(self, stack: TensorValue, position: ScalarValue, inside: bool = False) -> TensorValue:
+        """One of the tensors of `stacked`; ``inside`` says that there is one at the position."""
         assert self.session is not None
         assert stack.tensor is not None
         shape, dtype = Pack.of(stack.shape[1:]), self.arithmetic.dtype(stack.type)
         # There may be more rounds than tensors.
-        first = Boundary.SKIP if isinstance(position.expr, Constant) else Boundary.CHECK
+        first = Boundary.SKIP if inside or isinstance(position.expr, Constant) else Boundary.CHECK
         cells = (position.expr, *map(index, cell_variables(len(shape))))
         cell = Read(stack.tensor.name, cells, (first, *(Boundary.SKIP,) * len(shape)), dtype)
         made = recorded_store(self.session, stack.name, dtype, [*map(self.arithmetic.size, shape)], cell)

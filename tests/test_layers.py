@@ -38,11 +38,7 @@ MODULES_MAY_IMPORT = {
     "tracebacks": {"errors", "installation", "large_stack", "span"},
 }
 
-# Files that import each other, and why they do.
-CIRCLES = {
-    frozenset({"tensor_memory", "tensor"}): "a tensor has memory, and memory is a tensor's",
-}
-LARGEST_CIRCLE, MOST_FILES = 3, 16
+MOST_FILES = 16
 
 # Rooms that other packages do not see, and why.
 PRIVATE = {"targets/cpu": "programs run on any target: others know what a target is, and find each by its name"}
@@ -73,24 +69,10 @@ def nodes(module: str) -> list[ast.AST]:
     return list(ast.walk(syntax_tree(module)))
 
 
-def is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-
-
-def nodes_at_import(tree: ast.Module) -> Iterator[ast.AST]:
-    """The nodes that run when the module is imported."""
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        for child in ast.iter_child_nodes(waiting.pop()):
-            if not is_type_checking(child) and not isinstance(child, ast.FunctionDef | ast.Lambda):
-                yield child
-                waiting.append(child)
-
-
-def imports(module: str, at_import: bool = False) -> set[str]:
-    """The modules of this package that ``module`` imports, or, without ``at_import``, names in strings."""
+def imports(module: str) -> set[str]:
+    """The modules of this package that ``module`` imports, at any time, or names in strings."""
     found = set()
-    for node in nodes_at_import(syntax_tree(module)) if at_import else nodes(module):
+    for node in nodes(module):
         match node:
             case ast.Import(names=names):
                 found.update(alias.name for alias in names)
@@ -98,7 +80,7 @@ def imports(module: str, at_import: bool = False) -> set[str]:
                 assert level == 0, f"{module}: write absolute imports"
                 inner = [f"{source}.{alias.name}" for alias in names]
                 found.update(name if name in FILES else source or "" for name in inner)
-            case ast.Constant(value=str(text)) if not at_import and text.startswith("tcdsl."):
+            case ast.Constant(value=str(text)) if text.startswith("tcdsl."):
                 found.add(text.split(":")[0])
     return (found & FILES.keys()) - {module}
 
@@ -210,14 +192,9 @@ def test_circles_are_seen() -> None:
     assert set(circles(graph)) == {frozenset("abc"), frozenset("fg")}
 
 
-def test_files_that_import_each_other_are_known_and_few() -> None:
-    found = {frozenset(name.rpartition(".")[2] for name in circle) for circle in circles(import_graph())}
-    assert found == CIRCLES.keys()
-    assert max(map(len, found)) <= LARGEST_CIRCLE
-
-
-def test_modules_import_in_one_direction_while_they_are_imported() -> None:
-    assert not list(circles({module: imports(module, at_import=True) for module in FILES}))
+def test_files_have_one_direction() -> None:
+    # At any time: also in what they import while they run, and for types alone.
+    assert not list(circles(import_graph()))
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in FILES.values()}), ids=lambda path: path.name)

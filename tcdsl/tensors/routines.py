@@ -30,8 +30,7 @@ from tcdsl.tensors.graphs.absent_attributes import missing_attribute
 from tcdsl.tensors.graphs.initialization import Drawn
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
-from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, tick
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["Routine", "compile_code"]

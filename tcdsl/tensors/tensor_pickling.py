@@ -15,8 +15,7 @@ from weakref import ref
 from tcdsl.rows.inference import Shape
 from tcdsl.tensors.graph_staging.graph_recordings import ancestors
 from tcdsl.tensors.graphs.node_operations import Recorded
-from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, tick
 
 __all__ = ["Graph", "reduced"]
 

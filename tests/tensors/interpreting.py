@@ -12,8 +12,7 @@ from tcdsl.tensors.graph_linking.asked_values import read_memory
 from tcdsl.tensors.graph_linking.code import Code
 from tcdsl.tensors.graph_linking.graph_linker import LinkedProgram, linking
 from tcdsl.tensors.graphs.settings import Setting
-from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, tick
 
 __all__ = ["run", "value"]
 

@@ -14,7 +14,7 @@ from tcdsl.rows.inference.equations.row_joins import RowJoin
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason
 from tcdsl.rows.inference.variables.row import EMPTY, Dimension, Row, RowOwner, RowVariable
 from tcdsl.rows.inference.variables.shape import Shape
-from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable, constraints_of
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint, ShapeVariable, Transaction, constraints_of
 
 __all__ = ["OpenVariables", "close"]
 
@@ -176,7 +176,7 @@ class _Closing:
     def _undetermined(self, scope: OpenVariables) -> Iterator[Diagnostic]:
         here = self._transaction.origin.span
         told: set[RowOwner] = set()
-        variables: list[Variable] = [*scope.rows, *scope.axes]
+        variables: list[ShapeVariable] = [*scope.rows, *scope.axes]
         for variable in variables:
             new = [owner for owner in variable.owners if owner not in told] if variable in scope.needed else []
             if new:
@@ -226,11 +226,11 @@ def _upper(variable: RowVariable) -> Iterator[int]:
                 yield len(result.trailing) - row.least_length
 
 
-def _is_affine(variable: Variable) -> bool:
+def _is_affine(variable: ShapeVariable) -> bool:
     return any(isinstance(constraint, AffineAxis) for constraint in constraints_of(variable))
 
 
-def _fact(owner: RowOwner, others: Sequence[RowOwner], variable: Variable) -> str:
+def _fact(owner: RowOwner, others: Sequence[RowOwner], variable: ShapeVariable) -> str:
     if isinstance(variable, Dimension):
         same = " and ".join(f"{other.place_of(variable)} of `{other.name}`" for other in others)
         fact = f"nothing determines the size of {owner.place_of(variable)} of `{owner.name}`"
@@ -262,14 +262,14 @@ class OpenVariables:
         self.rows = [variable for variable in ordered if isinstance(variable, RowVariable)]
         self.axes = [variable for variable in ordered if isinstance(variable, Dimension)]
         self.constraints = list(dict.fromkeys(c for variable in ordered for c in constraints_of(variable)))
-        self.owned: set[Variable] = set()
+        self.owned: set[ShapeVariable] = set()
         """What parameters determine."""
-        self.optional: set[Variable] = set()
+        self.optional: set[ShapeVariable] = set()
         """What those rows of parameters alone determine that may have no axes."""
         for variable in ordered:
             self._mark(variable)
 
-    def _mark(self, variable: Variable) -> None:
+    def _mark(self, variable: ShapeVariable) -> None:
         below = [v for v in _neighbours(variable, below_only=True) if v is not variable]
         owned = [v for v in below if v in self.owned]
         if not variable.owners and not owned:
@@ -279,13 +279,13 @@ class OpenVariables:
             self.optional.add(variable)
 
 
-def _open(row: Row) -> list[Variable]:
+def _open(row: Row) -> list[ShapeVariable]:
     resolved = row.resolved
-    found: list[Variable] = list(resolved.open_axes)
+    found: list[ShapeVariable] = list(resolved.open_axes)
     return found if resolved.variable is None else [*found, resolved.variable]
 
 
-def _operands(constraint: ShapeConstraint) -> list[Variable]:
+def _operands(constraint: ShapeConstraint) -> list[ShapeVariable]:
     """The open variables on the side of the operands."""
     if isinstance(constraint, RowJoin):
         return [variable for row in constraint.operands for variable in _open(row)]
@@ -295,7 +295,7 @@ def _operands(constraint: ShapeConstraint) -> list[Variable]:
     return [*determined, *others]
 
 
-def _results(constraint: ShapeConstraint) -> list[Variable]:
+def _results(constraint: ShapeConstraint) -> list[ShapeVariable]:
     if isinstance(constraint, RowJoin):
         return _open(constraint.result)
     if isinstance(constraint, AxisJoin):
@@ -303,7 +303,7 @@ def _results(constraint: ShapeConstraint) -> list[Variable]:
     return _operands(constraint)
 
 
-def _neighbours(variable: Variable, *, below_only: bool) -> Iterable[Variable]:
+def _neighbours(variable: ShapeVariable, *, below_only: bool) -> Iterable[ShapeVariable]:
     for constraint in constraints_of(variable):
         if not below_only or variable in _results(constraint):
             yield from _operands(constraint)
@@ -311,10 +311,10 @@ def _neighbours(variable: Variable, *, below_only: bool) -> Iterable[Variable]:
             yield from _results(constraint)
 
 
-def _ordered(wanted: Iterable[Variable], *, below_only: bool) -> list[Variable]:
+def _ordered(wanted: Iterable[ShapeVariable], *, below_only: bool) -> list[ShapeVariable]:
     """All that are connected, each after what determines it (cycles aside)."""
-    found: dict[Variable, None] = {}
-    seen: set[Variable] = set()
+    found: dict[ShapeVariable, None] = {}
+    seen: set[ShapeVariable] = set()
     for start in wanted:
         if start in seen:
             continue

@@ -25,8 +25,7 @@ from tcdsl.tensors.graph_staging.state import CodeState
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.initialization import Copied, InitialValue
 from tcdsl.tensors.graphs.settings import Setting
-from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory
 
 if TYPE_CHECKING:
     from tcdsl.runtime.function import DecoratedFunction

@@ -11,8 +11,7 @@ from tcdsl.recent import Recent
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.tensors.graph_linking.graph_linker import linking
 from tcdsl.tensors.graph_staging.graph_recordings import ancestors
-from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory, tick
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, tick
 
 __all__ = ["GraphEvaluation", "evaluate", "executable", "is_current", "read_memory"]
 

@@ -19,8 +19,7 @@ from tcdsl.tensors.graph_linking.late_reads import LateRead
 from tcdsl.tensors.graphs.absent_attributes import missing_attribute
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
-from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory
 
 if TYPE_CHECKING:
     from tcdsl.tensors.graph_linking.graph_linker import Linker

@@ -33,8 +33,7 @@ from tcdsl.tensors.graphs.initialization import Given
 from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.node_operations import Recorded
 from tcdsl.tensors.graphs.settings import Setting
-from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory
 
 __all__ = ["LinkedProgram", "Linker", "forward_program", "linking"]
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from tcdsl.ir.program import Program, tensors_read, with_statements
 from tcdsl.ir.stages import needed_by, tensors_needed
 from tcdsl.tensors.graphs.settings import Setting
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory
+from tcdsl.tensors.graphs.tensor import TensorMemory
 
 __all__ = ["LateRead", "late_reads", "split"]
 

@@ -25,8 +25,7 @@ from tcdsl.ir.program import Program, Statement, map_statement
 from tcdsl.rows.inference import known
 from tcdsl.tensors.graphs.initialization import Filled
 from tcdsl.tensors.graphs.location import fault
-from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import shown_memory, tick
+from tcdsl.tensors.graphs.tensor import Tensor, shown_memory, tick
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["StaticIndex", "static_index", "without_checks"]

@@ -25,8 +25,7 @@ from tcdsl.span import Span
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, known_shape, recording_session
 from tcdsl.tensors.graphs.location import located, user_location
 from tcdsl.tensors.graphs.node_operations import Operation, Recorded
-from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, is_differentiable
 from tcdsl.tracebacks import warn_user
 
 __all__ = ["exported", "recorded", "settled", "staged", "without_unread_inputs"]

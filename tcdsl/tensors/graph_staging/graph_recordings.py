@@ -29,8 +29,7 @@ from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.initialization import Drawn, Given
 from tcdsl.tensors.graphs.location import fault, user_location
 from tcdsl.tensors.graphs.node_operations import ENGINE
-from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory, shown_memory
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, shown_memory
 
 __all__ = ["InputRecording", "StagedTensor", "ancestors", "known_shape", "recording_session"]
 

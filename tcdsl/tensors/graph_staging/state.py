@@ -34,8 +34,7 @@ from tcdsl.rows.inference import Shape, known
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, StagedTensor, known_shape
 from tcdsl.tensors.graphs.initialization import Copied, Filled, Given, InitialValue
 from tcdsl.tensors.graphs.location import fault
-from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tensors.graphs.tensor_memory import TensorMemory
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory
 
 if TYPE_CHECKING:
     from tcdsl.runtime.decorated import Decorated

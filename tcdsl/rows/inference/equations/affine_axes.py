@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tcdsl.rows.inference.equations.facts import set_least, set_minimum, set_size
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, Reason, SourcePlace
 from tcdsl.rows.inference.variables.row import Dimension
-from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint, ShapeVariable, Transaction
 
 __all__ = ["AffineAxis", "ReadAxis", "WrittenAxis"]
 
@@ -33,7 +33,7 @@ class AffineAxis(ShapeConstraint):
         self.offset = offset
         self.place = place
 
-    def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
+    def variables(self) -> tuple[Iterable[ShapeVariable], Iterable[ShapeVariable]]:
         """All that are unknown: any of them may be what the others determine."""
         return self._unknown(), ()
 
@@ -192,7 +192,7 @@ class WrittenAxis(AffineAxis):
         if all(size.root.size is not None for _, _, size in self.terms):
             transaction.finish(self)
 
-    def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
+    def variables(self) -> tuple[Iterable[ShapeVariable], Iterable[ShapeVariable]]:
         """The axis is determined by the indices."""
         unknown = self._unknown()
         return [each for each in unknown if each is self.axis.root], [u for u in unknown if u is not self.axis.root]

@@ -15,7 +15,7 @@ from tcdsl.rows.inference.equations.facts import (
 )
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace
 from tcdsl.rows.inference.variables.row import Dimension
-from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint, ShapeVariable, Transaction
 
 __all__ = ["AxisJoin"]
 
@@ -56,7 +56,7 @@ class AxisJoin(ShapeConstraint):
         """Whether the result is not known, and is there at all."""
         return not self.done and (not isinstance(self._result, weakref.ref) or self._result() is not None)
 
-    def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
+    def variables(self) -> tuple[Iterable[ShapeVariable], Iterable[ShapeVariable]]:
         """The result, if it is not known, and the operands that are not."""
         result = self.result
         operands = [axis.root for axis in self.operands if axis.root.size is None]

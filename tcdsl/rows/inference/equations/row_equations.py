@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tcdsl.rows.inference.equations.facts import equate, set_owners
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace, axes
 from tcdsl.rows.inference.variables.row import MOST_AXES, Dimension, Row, RowVariable
-from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint, ShapeVariable, Transaction
 
 __all__ = ["Meeting", "bind", "equate_rows", "row_of"]
 
@@ -94,7 +94,7 @@ class RowEquation(ShapeConstraint):
         self.right = right
         self.meeting = meeting
 
-    def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
+    def variables(self) -> tuple[Iterable[ShapeVariable], Iterable[ShapeVariable]]:
         """Both row variables determine each other, and with them which axes are one."""
         rows = (self.left.resolved, self.right.resolved)
         found = [row.variable for row in rows if row.variable is not None]

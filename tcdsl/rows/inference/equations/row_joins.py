@@ -9,7 +9,7 @@ from tcdsl.rows.inference.equations.axis_joins import AxisJoin
 from tcdsl.rows.inference.equations.row_equations import Meeting, bind, equate_rows, row_of
 from tcdsl.rows.inference.variables.origin import Contradiction, Origin, SourcePlace, axes
 from tcdsl.rows.inference.variables.row import EMPTY, MOST_AXES, Dimension, Row, RowVariable, known_dimension
-from tcdsl.rows.inference.variables.transaction import ShapeConstraint, Transaction, Variable
+from tcdsl.rows.inference.variables.transaction import ShapeConstraint, ShapeVariable, Transaction
 
 __all__ = ["RowJoin", "join_rows"]
 
@@ -92,7 +92,7 @@ class RowJoin(ShapeConstraint):
         """Whether what it determines is there at all."""
         return not self.done and self._result.is_there
 
-    def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
+    def variables(self) -> tuple[Iterable[ShapeVariable], Iterable[ShapeVariable]]:
         """The result's variable determines nothing: the operands' determine it, and with it which axes meet."""
         rows = (self.result.resolved, *(row.resolved for row in self.operands))
         result = rows[0].variable

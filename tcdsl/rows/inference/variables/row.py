@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tcdsl.rows.inference.variables.origin import Origin, Reason
-from tcdsl.rows.inference.variables.transaction import Variable
+from tcdsl.rows.inference.variables.transaction import ShapeVariable
 
 __all__ = ["EMPTY", "MOST_AXES", "Dimension", "Row", "RowOwner", "RowVariable", "known_dimension"]
 
@@ -16,7 +16,7 @@ MOST_AXES = 64
 """How many axes a row can have: NumPy's arrays have no more. Inference terminates because there is a limit."""
 
 
-class Dimension(Variable):
+class Dimension(ShapeVariable):
     """An axis: ``known_dimension(3)``, or a variable, ``Dimension()``.
 
     Variables that were found equal are one class; `root` is the member that speaks for it. All changes go through a
@@ -127,7 +127,7 @@ class RowOwner:
         return f"{self.row} axis {found[0] + 1} from the left" if found else f"an {self.row} axis"
 
 
-class RowVariable(Variable):
+class RowVariable(ShapeVariable):
     """Axes that are not known yet, nor how many there are.
 
     - ``binding``: the row that it was found to be;

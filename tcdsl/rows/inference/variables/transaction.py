@@ -15,8 +15,8 @@ from tcdsl.rows.inference.variables.origin import Contradiction, Origin
 
 __all__ = [
     "ShapeConstraint",
+    "ShapeVariable",
     "Transaction",
-    "Variable",
     "Watcher",
     "all_or_nothing",
     "constraints_of",
@@ -62,7 +62,7 @@ def keeping() -> Iterator[None]:
         _KEEPING.reset(token)
 
 
-class Variable:
+class ShapeVariable:
     """What inference finds out: an axis, or axes.
 
     ``watchers`` are the constraints that wait for it, ``owners`` the parameters (`RowOwner`) that it is part of.
@@ -90,7 +90,7 @@ class ShapeConstraint(ABC):
         self.origin = origin
         self.done = False
         self.kept = _KEEPING.get()
-        self.watched: dict[weakref.ref[Variable], bool] = {}
+        self.watched: dict[weakref.ref[ShapeVariable], bool] = {}
 
     @property
     def is_waiting(self) -> bool:
@@ -102,14 +102,14 @@ class ShapeConstraint(ABC):
         """Draw all conclusions; `Contradiction` if there is no solution."""
 
     @abstractmethod
-    def variables(self) -> tuple[Iterable[Variable], Iterable[Variable]]:
+    def variables(self) -> tuple[Iterable[ShapeVariable], Iterable[ShapeVariable]]:
         """The open variables that it determines, and those that it determines them from."""
 
 
 Watcher = ShapeConstraint | weakref.ref[ShapeConstraint]
 
 
-def constraints_of(variable: Variable) -> Iterator[ShapeConstraint]:
+def constraints_of(variable: ShapeVariable) -> Iterator[ShapeConstraint]:
     """The constraints that wait for ``variable``."""
     for entry in variable.watchers:
         constraint = entry() if isinstance(entry, weakref.ref) else entry
@@ -206,7 +206,7 @@ class Transaction:
             if reference in new:
                 self._append(variable, constraint if strong else weakref.ref(constraint))
 
-    def _append(self, variable: Variable, watcher: Watcher) -> None:
+    def _append(self, variable: ShapeVariable, watcher: Watcher) -> None:
         count = len(variable.watchers)
         if count >= 16 and not count & (count - 1):
             # At powers of two, so that it costs nothing in the mean: leave out those that are gone.
@@ -224,12 +224,12 @@ class Transaction:
             self._scheduled.add(constraint)
             self._agenda.append(constraint)
 
-    def wake(self, variable: Variable) -> None:
+    def wake(self, variable: ShapeVariable) -> None:
         """Look again at all constraints that wait for ``variable``."""
         for constraint in constraints_of(variable):
             self.add(constraint)
 
-    def retire(self, variable: Variable) -> None:
+    def retire(self, variable: ShapeVariable) -> None:
         """Wake all constraints for the last time: nothing more will be known of ``variable``."""
         self.wake(variable)
         if variable.watchers:

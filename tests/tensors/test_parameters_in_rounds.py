@@ -112,6 +112,66 @@ def test_arms_and_rounds_on_rounds_declare_parameters(body: str, limit: float) -
     np.testing.assert_allclose(np.asarray(made), plain["f"](H, 3, limit), rtol=1e-12)
 
 
+# What is carried says the shapes of the parameters that only rounds, arms and conditions name.
+CARRIED = {
+    "arms": (
+        "h = param('h')\nfor r in x:\n    h = tanh('W' @ h) if r[0] > 0.5 else tanh('V'[4] @ r)\nreturn h",
+        "h W V",
+    ),
+    "blocks": (
+        "h = param('h')\nfor r in x:\n    if r[0] > 0.5: h = tanh('W' @ h)\n    else: h = tanh('V'[4] @ r)\nreturn h",
+        "h W V",
+    ),
+    "known start": (
+        "h = 'V'[4] @ x[0]\nfor r in x:\n    if r[0] > 0.5:\n        h = tanh('W' @ h)\nreturn h",
+        "V W",
+    ),
+    "maps": ("M = param('M', o=2)\nfor r in x:\n    M = M @ 'A'\nreturn M @ x[0]", "M A"),
+    "later": ("h = param('h')\nfor r in x:\n    h = tanh('W' @ h + 'b')\nreturn h + np.zeros(4)", "h W b"),
+    "condition": ("h = param('h')\nwhile sum(h * h) < 9:\n    h = h + 1 + abs('U'[4] @ x[0])\nreturn h", "h U"),
+    "largest": ("h = param('h')\nwhile h.max() < 9:\n    h = h + 1 + abs('U'[4] @ x[0])\nreturn h", "h U"),
+    "swapped": ("a, b = param('a'), param('b')\nfor r in x:\n    a, b = b, a + 'U'[4] @ r\nreturn a + b", "a b U"),
+}
+SHAPES = {"h": (4,), "W": (4, 4), "V": (4, 3), "U": (4, 3), "b": (4,), "a": (4,), "M": (2, 3), "A": (3, 3)}
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_what_is_carried_says_shapes_of_parameters(name: str) -> None:
+    body, parameters = CARRIED[name]
+    function = program(body, "x")
+    made = function(tc.tensor(X))
+    assert made.shape == ((2,) if name == "maps" else (4,))
+    assert {each: function.parameters[each].shape for each in parameters.split()} == {
+        each: SHAPES[each] for each in parameters.split()
+    }
+
+
+def test_values_with_shapes_that_arms_have_said() -> None:
+    function = program(CARRIED["blocks"][0], "x")
+    made = function(tc.tensor(X))
+    p = {name: np.asarray(each.value) for name, each in function.parameters.items()}
+    h = p["h"]
+    for r in X:
+        h = np.tanh(p["W"] @ h) if r[0] > 0.5 else np.tanh(p["V"] @ r)
+    np.testing.assert_allclose(np.asarray(made), h, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("start", "kind", "message"),
+    [
+        (
+            "'h'",
+            DslSyntaxError,
+            "(?s)`h` is the text 'h' before a round, and a tensor after it.*`h = param\\(\"h\"\\)`",
+        ),
+        ("0.0", ShapeError, "(?s)`h` before a round has no output axes.*bind `h` before to what it is to be"),
+    ],
+)
+def test_starts_that_are_no_such_tensor_say_what_to_write(start: str, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        program(f"h = {start}\nfor r in x:\n    h = tanh(h + 'U'[4] @ r)\nreturn h", "x")(tc.tensor(X))
+
+
 @op
 def wave(a, c):
     return np.sin(a * c)

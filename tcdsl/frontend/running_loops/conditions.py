@@ -10,7 +10,7 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_elementwise
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.bodies import labels_of
-from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize, UnknownShapes
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -57,8 +57,6 @@ def decided(session: Session, condition: Any) -> Any:
         if session.shapes is not None:
             return session.shapes.truth()
         if session.context.graph is not None:
-            if not condition.rows.is_known:
-                raise UnknownShapes
             condition = session.capture(condition)
     if isinstance(condition, PointValue):
         session.needs_one_point()

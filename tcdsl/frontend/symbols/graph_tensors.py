@@ -77,6 +77,9 @@ class KeptTensors(Protocol):
 class GraphRecording(Protocol):
     """How the tensors of graphs get into the program that a session records."""
 
+    #: Whether an op is staged as a whole: before shapes are closed it is to say what it says about them.
+    whole: bool
+
     def lift(self, tensor: GraphTensor, label: str) -> Any:
         """The tensor of the program that stands for ``tensor``."""
 

@@ -165,6 +165,7 @@ def _called(
         session.read(called_readings(configuration))
         session.may_be_whole, session.loops = not whole, loops
         session.shapes = algebra if isinstance(algebra, ShapesOfRounds) else None
+        recording.whole = isinstance(algebra, OfRounds)
         values = [known(_operand(each)) for each in given]
         tensors = [value for value in values if isinstance(value, Tensor)]
         recording.meet(tensors)

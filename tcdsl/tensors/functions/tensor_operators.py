@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, UnknownShapes
@@ -123,8 +124,13 @@ class ShapesOfRounds(Mixed):
         if not isinstance(before, GraphTensor) and not isinstance(after, GraphTensor):
             return False
         session = self.recording.session
+        if isinstance(before, str):
+            fact = f"`{label}` is the text {before!r} before a round, and a tensor after it"
+            raise DslSyntaxError.at(fact, span, f'for a parameter, declare it before: `{label} = param("{before}")`')
         if not isinstance(before, Unwritten | DeclaredTarget):
-            equate(_shape_of(session, before), _shape_of(session, after), Origin(span, operands=(label, label)))
+            hint = f"bind `{label}` before to what it is to be, or use another name in the round"
+            origin = Origin(span, (label, label), hint)
+            equate(_shape_of(session, before), _shape_of(session, after), origin)
         return True
 
     def truth(self) -> Any:

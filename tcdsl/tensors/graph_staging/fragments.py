@@ -19,13 +19,13 @@ from tcdsl.ir.expressions import reads
 from tcdsl.ir.program import Program, tensors_read
 from tcdsl.ir.stages import needed_by
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed
-from tcdsl.rows.inference import Origin, Shape, close, pointwise
+from tcdsl.rows.inference import Shape, pointwise
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.span import Span
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, known_shape, recording_session
-from tcdsl.tensors.graphs.location import located, user_location
+from tcdsl.tensors.graphs.location import located
 from tcdsl.tensors.graphs.node_operations import Operation, Recorded
-from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, is_differentiable
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, close_shapes, is_differentiable
 from tcdsl.tracebacks import warn_user
 
 __all__ = ["exported", "recorded", "settled", "staged", "without_unread_inputs"]
@@ -75,9 +75,7 @@ def staged(
     """
     assert operation.stage is not None
     operands = [argument for argument in arguments if isinstance(argument, Tensor)]
-    unknown = [each.rows for each in operands if not each.rows.is_known]
-    if unknown:
-        close(unknown, Origin(user_location(), operands=tuple(each.label for each in operands)))
+    close_shapes(operands)
     with located(location), recording_session(operation.name, location=lambda: None) as (session, recording):
         given = [_operand(recording, each) if isinstance(each, Tensor) else each for each in arguments]
         if operation.stage_sized is None or sizes is None:

@@ -61,6 +61,7 @@ class InputRecording:
     def __init__(self, session: Session, memory: bool = False) -> None:
         self.session = session
         self.memory = memory
+        self.whole = False
         self.buffers: dict[TensorMemory, StagedTensor] = {}
         #: The leaves for arrays of the surroundings, by the array's id, and the arrays.
         self._held: dict[int, tuple[Any, Tensor]] = {}

@@ -27,6 +27,7 @@ import numpy as np
 from tcdsl.config import settings
 from tcdsl.errors import ConfigurationError, DifferentiationError, DtypeError, ShapeError
 from tcdsl.frontend.staging.given_arrays import given_array, require_plain
+from tcdsl.frontend.staging.run_time_integers import UnknownShapes
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.symbols import ElementType
@@ -44,7 +45,7 @@ from tcdsl.tracebacks import user_facing
 if TYPE_CHECKING:
     from tcdsl.tensors.graphs.initialization import InitialValue
 
-__all__ = ["NodeArray", "Tensor", "TensorMemory", "is_differentiable", "shown_memory", "tick"]
+__all__ = ["NodeArray", "Tensor", "TensorMemory", "close_shapes", "is_differentiable", "shown_memory", "tick"]
 
 # -- memory ------------------------------------------------------------------------------------------------------------
 
@@ -345,8 +346,7 @@ class Tensor(ReadableTensor):
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes in the order batch, output, input. Closes the shape; `ShapeError` if nothing determines an axis."""
-        if not self.rows.is_known:
-            close([self.rows], Origin(user_location(), operands=(self.label,)))
+        close_shapes([self])
         return self.rows.sizes
 
     @property
@@ -467,6 +467,17 @@ class Tensor(ReadableTensor):
     def astype(self, dtype: Any) -> Any:
         """The tensor converted to ``dtype``."""
         return self.builder.algebra.cast(self, type_name(dtype))
+
+
+def close_shapes(tensors: Sequence[Tensor]) -> None:
+    """The shapes are asked. Where an op is staged as a whole, it says first what it says about those not known yet."""
+    unknown = [each.rows for each in tensors if not each.rows.is_known]
+    if not unknown:
+        return
+    session = current_session()
+    if session is not None and session.context.graph is not None and session.context.graph.whole:
+        raise UnknownShapes
+    close(unknown, Origin(user_location(), operands=tuple(each.label for each in tensors)))
 
 
 def is_differentiable(element_type: str | None, operands: Sequence[Tensor]) -> bool:

@@ -22,10 +22,12 @@ class Origin:
     """The operation of the user that a constraint belongs to: ``Origin(span, ("w", "x"))``.
 
     ``operands`` are the names of the operands for messages; where there are none, the names of the shapes are used.
+    ``hint`` says what to write instead, where a contradiction says nothing better.
     """
 
     span: Span | None = None
     operands: tuple[str, ...] = ()
+    hint: str = ""
 
     def __str__(self) -> str:
         return "" if self.span is None else f"{self.span.filename}:{self.span.line}"
@@ -86,7 +88,7 @@ class Contradiction(Exception):  # noqa: N818 - not an error of the user yet: th
         notes.extend(shapes)
         if cause is not None and str(cause) not in ("", str(origin)):
             notes.append(f"as {cause} needs")
-        return Diagnostic(ShapeError, self.fact, origin.span, tuple(notes), self.hint)
+        return Diagnostic(ShapeError, self.fact, origin.span, tuple(notes), self.hint or origin.hint)
 
 
 def axes(number: int, row: str) -> str:

@@ -15,6 +15,7 @@ from tcdsl.ir.program import Program
 from tcdsl.lowering.linking.linker import linked
 from tcdsl.lowering.loop_passes.carried_cells import with_cells_in_registers
 from tcdsl.lowering.loop_passes.index_widths import size_intervals, with_index_widths
+from tcdsl.lowering.loop_passes.inductive_checks import without_inductive_checks
 from tcdsl.lowering.loop_passes.known_checks import without_known_checks
 from tcdsl.lowering.loopir.integer_facts import IntegerFacts
 from tcdsl.lowering.loopir.loops import Kernel
@@ -70,7 +71,9 @@ def lower(
     kernel = linked(program, part, join="joining" in enabled)
     rounds = tuple((each.number, each.most) for each in kernel.all_rounds)
     nests = [replace(nest, body=without_known_checks(nest.body)) for nest in kernel.nests]
-    nests = with_cells_in_registers(nests, kernel.buffers, IntegerFacts(size_intervals(program, largest)))
+    facts = IntegerFacts(size_intervals(program, largest))
+    nests = without_inductive_checks(nests, kernel.all_rounds, facts)
+    nests = with_cells_in_registers(nests, kernel.buffers, facts)
     nests, limit = with_index_widths(nests, program, largest, rounds)
     return replace(kernel, nests=tuple(nests), limit=limit)
 

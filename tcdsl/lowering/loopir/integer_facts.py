@@ -19,17 +19,20 @@ from itertools import count
 import islpy as isl
 
 from tcdsl.ir.dtypes import INTEGER, is_integer
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, SizeValue
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loopir.intervals import Interval, interval_of_dtype
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node
-from tcdsl.lowering.loopir.traversal import changed_names
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node, Store
+from tcdsl.lowering.loopir.traversal import buffers_written, changed_names
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 
-__all__ = ["IntegerFacts", "Sum", "places"]
+__all__ = ["IMPOSSIBLE", "IntegerFacts", "Sum", "added", "places"]
 
 Sum = Mapping[str, int]
 """A sum of multiples of unknowns; the multiple of ``""`` is the constant."""
+
+IMPOSSIBLE: Sum = {"": -1}
+"""What is at least 0 nowhere."""
 
 _INT64 = interval_of_dtype("int64")
 
@@ -41,15 +44,19 @@ class IntegerFacts:
         self._numbers = count()
         # Of unknowns, which all copies share.
         self._ends: dict[str, Interval] = {}
+        self._divisors = {1: None}
         self._sizes = {name: self.unknown(ends) for name, ends in sizes.items()}
         self._held: dict[str, Sum] = {}
         self._known: list[Sum] = []
+        # Of truth values what follows where they hold, and where they do not.
+        self._truths: dict[str, tuple[list[Sum], list[Sum]]] = {}
 
     def copy(self) -> IntegerFacts:
         """The same facts, to which others can be added."""
         made = object.__new__(IntegerFacts)
         made._numbers, made._ends, made._sizes = self._numbers, self._ends, self._sizes
-        made._held, made._known = dict(self._held), list(self._known)
+        made._divisors = self._divisors
+        made._held, made._known, made._truths = dict(self._held), list(self._known), dict(self._truths)
         return made
 
     # -- what names hold
@@ -60,29 +67,60 @@ class IntegerFacts:
         self._ends[name] = ends
         return {name: 1}
 
+    def mark(self) -> int:
+        """A moment, for `is_before`."""
+        return next(self._numbers)
+
+    def is_before(self, unknown: str, mark: int) -> bool:
+        """Whether ``unknown`` was made before ``mark``; the constant always was."""
+        return not unknown or int(unknown[1:]) < mark
+
     def forget(self, names: Iterable[str]) -> None:
         """Each of ``names`` may hold anything from here on."""
         for name in names:
             self._held.pop(name, None)
+            self._truths.pop(name, None)
+
+    def held(self, name: str) -> Sum | None:
+        """What the integer ``name`` holds, if it has been set."""
+        return self._held.get(name)
+
+    def hold(self, name: str, found: Sum) -> None:
+        """The integer ``name`` holds ``found``."""
+        self._held[name] = found
+
+    def follows(self, name: str) -> tuple[list[Sum], list[Sum]]:
+        """Sums that are at least 0 where the truth value ``name`` holds, and where it does not."""
+        return self._truths.get(name, ([], []))
+
+    def hold_truth(self, name: str, holds: list[Sum], fails: list[Sum]) -> None:
+        """The truth value ``name`` is set; `follows` says what these are."""
+        self._truths[name] = holds, fails
 
     def passes(self, node: Node) -> None:
         """``node``, which has no nodes inside, has run."""
         match node:
             case Define(name=name, value=value) if is_integer(value.dtype):
                 self._held[name] = self.sum_of(value)
+            case Define(name=name, value=value) if value.dtype == "bool":
+                self._truths[name] = self.consequences(value), self.consequences(value, False)
             case Define(name=name) | Accumulate(name=name):
                 self.forget((name,))
             case Check(condition=condition):
                 self.learn(condition)
+            case Store(buffer=buffer, indices=(), value=value) if value.dtype == "int64":
+                self._held[buffer] = self.sum_of(value)
+            case Store(buffer=buffer):
+                self.forget((buffer,))
             case _:
-                pass
+                self.forget(buffers_written((node,)))
 
     def enter(self, loop: Loop) -> None:
         """Go inside of ``loop``, whose other rounds may have changed what it changes: that has to be forgotten."""
         start, stop = self.sum_of(loop.start), self.sum_of(loop.stop)
         held = self._held[loop.variable] = self.unknown()
         if loop.step > 0:
-            self._known += [_sum(held, start, -1), _sum(_sum(stop, held, -1), {"": -1})]
+            self._known += [added(held, start, -1), added(added(stop, held, -1), {"": -1})]
 
     def sum_of(self, expr: Expr) -> Sum:
         """What the integer ``expr`` is."""
@@ -98,6 +136,8 @@ class IntegerFacts:
                 if name not in self._held:
                     self._held[name] = self.unknown(_ends_of_type(expr))
                 return self._held[name]
+            case Read(tensor=tensor, indices=()) if expr.dtype == "int64" and tensor in self._held:
+                return self._held[tensor]
             case Cast(operand=operand) if exact or (expr.dtype == "int64" and is_integer(operand.dtype)):
                 found = self.sum_of(operand)
                 if exact or self._is_within_int64(found):
@@ -106,6 +146,14 @@ class IntegerFacts:
                 made = self._arithmetic(expr)
                 if made is not None and (exact or self._is_within_int64(made)):
                     return made
+            case Apply(primitive="floor_div", arguments=(operand, Constant(value=divisor))) if divisor > 0 and (
+                exact or expr.dtype == "int64"
+            ):
+                quotient, whole = self.unknown(_ends_of_type(expr)), self.sum_of(operand)
+                rest = added(whole, quotient, -int(divisor))
+                self._divisors[int(divisor)] = None
+                self._known += [rest, added({"": int(divisor) - 1}, rest, -1)]
+                return quotient
         return self.unknown(_ends_of_type(expr))
 
     def _arithmetic(self, expr: Apply) -> Sum | None:
@@ -113,35 +161,48 @@ class IntegerFacts:
         first, last = parts[0], parts[-1]
         match expr.primitive:
             case "add":
-                return _sum(first, last)
+                return added(first, last)
             case "sub":
-                return _sum(first, last, -1)
+                return added(first, last, -1)
             case "neg":
-                return _sum({}, first, -1)
+                return added({}, first, -1)
         for one, other in ((first, last), (last, first)):
             if set(one) <= {""}:
-                return _sum({}, other, one.get("", 0))
+                return added({}, other, one.get("", 0))
         return None
 
     def _is_within_int64(self, found: Sum) -> bool:
-        low = high = found.get("", 0)
-        for name, scale in found.items():
-            if name:
-                ends = [scale * end for end in self._ends[name]]
-                low, high = low + min(ends), high + max(ends)
-        if _INT64.low <= low and high <= _INT64.high:
-            return True
-        return self.implies(_sum(found, {"": -_INT64.low})) and self.implies(_sum({"": _INT64.high}, found, -1))
+        return self.implies(added(found, {"": -_INT64.low})) and self.implies(added({"": _INT64.high}, found, -1))
 
     # -- what is known
 
     def learn(self, condition: Expr, holds: bool = True) -> None:
         """``condition`` holds, or does not."""
-        self._known += self.consequences(condition, holds)
+        self.assume(self.consequences(condition, holds))
+
+    def assume(self, sums: Iterable[Sum]) -> None:
+        """Each of ``sums`` is at least 0."""
+        self._known += [each for each in sums if each not in self._known]
+
+    def proves(self, condition: Expr) -> bool:
+        """Whether ``condition``, made of comparisons of integers, is sure to hold."""
+        match condition:
+            case Constant(value=value):
+                return bool(value)
+            case Apply(primitive="and_", arguments=arguments):
+                return all(map(self.proves, arguments))
+            case Apply(primitive="ge" | "gt" | "le" | "lt", arguments=(left, _)) if is_integer(left.dtype):
+                found = self.consequences(condition)
+                return bool(found) and all(map(self.implies, found))
+        return False
 
     def consequences(self, condition: Expr, holds: bool = True) -> list[Sum]:
         """Sums that are at least 0 if ``condition`` holds, or if it does not."""
         match condition:
+            case Constant(value=value):
+                return [] if bool(value) == holds else [IMPOSSIBLE]
+            case Local(name=name):
+                return self.follows(name)[0 if holds else 1]
             case Apply(primitive="not_", arguments=(operand,)):
                 return self.consequences(operand, not holds)
             case Apply(primitive="and_" | "or_" as primitive, arguments=arguments) if holds == (primitive == "and_"):
@@ -149,23 +210,46 @@ class IntegerFacts:
             case Apply(primitive=primitive, arguments=(left, right)) if PRIMITIVES[primitive].kind == "compare":
                 if not all(is_integer(part.dtype) for part in (left, right)):
                     return []
-                more = _sum(self.sum_of(left), self.sum_of(right), -1)
+                more = added(self.sum_of(left), self.sum_of(right), -1)
                 return _compared(primitive if holds else _OPPOSITES[primitive], more)
         return []
 
     def difference(self, left: Expr, right: Expr) -> Sum:
         """``left - right``."""
-        return _sum(self.sum_of(left), self.sum_of(right), -1)
+        return added(self.sum_of(left), self.sum_of(right), -1)
 
     def implies(self, found: Sum) -> bool:
         """Whether ``found`` is at least 0."""
-        return self._are_contradictory([_sum({"": -1}, found, -1)])
+        # Of an integer: 2 * found >= -1 is found >= 0.
+        if any(self._is_clear(added({"": scale - 1}, found, scale)) for scale in self._divisors):
+            return True
+        return self._are_contradictory([added({"": -1}, found, -1)])
+
+    def _is_clear(self, found: Sum, terms: int = 3) -> bool:
+        # Whether it is a sum of a few that are known and of something that is never negative: most are, and isl takes
+        # longer.
+        if self._least(found) >= 0:
+            return True
+        name = next((name for name, factor in found.items() if name and self._least({name: factor}) < 0), None)
+        if name is None or not terms:
+            return False
+        for each in self._known:
+            if name in each:
+                times, rest = divmod(found[name], each[name])
+                if not rest and times > 0 and self._is_clear(added(found, each, -times), terms - 1):
+                    return True
+        return False
+
+    def _least(self, found: Sum) -> int:
+        return found.get("", 0) + sum(
+            factor * self._ends[name][0 if factor > 0 else 1] for name, factor in found.items() if name
+        )
 
     def excludes(self, zeros: Sequence[Sum]) -> bool:
         """Whether not all of ``zeros`` are 0."""
         if any(set(zero) == {""} for zero in zeros):
             return True
-        return self._are_contradictory([side for zero in zeros for side in (zero, _sum({}, zero, -1))])
+        return self._are_contradictory([side for zero in zeros for side in (zero, added({}, zero, -1))])
 
     def _are_contradictory(self, sums: Sequence[Sum]) -> bool:
         # Beside what is known: of that what they have to do with.
@@ -218,22 +302,23 @@ _OPPOSITES = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": 
 
 
 def _compared(primitive: str, more: Sum) -> list[Sum]:
-    less = _sum({}, more, -1)
+    less = added({}, more, -1)
     match primitive:
         case "ge":
             return [more]
         case "gt":
-            return [_sum(more, {"": -1})]
+            return [added(more, {"": -1})]
         case "le":
             return [less]
         case "lt":
-            return [_sum(less, {"": -1})]
+            return [added(less, {"": -1})]
         case "eq":
             return [more, less]
     return []
 
 
-def _sum(first: Sum, other: Sum, scale: int = 1) -> Sum:
+def added(first: Sum, other: Sum, scale: int = 1) -> Sum:
+    """``first + scale * other``."""
     found = dict(first)
     for name, factor in other.items():
         found[name] = found.get(name, 0) + scale * factor

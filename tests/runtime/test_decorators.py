@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import logging
 import math
@@ -20,6 +19,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tests.runtime.test_own_decorators import Vector
 
 SCALE = 2.0
 TABLE = np.arange(4.0)
@@ -262,101 +262,6 @@ def test_containers_are_ordinary_python() -> None:
     assert SETTINGS.pop("seen") is True
 
 
-# -- @cd -----------------------------------------------------------------------------------------------------
-
-
-def test_cd_stores_into_memory() -> None:
-    @cd
-    def sgd(p, g, v, learning_rate, *, momentum, weight_decay):
-        delta = g + weight_decay * p
-        v = momentum * v + delta
-        p -= learning_rate * v
-
-    p, g, v = np.ones(3), np.full(3, 2.0), np.full(3, 4.0)
-    new_p, new_v = sgd.interpret(p, g, v, 0.5, momentum=0.5, weight_decay=0.25)
-    assert p[0] == 1
-    assert v[0] == 4
-    np.testing.assert_allclose(new_v, 0.5 * 4 + 2.25)
-    np.testing.assert_allclose(new_p, 1 - 0.5 * 4.25)
-
-
-def test_a_fresh_name_in_cd_is_a_tensor_of_its_own() -> None:
-    @cd
-    def swap(a, b):
-        old = a
-        a = b
-        b = old
-
-    first, second = swap.interpret(np.zeros(2), np.ones(2))
-    assert first.tolist() == [1, 1]
-    assert second.tolist() == [0, 0]
-
-
-def test_cd_functions_called_from_cd_functions_store_into_the_same_memory() -> None:
-    @cd
-    def increment(a, amount):
-        a += amount
-
-    @cd
-    def twice(a):
-        increment(a, 1.0)
-        increment(a, a)
-
-    assert twice.interpret(np.ones(2))[0].tolist() == [4, 4]
-
-
-def test_whole_stores() -> None:
-    @cd
-    def fill(a, b):
-        a[...] = 3
-        b[:] = a * 2
-
-    assert [part.tolist() for part in fill.interpret(np.zeros(2), np.zeros(2))] == [[3, 3], [6, 6]]
-
-
-def test_cd_checks_what_it_writes() -> None:
-    @cd
-    def increment(a, b):
-        a += b
-
-    a = np.ones(3)
-    frozen = np.ones(3)
-    frozen.flags.writeable = False
-    with pytest.raises(tc.ShapeError, match="writes to `a`, but the array is read-only"):
-        increment(frozen, a)
-    with pytest.raises(tc.ShapeError, match="writes to `a`, which shares memory with `b`"):
-        increment(a, a)
-    with pytest.raises(tc.ShapeError, match="some of its cells share memory"):
-        increment(np.lib.stride_tricks.as_strided(np.ones(1), (3,), (0,)), a)
-    with pytest.raises(tc.DtypeError, match="writes to `a`, which is a Foreign"):
-        increment(Foreign(), np.ones(3))
-    with pytest.raises(tc.DtypeError, match="float64"):
-        increment(np.ones(3, np.int64), a)
-    assert a.tolist() == [1, 1, 1]
-
-
-def test_a_target_keeps_its_shape() -> None:
-    @cd
-    def widen(a, b):
-        a += b
-
-    with pytest.raises(tc.ShapeError, match="does not broadcast to `a`"):
-        widen.interpret(np.ones((1, 3)), np.ones((2, 3)))
-    with pytest.raises(tc.ShapeError, match="rank 2 cannot be stored in `a`, which has rank 1"):
-        widen.interpret(np.ones(3), np.ones((2, 3)))
-
-
-# -- what cannot be decorated, and wrong arguments -----------------------------------------------------------
-
-
-def passing(function: Any) -> Any:
-    @functools.wraps(function)
-    def inner(*arguments: Any) -> Any:
-        return function(*arguments)
-
-    return inner
-
-
 def test_what_cannot_be_decorated() -> None:
     async def asynchronous(x):
         return x
@@ -374,144 +279,6 @@ def test_what_cannot_be_decorated() -> None:
         op(int)
     with pytest.raises(tc.DslSyntaxError, match="is decorated already"):
         op(doubled)
-
-
-def test_another_decorator_between() -> None:
-    with pytest.raises(tc.DslSyntaxError, match="another decorator stands between @op and `def first`"):
-
-        @op
-        @passing
-        def first(x):
-            return x
-
-    def tagged(function: Any) -> Any:
-        function.tag = True
-        return function
-
-    @op
-    @tagged
-    def second(x):
-        y[i] = 2 * x[i]
-        return y
-
-    assert second.tag
-    np.testing.assert_array_equal(second(x), [2, 2, 2])
-
-
-def timed(function: Any) -> Any:
-    made = op(function)
-
-    @functools.wraps(function)
-    def inner(*arguments: Any, **keywords: Any) -> Any:
-        return made(*arguments, **keywords)
-
-    return inner
-
-
-class Named:
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, function: Any) -> Any:
-        return op(function)
-
-
-def own(function: Any) -> Any:
-    return op(function)
-
-
-OWN = {"plain": own, "partial": op(oob="skip"), "object": Named("a"), "wrapping": timed}
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_decorators_of_ones_own_that_call_op(name: str) -> None:
-    decorate = OWN[name]
-
-    @decorate
-    def f(x, *, n=3):
-        y[i] = n * x[i]
-        return y
-
-    np.testing.assert_array_equal(f(x, n=2), [2, 2, 2])
-    np.testing.assert_array_equal(tc.grad(lambda x: f(x).sum())(x), [3, 3, 3])
-
-
-def test_a_decorator_of_ones_own_that_calls_cd() -> None:
-    def in_place(function: Any) -> Any:
-        return cd(function)
-
-    @in_place
-    def double(x):
-        x[i] *= 2
-
-    given = np.ones(2)
-    double(given)
-    assert given.tolist() == [2, 2]
-
-
-def logged(function: Any) -> Any:
-    @functools.wraps(function)
-    def inner(self: Any, *arguments: Any) -> Any:
-        return function(self, *arguments)
-
-    return inner
-
-
-class Vector:
-    def __init__(self, cells: np.ndarray) -> None:
-        self.cells = cells
-
-    @property
-    @op
-    def squared(self):
-        total[()] += self.cells[i] ** 2
-        return total
-
-    @functools.cached_property
-    @op
-    def doubled(self):
-        return 2 * self.cells
-
-    @logged
-    @op
-    def scaled(self, x):
-        return x * self.cells
-
-    @op
-    def plain(self, x):
-        return x * self.cells
-
-    @staticmethod
-    @op
-    def halved(x):
-        return x / 2
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return self.cells
-
-
-class Longer(Vector):
-    @property
-    def squared(self):
-        return super().squared + 1
-
-
-def test_operations_under_property_and_other_decorators_are_methods() -> None:
-    vector, longer = Vector(np.arange(3.0)), Longer(np.ones(2))
-    assert (vector.squared, longer.squared) == (5, 3)
-    vector.cells = np.arange(4.0)
-    assert vector.squared == 14
-    assert vector.doubled.tolist() == [0, 2, 4, 6]
-    assert longer.scaled(np.full(2, 2.0)).tolist() == [2, 2]
-    assert Vector.halved(vector).tolist() == [0, 0.5, 1, 1.5]
-
-    @op
-    def of_property(x, *, vector):
-        y[i] = x[i] * vector.squared
-        return y
-
-    assert of_property(x, vector=longer).tolist() == [3, 3, 3]
-    assert tc.grad(lambda x: of_property(x, vector=longer).sum())(x).tolist() == [3, 3, 3]
 
 
 @op
@@ -638,32 +405,6 @@ def test_settings_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         module.from_environment.cache_clear()
 
 
-def test_overlap_is_found_in_repeated_calls_too() -> None:
-    @cd
-    def step(p, q, g):
-        p -= g
-        q += g
-
-    memory = np.ones(12)
-    step(memory[:3], memory[3:6], memory[6:9])
-    step(memory[:3], memory[3:6], memory[6:9])
-    kept = memory.copy()
-    with pytest.raises(tc.ShapeError, match="writes to `p`, which shares memory with `q`"):
-        step(memory[:3], memory[2:5], memory[6:9])
-    with pytest.raises(tc.ShapeError, match="writes to `q`, which shares memory with `g`"):
-        step(memory[:3], memory[3:6], memory[5:8])
-    frozen = np.ones(3)
-    frozen.flags.writeable = False
-    with pytest.raises(tc.ShapeError, match="writes to `q`, but the array is read-only"):
-        step(memory[:3], frozen, memory[6:9])
-    # Interleaved cells: the stretches of memory overlap, the cells do not.
-    np.testing.assert_array_equal(memory, kept)
-    step(memory[0:6:2], memory[1:6:2], memory[6:9])
-    step(memory[0:6:2], memory[1:6:2], memory[6:9])
-    np.testing.assert_array_equal(memory[0:6:2], kept[0:6:2] - 2)
-    np.testing.assert_array_equal(memory[1:6:2], kept[1:6:2] + 2)
-
-
 def test_debugging_shows_compilations_and_runs(capfd: pytest.CaptureFixture[str]) -> None:
     logger = logging.getLogger("tcdsl")
     handlers, propagate = logger.handlers[:], logger.propagate
@@ -681,42 +422,6 @@ def test_debugging_shows_compilations_and_runs(capfd: pytest.CaptureFixture[str]
     assert re.search(r"ran plain_doubled\(float64\[3\]\) in \S+ ms\n", shown)
     assert shown.count("ran ") == 1
     assert function.cache_info().kernels == 1
-
-
-def test_decorators_imported_in_a_function() -> None:
-    from tcdsl import cd as in_place
-    from tcdsl import op as tensor_function  # known by what it is: the name is a free variable below
-
-    def made():
-        import tcdsl
-        from tcdsl import op
-
-        @op
-        def first(x):
-            return 2 * x
-
-        @tcdsl.op(oob="check")
-        def second(x):
-            return 3 * x
-
-        @tensor_function
-        def third(x):
-            assert tensor_function
-            return 4 * x
-
-        @in_place
-        def change(x):
-            assert in_place
-            x[i] = 5 * x[i]
-
-        return first, second, third, change
-
-    first, second, third, change = made()
-    x = np.arange(3.0)
-    for times, function in ((2, first), (3, second), (4, third)):
-        np.testing.assert_array_equal(function(x), times * x)
-    change(x)
-    np.testing.assert_array_equal(x, 5 * np.arange(3.0))
 
 
 # -- what looks at the frame that calls it -------------------------------------------------------------------
@@ -770,44 +475,3 @@ def test_breakpoint_stops_in_the_users_line(monkeypatch: pytest.MonkeyPatch) -> 
     line = first + next(k for k, text in enumerate(lines) if "breakpoint" in text)
     assert stopping.interpret(np.ones(2)).tolist() == [3, 3]
     assert seen[0] == ("stopping", line, 1)
-
-
-def test_an_operation_that_returns_nothing_is_refused_inside_others() -> None:
-    @op
-    def doubled(v):
-        v *= 2
-
-    @op
-    def used(x):
-        y = x * 1
-        doubled(y)
-        return y
-
-    @cd
-    def used_in_code(x):
-        doubled(x)
-
-    for function in (doubled, used, used_in_code, used.interpret):
-        with pytest.raises(tc.DslSyntaxError, match="`doubled` returns nothing, and an operation gives its results by"):
-            function(np.ones(2))
-
-
-def test_code_that_changes_a_number_of_python() -> None:
-    @cd
-    def scale(x, y):
-        x *= y
-
-    x = np.array(3.0)
-    scale(x, 2.0)
-    assert x == 6
-    with pytest.raises(tc.DslSyntaxError, match=r"`scale` changes `x`, which is a number of Python's(.*\n)*.*np.array"):
-        scale(3.0, 2.0)
-
-    @cd
-    def descend(p, rate):
-        rate *= 0.5
-        p -= rate * p
-
-    p = np.ones(2)
-    descend(p, 0.5)
-    np.testing.assert_array_equal(p, [0.75, 0.75])

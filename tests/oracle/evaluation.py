@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -158,13 +158,8 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     for fold in _folds(statement):
         # A point out of range in a reduction within this one drops out of that one only.
         box |= candidates(fold.variables, ranges, [a for a in told if a.fold is fold])
-    doubt = _doubt(statement, fresh, outer, box)
     bare = {access.bare for access in (accesses if fresh else bounding)}
-    if fresh and any(ranges[name][0] == ranges[name][1] and name not in bare for name in outer):
-        doubt = "a target index may be negative where a range is not empty"
-    empty = any(0 in array.shape for array in arrays.values())
-    if empty and not {name for name in (*outer, *inner) if None in ranges.get(name, (None,))} <= bare:
-        doubt = "a variable may be unbounded where extents are not 0"
+    doubt = _doubtful_ranges(ranges, fresh, (outer, inner), bare, arrays) or _doubt(statement, fresh, outer, box)
     if not sure >= {*outer, *inner}:
         doubt = "only reads that may not be evaluated bound a variable"
     if target.written is not None and not target.declared and _too_small(statement, accesses, writing, explicit, outer):
@@ -183,6 +178,22 @@ def apply_statement(statement: Statement, target: Target, arrays: Mapping[str, n
     if target.written is not None and not target.declared and not result.counts:
         result.doubtful = "the target may be too small for any sizes"
     return result
+
+
+def _doubtful_ranges(
+    ranges: Mapping[str, Ends],
+    fresh: bool,
+    names: tuple[Sequence[str], Sequence[str]],
+    bare: set[str | None],
+    arrays: Mapping[str, np.ndarray],
+) -> str:
+    outer, inner = names
+    empty = any(0 in array.shape for array in arrays.values())
+    if empty and not {name for name in (*outer, *inner) if None in ranges.get(name, (None,))} <= bare:
+        return "a variable may be unbounded where extents are not 0"
+    if fresh and any(ranges[name][0] == ranges[name][1] and name not in bare for name in outer):
+        return "a target index may be negative where a range is not empty"
+    return ""
 
 
 def _bounded_inside(

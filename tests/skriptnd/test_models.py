@@ -133,8 +133,7 @@ def test_residual_and_depthwise_blocks() -> None:
     require_the_same_model(net, noise(2, 3, 9, 9), forward)
 
 
-def test_layers_of_transformers() -> None:
-    net = graph_of("""
+TRANSFORMER = """
     import nn, linalg, layout, math;
     operator heads {
         @attrib { count: int; }
@@ -187,7 +186,11 @@ def test_layers_of_transformers() -> None:
             y = math.add(middle, narrow);
         }
     }
-    """)
+"""
+
+
+def test_layers_of_transformers() -> None:
+    net = graph_of(TRANSFORMER)
 
     def forward(x: Any, t: dict[str, Any]) -> Any:
         b, s, w = x.shape

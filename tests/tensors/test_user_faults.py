@@ -386,8 +386,8 @@ def test_numpy_takes_the_values_of_parameters_from_views_and_sequences() -> None
 def test_what_a_parameter_holds_stands_beside_it() -> None:
     w = tc.param("w", o=2, i=3, init=0.5)
     x = tc.tensor(np.ones((4, 2)), batch=1)
-    for value in (w.value, tc.tensor(w.value), tc.tensor(w.value, input=1)):
-        np.testing.assert_array_equal((w + value).value, np.ones((2, 3)))
+    for beside in (w.value, tc.tensor(w.value), tc.tensor(w.value, input=1)):
+        np.testing.assert_array_equal((w + beside).value, np.ones((2, 3)))
     assert str((x - tc.tensor(x.value)).rows) == "4 | 2"
     # What is made of its cells has none of its rows.
     assert str(tc.tensor(w.value.T).rows) == "3, 2"

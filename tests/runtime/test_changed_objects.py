@@ -16,7 +16,6 @@ import logging
 import numbers
 import os
 import sys
-import types
 import typing
 import weakref
 from collections.abc import Callable
@@ -150,11 +149,10 @@ def _first_of(error: Exception) -> Any:
 
 def _layered() -> Any:
     # An object of another package, with objects in it.
-    module = types.ModuleType("numpy.layered")
-    exec("class Layers:\n    def __init__(self):\n        self._parts = {'first': [self]}\n", vars(module))
-    layers = vars(module)["Layers"]()
-    layers._parts["inner"] = vars(module)["Layers"]()
-    layers._parts["inner"].rate = 2.0
+    kind = type("Layers", (), {"__module__": "numpy"})
+    layers, inner = kind(), kind()
+    layers._parts = {"inner": inner, "all": [layers]}
+    inner.rate = 2.0
     return layers
 
 
@@ -395,6 +393,10 @@ def test_arrays_of_a_class_of_ones_own_have_cells_that_are_seen() -> None:
         assert f.interpret(np.ones(1)) == 2 * value
 
 
+def _inner_rate(layers: Any) -> Any:
+    return layers._parts["inner"].rate
+
+
 def test_what_is_too_much_of_another_package_is_named_in_a_warning() -> None:
     layers = _layered()
     layers._tables = {"large": np.broadcast_to(np.zeros(()), (2000, 1000))}
@@ -403,11 +405,11 @@ def test_what_is_too_much_of_another_package_is_named_in_a_warning() -> None:
 
     @op
     def f(x: Any) -> Any:
-        return x * layers._parts["inner"].rate
+        return x * _inner_rate(layers)
 
     @op
     def g(x: Any) -> Any:
-        return x * long._parts["inner"].rate
+        return x * _inner_rate(long)
 
     with pytest.warns(RuntimeWarning, match=r"`\w+\._tables\['large'\]` is a ndarray, whose state is read once"):
         f.interpret(np.ones(1))

@@ -18,7 +18,7 @@ import pytest
 
 from tests.golden_texts import Golden, GoldenSession
 
-__all__ = ["golden"]
+__all__ = ["golden", "own_cache"]
 
 GOLDEN_FOLDER = Path(__file__).parent / "golden"
 CACHE_FOLDER = pytest.StashKey[str]()
@@ -74,6 +74,15 @@ def pass_over_what_stays() -> None:
     # garbage. Notebooks and tests of lifetimes collect often, which would take more than a second each time.
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path) -> Generator[None, None, None]:
+    """An empty folder for compiled programs: what an earlier run has kept is staged by nobody, and counts otherwise."""
+    import tcdsl as tc
+
+    with tc.config(cache_dir=tmp_path / "own_cache"):
+        yield
 
 
 @pytest.fixture

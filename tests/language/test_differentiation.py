@@ -126,6 +126,7 @@ def test_has_aux_passes_other_results_through() -> None:
     np.testing.assert_array_equal(aux["squares"], X * X)
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_keyword_arguments_are_configuration_or_run_time_numbers() -> None:
     derivative = tc.grad(scaled)
     for factor in (1.0, 2.0, 5.0):

@@ -108,6 +108,7 @@ def test_ops_of_ops_become_one_program() -> None:
     assert twice.cache_info().programs == 0
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_sizes_stay_symbolic_so_one_kernel_serves_every_shape() -> None:
     @op
     def f(A, B):
@@ -316,6 +317,7 @@ def test_any_hashable_configuration_is_taken() -> None:
 # -- numbers: run-time values or part of the key -------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_a_schedule_of_floats_compiles_once() -> None:
     @op
     def positional(p, rate):

@@ -434,3 +434,40 @@ def test_state_of_c_code_is_named_in_a_warning() -> None:
         f.interpret(np.ones(1))
     with pytest.warns(RuntimeWarning, match=r"`(holder|Spoken)\.text` is a StringIO, whose state is read once"):
         g.interpret(np.ones(1))
+
+
+def test_names_that_come_and_go_in_classes_and_objects() -> None:
+    class Base:
+        rate = 2.0
+
+    class Kind(Base):
+        pass
+
+    value: Any = Kind()
+    value.other = 1
+    setattr(value, "class", 1.0)
+    changes: list[tuple[Callable[[], None], float]] = [
+        (lambda: (delattr(value, "other"), setattr(value, "rate", 5.0))[1], 5.0),
+        (lambda: (delattr(value, "rate"), setattr(value, "other", 1))[1], 2.0),
+        (lambda: (setattr(Kind, "more", 1), delattr(Kind, "more"), setattr(Kind, "rate", 3.0))[2], 3.0),
+        (lambda: delattr(Kind, "rate"), 2.0),
+        (lambda: (delattr(Base, "rate"), setattr(Base, "rate", 7.0))[1], 7.0),
+        (lambda: setattr(value, "class", 2.0), 14.0),
+    ]
+
+    def product() -> Any:
+        return value.rate * getattr(value, "class")
+
+    x = np.ones(1)
+    for change, after in changes:
+
+        @op
+        def f(x: Any) -> Any:
+            return x * product()
+
+        f.interpret(x)
+        repeated = Staleness(f.staging.last_entry().readings)
+        assert all(repeated.unchanged() for _ in range(3))
+        change()
+        assert not repeated.unchanged()
+        assert f.interpret(x) == after

@@ -93,12 +93,13 @@ class Template:
                 raise
             raise fault.error() from None
         except AttributeError as error:
-            if isinstance(error.obj, SymbolicArray):
-                raise self._missing_attribute(error).error() from None
-            # Python does not say of which object an attribute could not be set.
-            if (found := _OF_ARRAYS.search(str(error))) is None:
+            # Before Python 3.13 only the text says of which object an attribute could not be set.
+            found, is_array = _OF_ARRAYS.search(str(error)), isinstance(error.obj, SymbolicArray)
+            if found is not None and (not is_array or "setter" in str(error) or "setting" in str(error)):
+                raise self._set_attribute(error, found["name"] or found["property"]).error() from None
+            if not is_array:
                 raise
-            raise self._set_attribute(error, found["name"] or found["property"]).error() from None
+            raise self._missing_attribute(error).error() from None
         finally:
             session.waiting[code] -= 1
 

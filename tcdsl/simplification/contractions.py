@@ -12,6 +12,9 @@ their range, and a factor that is inf meets a sum, where its terms would have be
 a call, and a `Chooser` says it. Conditions on several variables go with the sum over one of them, and isl shows that
 the points of the sum and of what is left are together those of the statement. Where no term of a sum passes them, what
 is left does not take that cell: its other factors may be NaN or divide by 0 there.
+
+Products over several variables are taken over one after the other likewise, as those over the corners of an image.
+Maxima are not: how those that tie share a derivative depends on all of them.
 """
 
 from __future__ import annotations
@@ -156,15 +159,16 @@ class _Product:
 
     @staticmethod
     def of(statement: Statement) -> _Product | None:
-        """``statement`` taken apart, if it sums products over variables."""
-        if statement.accumulate not in ("add", "subtract") or statement.unique:
+        """``statement`` taken apart, if it sums products over variables, or multiplies values."""
+        if statement.accumulate not in ("add", "subtract", "multiply") or statement.unique:
             return None
         value, lets = statement.value, list[Let]()
         while isinstance(value, Let):
             lets.append(value)
             value = value.body
         summed = set(statement.domain.variables) - _written(statement)
-        if not summed or is_boolean(value.dtype) or not (_is_product(value) or len(summed) > 1):
+        multiplies = statement.accumulate == "multiply"
+        if not summed or is_boolean(value.dtype) or not ((not multiplies and _is_product(value)) or len(summed) > 1):
             return None
 
         def factor(expr: Expr, divides: bool = False) -> _Factor:
@@ -173,7 +177,8 @@ class _Product:
                     expr = replace(let, body=expr)
             return _Factor(expr, index_variables(expr), divides)
 
-        found, negative = _flat(value)
+        # Nothing comes out of a product: a factor is in it as often as there are points.
+        found, negative = ([(value, False)], False) if multiplies else _flat(value)
         conditions = [] if statement.condition is None else conjuncts(statement.condition)
         return _Product(
             statement,
@@ -254,7 +259,7 @@ class _Product:
         value = _multiplied(group)
         made = Statement(
             Access(target, cell, statement.target.span),
-            "add",
+            "multiply" if statement.accumulate == "multiply" else "add",
             Neutral(),
             value,
             Domain.from_set(points),
@@ -269,7 +274,7 @@ class _Product:
         self.conditions = [each for each in self.conditions if not each.variables & summed]
         self.points = rest
         found = [(Tensor(target, value.dtype, tuple(extents)), as_store(made))]
-        if tests and is_floating(value.dtype):
+        if tests and is_floating(value.dtype) and statement.accumulate != "multiply":
             flag = names.fresh(f"{statement.target.tensor}_any")
             met = replace(made, target=replace(made.target, tensor=flag), accumulate="or", value=constant(True, "bool"))
             found.append((Tensor(flag, "bool", tuple(extents)), as_store(met)))

@@ -182,6 +182,12 @@ def largest_doubled(x):
 
 
 @op
+def corner_products(x):
+    t[i, j] *= x[a, b], a <= i, b >= j, i < x.shape[0], j < x.shape[1]
+    return t
+
+
+@op
 def largest_squares(x):
     t[i] >>= x[j] * x[j] + exp(x[j]), j <= i, i < x.shape[0]
     return t
@@ -208,6 +214,7 @@ RUNNING: dict[str, tuple[Any, Callable[[int], tuple[np.ndarray, ...]]]] = {
     "smallest_later": (smallest_later, lambda n: (terms(3, n),)),
     "products_after": (products_after, lambda n: (terms(n, 2),)),
     "largest_doubled": (largest_doubled, lambda n: (terms(n),)),
+    "corner_products": (corner_products, lambda n: (terms(n, 3),)),
     "largest_squares": (largest_squares, lambda n: (terms(n),)),
     "largest_chosen": (largest_chosen, lambda n: (terms(n), numbers(n))),
 }

@@ -46,32 +46,60 @@ __all__ = ["Scalars"]
 _SMALL = 16  # So many nodes are copied into the places that use them.
 
 
-class _Needs:
-    """Whether evaluating a `Let` always evaluates its value; asked once of each one, because they are nested."""
+class _Locals:
+    """Which locals expressions use; asked once of each one, because they are nested. By ids, which are kept alive."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Let, bool]] = {}
+        self._used: dict[int, tuple[Expr, Mapping[str, int]]] = {}
+        self._needed: dict[int, tuple[Expr, frozenset[str]]] = {}
 
-    def value(self, let: Let) -> bool:
-        """Whether the value of ``let`` is evaluated wherever its body is."""
-        if id(let) not in self._known:
-            self._known[id(let)] = let, self._local(let.body, let.name)
-        return self._known[id(let)][1]
+    def used(self, expr: Expr) -> Mapping[str, int]:
+        """How often each local stands in ``expr``: 1, or 2 for more. Names of locals are unique in a statement."""
+        if id(expr) not in self._used:
+            self._used[id(expr)] = expr, self._counted(expr)
+        return self._used[id(expr)][1]
 
-    def _local(self, expr: Expr, name: str) -> bool:
+    def _counted(self, expr: Expr) -> Mapping[str, int]:
+        if isinstance(expr, Local):
+            return {expr.name: 1}
+        found: Mapping[str, int] = {}
+        for part in map(self.used, children(expr)):
+            if found and part:
+                both = {**found, **part}
+                both.update((name, 2) for name in found.keys() & part.keys())
+                found = both
+            else:
+                found = found or part
+        return found
+
+    def needed(self, expr: Expr) -> frozenset[str]:
+        """The locals that are evaluated wherever ``expr`` is."""
+        if id(expr) not in self._needed:
+            self._needed[id(expr)] = expr, self._certain(expr)
+        return self._needed[id(expr)][1]
+
+    def _certain(self, expr: Expr) -> frozenset[str]:
         # A Let evaluates its value only if the body needs it.
         match expr:
-            case Local(name=other):
-                return other == name
+            case Local(name=name):
+                return frozenset((name,))
             case Let(value=value, body=body):
-                return (self._local(value, name) and self.value(expr)) or self._local(body, name)
-        if any(self._local(part, name) for part in certain_children(expr)):
-            return True
-        return (
-            isinstance(expr, Apply)
-            and expr.primitive == "where"
-            and all(self._local(part, name) for part in expr.arguments[1:])
-        )
+                needed = self.needed(body)
+                return needed | self.needed(value) if expr.name in needed else needed
+        found = frozenset[str]().union(*map(self.needed, certain_children(expr)))
+        if isinstance(expr, Apply) and expr.primitive == "where":
+            found |= frozenset.intersection(*map(self.needed, expr.arguments[1:]))
+        return found
+
+    def bound(self, expr: Expr, name: str, value: Expr) -> Expr:
+        """``expr`` with ``value`` for a local. Names of locals are unique, so nothing is captured."""
+        if name not in self.used(expr):
+            return expr
+        if isinstance(expr, Local):
+            return value
+        if isinstance(expr, Let) and expr.name == name:
+            return replace(expr, value=self.bound(expr.value, name, value))
+        return map_children(expr, lambda part: self.bound(part, name, value))
 
 
 @dataclass(slots=True)
@@ -88,7 +116,7 @@ class Scalars:
     points: isl.Set
     values: Mapping[Expr, Expr] = field(default_factory=dict)
     _defined: dict[Expr, Expr] = field(default_factory=dict)
-    _needs: _Needs = field(default_factory=_Needs)
+    _locals: _Locals = field(default_factory=_Locals)
 
     def value(self, expr: Expr, out: list[Node]) -> Expr:
         """What computes ``expr``; nodes that must run before are appended to ``out``."""
@@ -142,18 +170,21 @@ class Scalars:
         return replace(self, _defined=dict(self._defined))
 
     def _let(self, expr: Let, out: list[Node]) -> Expr:
-        if isinstance(expr.value, Constant | SizeValue | IndexValue | Local) or _uses(expr.body, expr.name) <= 1:
+        if (
+            isinstance(expr.value, Constant | SizeValue | IndexValue | Local)
+            or self._locals.used(expr.body).get(expr.name, 0) <= 1
+        ):
             # Substituted as an expression of the statement, so that a lazy place keeps it lazy.
-            return self.value(_bound(expr.body, expr.name, expr.value), out)
-        if self._needs.value(expr):
+            return self.value(self._locals.bound(expr.body, expr.name, expr.value), out)
+        if expr.name in self._locals.needed(expr.body):
             self._define(expr, out)
             return self.value(expr.body, out)
-        bindings, body = _lazy_bindings(expr, self._needs)
+        bindings, body = _lazy_bindings(expr, self._locals)
         before = self._computed_before(bindings, children(body))
         for binding in bindings:
             if binding.name in before:
                 self._define(binding, out)
-        return self.value(_sunk([each for each in bindings if each.name not in before], body), out)
+        return self.value(_sunk([each for each in bindings if each.name not in before], body, self._locals), out)
 
     def _define(self, let: Let, out: list[Node]) -> None:
         # Names of locals are unique in a statement, so nothing is hidden.
@@ -164,9 +195,9 @@ class Scalars:
 
         Copies of copies would make code that grows as a power of the number of choices behind each other.
         """
-        uses = {each.name: _locals_of(each.value) for each in bindings}
+        uses = {each.name: set(self._locals.used(each.value)) for each in bindings}
         places = dict.fromkeys(uses, 0)
-        for needed in map(_locals_of, parts):
+        for needed in (set(self._locals.used(part)) for part in parts):
             for binding in reversed(bindings):
                 if binding.name in needed:
                     places[binding.name] += 1
@@ -289,49 +320,28 @@ def _check(condition: Expr, tensor: Tensor, axis: int, value: Expr, extent: Expr
     return Check(condition, tensor.label or tensor.name, axis, value, extent, span)
 
 
-def _uses(expr: Expr, name: str) -> int:
-    # 0, 1, or 2 for more. Names of locals are unique in a statement.
-    found = (node for node in walk(expr) if isinstance(node, Local) and node.name == name)
-    return sum(1 for _ in islice(found, 2))
-
-
-def _bound(expr: Expr, name: str, value: Expr) -> Expr:
-    # Replaces the local by its value. Names of locals are unique in a statement, so nothing is captured.
-    match expr:
-        case Local(name=other) if other == name:
-            return value
-        case Let(name=inner) if inner == name:
-            return replace(expr, value=_bound(expr.value, name, value))
-        case _:
-            return map_children(expr, lambda part: _bound(part, name, value))
-
-
 def _is_small(expr: Expr) -> bool:
     # Whether copies of it are as good as a name. One that uses other locals is not: copies of those come with it.
     nodes = list(islice(walk(expr), _SMALL + 1))
     return len(nodes) <= _SMALL and not any(isinstance(node, Local) for node in nodes)
 
 
-def _locals_of(expr: Expr) -> set[str]:
-    return {node.name for node in walk(expr) if isinstance(node, Local)}
-
-
-def _lazy_bindings(expr: Let, needs: _Needs) -> tuple[list[Let], Expr]:
+def _lazy_bindings(expr: Let, known: _Locals) -> tuple[list[Let], Expr]:
     """The locals that are defined one inside the other and that only lazy places use, and what they are defined for."""
     bindings = [expr]
     body = expr.body
-    while isinstance(body, Let) and not needs.value(body):
+    while isinstance(body, Let) and body.name not in known.needed(body.body):
         bindings.append(body)
         body = body.body
     return bindings, body
 
 
-def _sunk(bindings: Sequence[Let], body: Expr) -> Expr:
+def _sunk(bindings: Sequence[Let], body: Expr, known: _Locals) -> Expr:
     """``body`` with locals defined in the parts that use them, together: none is copied into another's value."""
 
     def wrap(part: Expr) -> Expr:
         for binding in reversed(bindings):
-            if _uses(part, binding.name):
+            if binding.name in known.used(part):
                 part = replace(binding, body=part)
         return part
 

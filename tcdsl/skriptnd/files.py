@@ -6,16 +6,19 @@ endian. Sizes are compared before anything is allocated.
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import tarfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, ShapeError, TcdslError
+from tcdsl.frontend.skriptnd.text.parsing import MOST_CHARACTERS
 
 __all__ = ["ModelFiles", "holds_levels", "read_array", "text_in_folder", "write_array", "write_folder"]
 
@@ -24,6 +27,10 @@ _WORDS = struct.Struct("<31I")
 _REAL, _UNSIGNED, _QUANTIZED, _QUANTIZED_SIGNED, _SIGNED, _BOOL = range(6)
 _KINDS = {_REAL: "f", _UNSIGNED: "u", _QUANTIZED: "u", _QUANTIZED_SIGNED: "i", _SIGNED: "i"}
 _MOST_BYTES = 2**32 - 1
+_MOST_TEXT = 4 * MOST_CHARACTERS  # in UTF-8
+_UNREADABLE = (OSError, tarfile.TarError, EOFError, ValueError, zlib.error)
+#: ``read(name, most)``: the bytes of a file, ``most`` of them; None if there is none.
+Read = Callable[[str, int], "bytes | None"]
 
 
 def _fault(name: str, fact: str) -> TcdslError:
@@ -96,7 +103,7 @@ class ModelFiles:
         if not isinstance(path, str | os.PathLike):
             raise ConfigurationError.at(f"{path!r} as a path", hint="write a text, or a `Path`")
         place = Path(path)
-        self._read: Callable[[str], bytes | None]
+        self._read: Read
         if place.name.endswith((".tgz", ".tar.gz")):
             self._read, self._root = _archive(place), str(place)
             name = "main.sknd"
@@ -110,7 +117,7 @@ class ModelFiles:
         self.main, self.filename = text, os.path.join(self._root, name)
 
     def _text(self, name: str) -> str | None:
-        return _decoded(self._read(name), os.path.join(self._root, name))
+        return _decoded(self._read(name, _MOST_TEXT), os.path.join(self._root, name))
 
     def module(self, name: str) -> tuple[str, str] | None:
         """The text of a module, and the name of its file."""
@@ -119,7 +126,7 @@ class ModelFiles:
     def variable(self, graph: str, label: str, shape: tuple[int, ...]) -> tuple[np.ndarray, bool] | None:
         """The array of a variable, and whether it holds levels of quantization; None if there is no file of it."""
         name = f"main.{graph}.{label}.dat"
-        data = self._read(name)
+        data = self._read(name, _HEADER + 8 * math.prod(shape))
         if data is None:
             return None
         found = read_array(data, os.path.join(self._root, name))
@@ -132,7 +139,7 @@ class ModelFiles:
 def text_in_folder(folder: Path, name: str) -> tuple[str, str] | None:
     """The text of a module in a folder, and the name of its file."""
     read = _folder(folder)
-    return _module(lambda place: _decoded(read(place), str(folder / place)), str(folder), name)
+    return _module(lambda place: _decoded(read(place, _MOST_TEXT), str(folder / place)), str(folder), name)
 
 
 def _module(read: Callable[[str], str | None], root: str, name: str) -> tuple[str, str] | None:
@@ -151,35 +158,49 @@ def _decoded(data: bytes | None, name: str) -> str | None:
         raise _fault(name, f"is no text in UTF-8: {error}") from None
 
 
-def _folder(folder: Path) -> Callable[[str], bytes | None]:
-    def read(name: str) -> bytes | None:
+def _folder(folder: Path) -> Read:
+    def read(name: str, most: int) -> bytes | None:
+        place = folder / name
         try:
-            return (folder / name).read_bytes()
+            if not place.is_file():
+                return None
+            with place.open("rb") as file:
+                return _limited(file, place.stat().st_size, most, str(place))
         except (OSError, ValueError):
             return None
 
     return read
 
 
-def _archive(place: Path) -> Callable[[str], bytes | None]:
+def _limited(stream: IO[bytes], size: int, most: int, name: str) -> bytes:
+    # Nothing is read, or allocated, that is longer than it may be.
+    if size > most:
+        raise _fault(name, f"holds {size} bytes, and {most} are the most")
+    return stream.read(most)
+
+
+def _archive(place: Path) -> Read:
     try:
         with tarfile.open(place, "r:gz") as archive:
             members = {os.path.normpath(each.name): each.size for each in archive.getmembers() if each.isfile()}
-    except (OSError, tarfile.TarError, EOFError) as error:
-        raise ConfigurationError.at(f"{place} cannot be read: {error}") from None
+    except _UNREADABLE as error:
+        raise _fault(str(place), f"cannot be read: {error}") from None
     # Some tools put a folder around the files.
     mains = sorted((name for name in members if os.path.basename(name) == "main.sknd"), key=len)
     around = os.path.dirname(mains[0]) if mains else ""
 
-    def read(name: str) -> bytes | None:
+    def read(name: str, most: int) -> bytes | None:
         inner = os.path.normpath(os.path.join(around, name))
         if inner not in members:
             return None
-        with tarfile.open(place, "r:gz") as archive:
-            for each in archive:
-                if os.path.normpath(each.name) == inner and each.isfile():
-                    stream = archive.extractfile(each)
-                    return None if stream is None else stream.read()
+        try:
+            with tarfile.open(place, "r:gz") as archive:
+                for each in archive:
+                    stream = archive.extractfile(each) if each.isfile() else None
+                    if stream is not None and os.path.normpath(each.name) == inner:
+                        return _limited(stream, each.size, most, os.path.join(place, name))
+        except _UNREADABLE as error:
+            raise _fault(str(place), f"cannot be read: {error}") from None
         return None
 
     return read

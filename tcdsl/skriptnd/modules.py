@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError
+from tcdsl.errors import ConfigurationError, DslSyntaxError
 from tcdsl.frontend.skriptnd.text.syntax import TextModule
 from tcdsl.skriptnd.files import ModelFiles, text_in_folder
 from tcdsl.skriptnd.graphs import ModelGraph
@@ -51,6 +51,9 @@ class SkriptModule:
         files: ModelFiles | None = None,
     ) -> None:
         self._text = text
+        if attributes is not None and not isinstance(attributes, Mapping):
+            fact = f"`attributes` is a {type(attributes).__name__}"
+            raise ConfigurationError.at(fact, hint="give names and values: `attributes={'width': 8}`")
         made: dict[str, ModelGraph] = {}
         for each in text.operators:
             if each.graph:
@@ -79,6 +82,8 @@ def module_of_text(
         fact = f"a text in SkriptND is a str, not a {type(text).__name__}"
         raise DslSyntaxError.at(fact, hint="`tc.skriptnd.load(path)` reads files")
     read = parsed(text)
+    if folder is not None and not isinstance(folder, str | os.PathLike):
+        raise ConfigurationError.at(f"`folder` is a path, not a {type(folder).__name__}")
     if folder is None:
         return SkriptModule(read, Sources(read, _nowhere), attributes)
     return SkriptModule(read, Sources(read, partial(text_in_folder, Path(folder))), attributes)

@@ -78,7 +78,7 @@ GRADIENTS: dict[str, list[Any]] = {
     "algo.top_k{k=2, axis=1}": [X],
     "misc.mesh_grid": [[signed(3), signed(3, seed=2)]],
 }
-#: Their results are no reals, or follow no input smoothly; test_quantization.py compares roundings that pass gradients on.
+#: Their results are no reals, or follow no input smoothly; what rounds is in test_quantization.py.
 WITHOUT = {
     *(f"math.{each}" for each in ("not", "lt", "gt", "le", "ge", "eq", "ne", "and", "or", "xor")),
     *(f"math.{kind}_{what}" for kind in ("any", "all") for what in ("reduce", "n")),

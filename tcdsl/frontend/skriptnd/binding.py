@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.skriptnd.declarations import declared_shape
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, Scope
+from tcdsl.frontend.skriptnd.tensor_recording import declared_shape
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of

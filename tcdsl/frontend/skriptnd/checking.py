@@ -15,7 +15,7 @@ from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS
 from tcdsl.frontend.skriptnd.binding import binding_order
 from tcdsl.frontend.skriptnd.static_types import CONCRETE, OPEN, ExpressionTyping, StaticType, article
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.text.syntax import names_in
+from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
 from tcdsl.span import Span
 
 __all__ = ["check_operator"]
@@ -221,10 +221,18 @@ class _Checks(ExpressionTyping):
                 hint = f"write `{name}[...] = ...` in front of it"
                 raise DslSyntaxError.at(f"`:=` changes `{name}`, which has no values yet", formula.span, hint)
             earlier.append(formula)
+            self._reads_values(formula, {each for each, found in written.items() if not found or found == [formula]})
             self._formula(formula)
         for name, found in written.items():
             if not found:
                 raise DslSyntaxError.at(f"the output `{name}` has no formula", outputs[name].span)
+
+    def _reads_values(self, formula: syntax.Formula, unwritten: set[str]) -> None:
+        parts = [formula.value, *(each.value for each in formula.locals), *filter(None, (formula.condition,))]
+        for node in (each for part in parts for each in walk(part)):
+            if isinstance(node, syntax.Access) and node.name in unwritten:
+                hint = f"write `{node.name}[...] = ...` in front of it"
+                raise DslSyntaxError.at(f"`{node.name}` is read, and has no values yet", node.span, hint)
 
     def _formula(self, formula: syntax.Formula) -> None:
         outer, self.in_formula = dict(self.names), True

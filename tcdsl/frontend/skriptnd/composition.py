@@ -9,13 +9,12 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.binding import Binding
-from tcdsl.frontend.skriptnd.declarations import declared_shape, declared_tensors
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.formulas import FormulaRecording
 from tcdsl.frontend.skriptnd.loops import LoopRounds, branch
 from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, StraightArithmetic, straight_through
 from tcdsl.frontend.skriptnd.random_numbers import DISTRIBUTIONS, drawn
-from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
+from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, declared_shape, declared_tensors
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.ir.expressions import Read

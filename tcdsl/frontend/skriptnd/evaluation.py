@@ -204,6 +204,15 @@ class ExpressionEvaluator:
             raise ShapeError.at(f"packs of {' and '.join(map(str, lengths))} items meet", span, "lengths have to agree")
         return lengths[0]
 
+    def require_numbers(self, what: str, values: tuple[Any, ...], span: Span | None) -> None:
+        """Raise if one of the operands of ``what`` is a tensor."""
+        for value in values:
+            parts = value if isinstance(value, Pack) else (value,)
+            tensor = next((each for each in parts if isinstance(each, TensorValue)), None)
+            if tensor is not None:
+                hint = "tensors meet in operators, such as `math.add(x, y)` and `math.exp(x)`"
+                raise DtypeError.at(f"`{what}` of the tensor `{tensor.name}`", span, hint)
+
     # -- element by element ----------------------------------------------------------------------------------------
 
     def each(self, function: Callable[..., Any], values: tuple[Any, ...], span: Span | None) -> Any:
@@ -350,6 +359,7 @@ def _unary(self: ExpressionEvaluator, node: syntax.Unary) -> Any:
     operand = self.value(node.operand)
     if node.operator == "?":
         return operand is not None
+    self.require_numbers(node.operator, (operand,), node.span)
     return self.each(lambda value, span: self.arithmetic.unary(node.operator, value, span), (operand,), node.span)
 
 
@@ -365,10 +375,7 @@ def _binary(self: ExpressionEvaluator, node: syntax.Binary) -> Any:
         return self.each(partial(_same, self), values, node.span)
     if node.operator == "in":
         return _contains(self, node, *values)
-    for value in values:
-        if isinstance(value, TensorValue):
-            fact = f"`{node.operator}` of the tensor `{value.name}`"
-            raise DtypeError.at(fact, node.span, "tensors meet in operators, such as `math.add(x, y)`")
+    self.require_numbers(node.operator, values, node.span)
     return self.each(partial(self.arithmetic.binary, node.operator), values, node.span)
 
 
@@ -464,10 +471,12 @@ def _call(self: ExpressionEvaluator, node: syntax.Call) -> Any:
         if node.argument is None:
             return _ZERO[kind]
         value = self.value(node.argument)
+        self.require_numbers(node.function, (value,), node.span)
         return self.each(lambda value, span: self.arithmetic.converted(kind, value, span), (value,), node.span)
     if node.argument is None:
         raise DslSyntaxError.at(f"`{node.function}` takes one argument", node.span)
     value = self.value(node.argument)
+    self.require_numbers(node.function, (value,), node.span)
     return self.each(lambda value, span: self.arithmetic.called(node.function, value, span), (value,), node.span)
 
 

@@ -169,13 +169,16 @@ class LoopRounds:
         inner = replace(region, composition=quiet)
         names = {name.name: pack[0] for name, pack in self.packs if pack}
         index = self._number(SizeValue(".round"))
-        results = LoopRounds(inner, self.node, self.own, (), self.state)._round(self.state, names, index, None)
         starts = [quiet.recorded(each, "start") for each in self.state]
+        # Rounds change what they carry: nothing of it is known.
+        state = [replace(each, constant=None) if isinstance(each, TensorValue) else each for each in starts]
+        results = LoopRounds(inner, self.node, self.own, (), state)._round(state, names, index, None)
         region.agreed(results[: len(starts)], starts, self.node.span)
         if self.node.condition is not None:
-            inner.inner(dict(zip((each.name for each in self.node.carried), self.state, strict=True))).test(
-                self.node.condition
-            )
+            carried = dict(zip((each.name for each in self.node.carried), state, strict=True))
+            if inner.inner(carried).test(self.node.condition) is True and self.node.count is None and not self.packs:
+                hint = "make it of what the loop carries, or give a count, `do..(n)`"
+                raise DslSyntaxError.at("a loop that does not end: its condition is always true", self.node.span, hint)
         return results
 
     def _next(self, position: ScalarValue) -> Any:

@@ -476,3 +476,48 @@ graph net {
     assert printed.graphs["net"].attributes == given
     assert str(printed.graphs["net"]) == str(net)
     assert str(again) == str(net)
+
+
+def test_files_are_not_read_beyond_their_declared_sizes(tmp_path: Path) -> None:
+    text = "graph g { @output { y: real[2]; } @variable { w: real[2]; } @compose { y = w; } }"
+    (tmp_path / "main.sknd").write_text(text)
+    data = write_array(np.float32([1, 2]), "w")
+    (tmp_path / "main.g.w.dat").write_bytes(data)
+    assert tc.skriptnd.load(tmp_path).graphs["g"]().tolist() == [1, 2]
+    # Files with holes, which would fill the memory.
+    with (tmp_path / "main.g.w.dat").open("r+b") as file:
+        file.truncate(2**40)
+    with pytest.raises(tc.ConfigurationError, match=f"holds {2**40} bytes, and 144 are the most"):
+        tc.skriptnd.load(tmp_path)
+    with (tmp_path / "main.sknd").open("r+b") as file:
+        file.truncate(2**40)
+    with pytest.raises(tc.ConfigurationError, match=f"holds {2**40} bytes, and 4000000 are the most"):
+        tc.skriptnd.load(tmp_path)
+    # Archives: members that are damaged, too long, or no files.
+    archive = tmp_path / "model.tgz"
+    (tmp_path / "main.sknd").write_text(text)
+    (tmp_path / "main.g.w.dat").write_bytes(bytes(1000))
+    with tarfile.open(archive, "w:gz") as made:
+        made.add(tmp_path / "main.sknd", "main.sknd")
+        made.add(tmp_path / "main.g.w.dat", "main.g.w.dat")
+    with pytest.raises(tc.ConfigurationError, match="holds 1000 bytes, and 144 are the most"):
+        tc.skriptnd.load(archive)
+    archive.write_bytes(archive.read_bytes()[:-40])
+    with pytest.raises(tc.ConfigurationError, match="cannot be read"):
+        tc.skriptnd.load(archive)
+    with tarfile.open(archive, "w:gz") as made:
+        link = tarfile.TarInfo("main.sknd")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
+        made.addfile(link)
+    with pytest.raises(tc.ConfigurationError, match=r"there is no text `main\.sknd`"):
+        tc.skriptnd.load(archive)
+
+
+def test_arguments_of_other_types() -> None:
+    text = "graph g { @output { y: real[]; } @compose { y = 1.0; } }"
+    with pytest.raises(tc.ConfigurationError, match="a model is read from a path, not from a NoneType"):
+        tc.skriptnd.load(None)  # type: ignore[arg-type]
+    with pytest.raises(tc.ConfigurationError, match="`attributes` is a int"):
+        tc.skriptnd.parse(text, attributes=3)  # type: ignore[arg-type]
+    with pytest.raises(tc.ConfigurationError, match="`folder` is a path, not a int"):
+        tc.skriptnd.parse(text, 3)  # type: ignore[arg-type]

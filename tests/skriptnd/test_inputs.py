@@ -85,3 +85,22 @@ def test_shapes_that_say_nothing(inputs: str, message: str) -> None:
             @attrib {{ p: int = -1; }} @input {{ {inputs} }} @output {{ z: bool[]; }} @compose {{ z = true; }}
         }}""")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("compose", "message"),
+    [
+        ("y = exp(x);", "`exp` of the tensor `x`"),
+        ("y = -x;", "`-` of the tensor `x`"),
+        ("y = real(x);", "`real` of the tensor `x`"),
+        ("y = with s = x while true do math.exp(s);", "a loop that does not end: its condition is always true"),
+        ("y = f(x);", "`y` is read, and has no values yet"),
+    ],
+)
+def test_compositions_that_mean_nothing(compose: str, message: str) -> None:
+    lower = "y[i,] = y[i,] + x[i,], i < n;" if compose == "y = f(x);" else "y[i,] = x[i,], i < n;"
+    with pytest.raises(tc.TcdslError) as caught:
+        graph_of(f"""import math;
+        operator f {{ @input {{ x: real[n]; }} @output {{ y: real[n]; }} @lower {{ {lower} }} }}
+        graph g {{ @input {{ x: real[3]; }} @output {{ y: real[3]; }} @compose {{ {compose} }} }}""")
+    assert message in str(caught.value)

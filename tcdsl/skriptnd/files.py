@@ -101,7 +101,7 @@ class ModelFiles:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise ConfigurationError.at(f"{path!r} as a path", hint="write a text, or a `Path`")
+            raise ConfigurationError.at(f"a model is read from a path, not from a {type(path).__name__}")
         place = Path(path)
         self._read: Read
         if place.name.endswith((".tgz", ".tar.gz")):

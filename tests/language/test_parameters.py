@@ -375,6 +375,7 @@ def test_the_signature_and_the_docstring_are_those_of_the_function() -> None:
     assert list(inspect.signature(documented).parameters) == ["x", "mode"]
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_a_positional_parameter_may_be_left_out_at_the_end() -> None:
     @op
     def scaled(x, factor=None, shift=None):

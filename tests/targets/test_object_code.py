@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from tcdsl.targets.cpu.emission.nest_notes import READY
+from tcdsl.targets.cpu.machine.object_code import optimized
+
 # Holes of a few pages here and there, eight gigabytes taken between them: code and its constants come to lie far apart.
 FRAGMENTED = """
 import mmap
@@ -39,3 +42,13 @@ assert [function(each.addresses["f"])(2999) for each in kept] == [2999.0] * 300
 def test_code_may_lie_far_from_its_constants() -> None:
     done = subprocess.run([sys.executable, "-c", FRAGMENTED], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-1000:]
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_short_nests_are_optimized_where_long_ones_are_only_cleaned_up(long):
+    body = ["entry:", "  br label %head", "head:", "  %i = phi i64 [0, %entry], [%next, %head]"]
+    body += ["  %next = add i64 %i, 1", "  %more = icmp ult i64 %next, 4", "  br i1 %more, label %head, label %end"]
+    text = "\n".join(["define i64 @counted() {", *body, "end:", "  ret i64 %next", "}", READY, ""])
+    made = str(optimized(text + f"; {'x' * 100_000}\n" * long, 2))
+    # The loop is gone where LLVM has gone through it.
+    assert ("phi" in made) == long

@@ -31,7 +31,7 @@ Library = Callable[[str, str, "Span | None"], "tuple[syntax.Operator, str] | Non
 Variables = Callable[[str, str, Pack, "Span | None"], TensorValue]
 
 
-def declared_variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
+def _looked_at_variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
     """A variable as one that is only looked at."""
     return TensorValue(label, kind, shape)
 
@@ -227,7 +227,7 @@ class Composer(TensorRecording):
 
     # -- tensors -----------------------------------------------------------------------------------------------------
 
-    def quiet(self, variables: Callable[..., Any] = declared_variable) -> Composer:
+    def quiet(self, variables: Callable[..., Any] = _looked_at_variable) -> Composer:
         """The same without a program; ``variables`` gives the variables."""
         return Composer(
             self.arithmetic,

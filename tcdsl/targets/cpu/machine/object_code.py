@@ -18,6 +18,8 @@ from tcdsl.targets.cpu.machine.processor import processor_of_code
 __all__ = ["LoadedObject", "emission", "object_code", "optimized"]
 
 _NUMBERS = itertools.count()
+# Characters of a nest that LLVM has gone through before one could tell: loops of a few steps come out without jumps.
+_SHORT = 30_000
 
 
 _OF_THREAD = threading.local()
@@ -41,15 +43,15 @@ def _target_machine() -> Any:
 def optimized(text: str, level: int = 3) -> Any:
     """The LLVM module of ``text``, tested and optimized; LLVM's level 2 takes half the time of 3.
 
-    Nests that are `PLAIN` take its level 1 for 2, which is enough for them. Those that are `READY`, and all at level 0,
-    are only cleaned up.
+    Nests that are `PLAIN` take its level 1 for 2, which is enough for them. Those that are `READY` and not short, and
+    all at level 0, are only cleaned up.
     """
     machine = _target_machine()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
     module.verify()
-    if level == 0 or READY in text:
+    if level == 0 or (READY in text and len(text) > _SHORT):
         run_passes(module, machine, None)
         return module
     plain = level == 2 and PLAIN in text

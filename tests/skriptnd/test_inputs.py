@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
+from tcdsl.frontend.skriptnd.text import expressions
+from tcdsl.frontend.skriptnd.text.reading import Words
+from tcdsl.frontend.skriptnd.text.tokens import tokens_of
 from tests.skriptnd.graphs import graph_of
 
 
@@ -104,3 +107,17 @@ def test_compositions_that_mean_nothing(compose: str, message: str) -> None:
         operator f {{ @input {{ x: real[n]; }} @output {{ y: real[n]; }} @lower {{ {lower} }} }}
         graph g {{ @input {{ x: real[3]; }} @output {{ y: real[3]; }} @compose {{ {compose} }} }}""")
     assert message in str(caught.value)
+
+
+def test_values_in_long_texts_are_read_from_their_own_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    scanned: list[int] = []
+
+    def counted(text: str, *place: Any) -> Any:
+        scanned.append(len(text))
+        return tokens_of(text, *place)
+
+    monkeypatch.setattr(expressions, "tokens_of", counted)
+    text = f"'{'{n} ' * 500}{{n + }}'"
+    with pytest.raises(tc.DslSyntaxError, match="the text ends too early"):
+        expressions.read_expression(Words(tokens_of(text, "text"), "text"))
+    assert sum(scanned) == 500 + len("n + ")

@@ -188,8 +188,8 @@ def _pieces(words: Words, token: Word) -> list[tuple[str, syntax.Expression | No
                 span = Span(words.filename, token.line, column, token.line, column + 1)
                 raise DslSyntaxError.at("a `{` that is not closed in a text", span, "write `\\{` for the character")
             # The value is read in its place.
-            blank = " " * (column + 1)
-            inner = Words(tokens_of(blank + body[at + 1 : end], words.filename, token.line), words.filename)
+            tokens = tokens_of(body[at + 1 : end], words.filename, token.line, column + 1)
+            inner = Words(tokens, words.filename)
             value = read_expression(inner)
             if inner.next.kind != "end":
                 raise inner.unexpected("expected `}`")

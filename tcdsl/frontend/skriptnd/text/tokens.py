@@ -54,10 +54,10 @@ class Word(NamedTuple):
         return Span(filename, self.line, self.column, self.line, self.column + max(len(self.text), 1))
 
 
-def tokens_of(text: str, filename: str, line: int = 1) -> list[Word]:
-    """All words of ``text``, which begins at ``line``; the last one is the end."""
+def tokens_of(text: str, filename: str, line: int = 1, column: int = 0) -> list[Word]:
+    """All words of ``text``, which begins at ``line`` and ``column``; the last one is the end."""
     found = []
-    position, begin = 0, 0
+    position, begin = 0, -column
     size = len(text)
     scan = _WORDS.match
     while position < size:
@@ -74,15 +74,15 @@ def tokens_of(text: str, filename: str, line: int = 1) -> list[Word]:
         else:
             word = match[0]
             if kind in ("integer", "real") and end < size and (text[end].isalnum() or text[end] == "_"):
-                column = position - begin
+                start = position - begin
                 rest = re.compile(r"\w+").match(text, position)
                 shown = rest[0] if rest else word
-                span = Span(filename, line, column, line, column + len(shown))
+                span = Span(filename, line, start, line, start + len(shown))
                 fact = f"`{shown}` is neither a number nor a name"
                 raise DslSyntaxError.at(fact, span, "names begin with a letter or `_`")
             found.append(Word(kind, _SAME.get(word, word), line, position - begin))
         position = end
-    last = found[-1] if found else Word("end", "", line, 0)
+    last = found[-1] if found else Word("end", "", line, column)
     found.append(Word("end", "", last.line, last.column + len(last.text)))
     return found
 

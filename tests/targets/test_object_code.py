@@ -52,3 +52,4 @@ def test_short_nests_are_optimized_where_long_ones_are_only_cleaned_up(long):
     made = str(optimized(text + f"; {'x' * 100_000}\n" * long, 2))
     # The loop is gone where LLVM has gone through it.
     assert ("phi" in made) == long
+    assert "phi" in str(optimized(text, 1))

@@ -37,13 +37,16 @@ def load_kernel(kernel: Kernel, generated: GeneratedModule, build: Build) -> Com
     """Write, compile and load ``generated``, which is the module of ``kernel``; machine code may come from disk."""
     functions = dict(zip(generated.functions, generated.keys, strict=True))
     stem = module_stem(kernel.program.name, generated.text)
-    module = compiled_module(store(build.cache_dir), stem, generated.text, functions, _level(build))
+    module = compiled_module(store(build.cache_dir), stem, generated.text, functions, _level(kernel, build))
     return CompiledKernel(kernel, generated, module, build)
 
 
-def _level(build: Build) -> int:
+def _level(kernel: Kernel, build: Build) -> int:
     # LLVM's second level takes half the time of its third, and what it makes is as fast but for a tenth at most.
-    return 3 if build.lasting else 2
+    if build.lasting:
+        return 3
+    # A program without sizes is one for tensors, and runs again and again.
+    return 1 if kernel.program.sizes else 2
 
 
 class CompiledKernel(Launcher):
@@ -121,7 +124,7 @@ class CompiledKernel(Launcher):
         facts = self.facts
         if not facts.readable or self._generated.locals:
             return None
-        level = _level(self._build)
+        level = _level(self.kernel, self._build)
         symbols = tuple(nest_symbol(key, level) for key in self._generated.keys)
         written, table = self.written_plan(numbers)
         values = tuple(getattr(facts, name) for name in KernelFacts.__slots__)

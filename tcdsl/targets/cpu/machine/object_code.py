@@ -43,19 +43,19 @@ def _target_machine() -> Any:
 def optimized(text: str, level: int = 3) -> Any:
     """The LLVM module of ``text``, tested and optimized; LLVM's level 2 takes half the time of 3.
 
-    Nests that are `PLAIN` take its level 1 for 2, which is enough for them. Those that are `READY` and not short, and
-    all at level 0, are only cleaned up.
+    Nests that are `PLAIN` take its level 1 for 2, which is enough for them. All at level 0, those that are `READY` at
+    level 1, and such that are not short at any, are only cleaned up; else level 1 is 2.
     """
     machine = _target_machine()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
     module.verify()
-    if level == 0 or (READY in text and len(text) > _SHORT):
+    if level == 0 or (READY in text and (level == 1 or len(text) > _SHORT)):
         run_passes(module, machine, None)
         return module
-    plain = level == 2 and PLAIN in text
-    options = llvm.create_pipeline_tuning_options(1 if plain else level)
+    plain = level < 3 and PLAIN in text
+    options = llvm.create_pipeline_tuning_options(1 if plain else max(level, 2))
     options.loop_vectorization = options.loop_unrolling = True
     options.slp_vectorization = not plain
     run_passes(module, machine, options)

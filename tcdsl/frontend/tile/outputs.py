@@ -158,6 +158,7 @@ class StagedOutput(OutputStatements, OpenArray):
         self.builder = session.builder
         self.extents = tuple(map(extent_expression, sizes))
         self.rows = RowRanks(output=len(self.extents))
+        self.base = self.replaced = None
         self.uses = 0
         self.contraction = None
         self.lens = lens

@@ -11,7 +11,7 @@ from tcdsl.autodiff import adjoint
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, index_variables, is_affine_index
 from tcdsl.ir.program import Program
-from tcdsl.lowering.loopir.loops import Branch, Kernel, Loop, Nest, Update
+from tcdsl.lowering.loopir.loops import Branch, Kernel, LocalBuffer, Loop, Nest, Update
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
@@ -197,5 +197,6 @@ def test_no_adjoint_of_a_gather_accumulates_into_shared_cells() -> None:
         for loop in loops:
             if loop.variable.startswith("block"):
                 continue
+            own = {node.name for node in walk_nodes(loop.body) if isinstance(node, LocalBuffer)}
             for update in (node for node in walk_nodes(loop.body) if isinstance(node, Update)):
-                assert any(loop.variable in index_variables(axis) for axis in update.indices)
+                assert update.buffer in own or any(loop.variable in index_variables(axis) for axis in update.indices)

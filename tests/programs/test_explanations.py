@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tcdsl as tc
 from tcdsl.targets.cpu.machine import processor
 from tests.golden_texts import Golden
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
@@ -11,7 +12,9 @@ from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 
 def explained(program: CharacteristicProgram, stage: str) -> str:
     arguments = arguments_of(program, program.calls[0], "float32")
-    return str(program.function.explain(stage, *arguments, **program.options))
+    # Tiles of products are as wide as the processor's vectors.
+    with tc.config(optimize="-padding -panels"):
+        return str(program.function.explain(stage, *arguments, **program.options))
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=str)

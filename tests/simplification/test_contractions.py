@@ -161,7 +161,7 @@ def test_the_order_is_that_of_fewest_operations_at_the_sizes_of_the_call(
     arrays = [square(*shape) for shape in shapes]
     assert chain.cost(*arrays).primal.operations.multiplications == multiplications
     np.testing.assert_allclose(chain(*arrays), arrays[0] @ arrays[1] @ arrays[2])
-    [line] = [line for line in chain.explain("passes", *arrays).splitlines() if line.startswith("    + y_sum[")]
+    line = next(line for line in chain.explain("passes", *arrays).splitlines() if line.startswith("    + y_sum["))
     assert first in line
     with tc.config(optimize="-contractions"):
         assert "contractions       sums of products take a few factors at a time: left out" in chain.explain("passes")

@@ -98,10 +98,8 @@ class ContractionTiles:
         self._sound = self._buffer("sound", (*outer, self._panels)) if found.guards else None
 
     def nests(self) -> Iterator[tuple[str, tuple[Node, ...], Expr]]:
-        """How each nest is called, its loops and its work: start, panels, tiles."""
+        """How each nest is called, its loops and its work: panels, then tiles."""
         rows, points = self._found.count_of_rows, product_of(self._packed.shape)
-        start = tuple(map(self._if_pays, self._body.start()))
-        yield "start_", start, product_of(self._plan.tensor.shape)
         yield "pack_", self._packing(), points
         yield "nest_", self._tiles(), apply("mul", rows, points)
 
@@ -120,11 +118,6 @@ class ContractionTiles:
 
     def _where_pays(self, count: Expr) -> Expr:
         return count if self._pays is None else apply("where", self._pays, count, integer(0))
-
-    def _if_pays(self, node: Node) -> Node:
-        if isinstance(node, Loop):
-            return replace(node, stop=self._where_pays(node.stop))
-        return node if self._pays is None else Branch(self._pays, (node,))
 
     def _soundness(self, out: list[Node]) -> Expr:
         # Whether no factor in panels is infinite or not a number: the sum of zero times each is zero then.
@@ -246,8 +239,24 @@ class ContractionTiles:
             Define(high.name, apply("min", total, apply("add", low, most)), index=True),
         )
         blocks = self._where_pays(quotient_up(total, few))
-        nodes = loops_over([(block, integer(0), blocks)], (*ends, *nodes))
+        nodes = loops_over([(block, integer(0), blocks)], (*ends, *self._starts(values, low, high), *nodes))
         return tuple(map(_parallel, self._over(outer, found.outer, nodes)))
+
+    def _starts(self, values: _Values, low: Expr, high: Expr) -> tuple[Node, ...]:
+        # What the cells of a block hold before any term.
+        if self._body.started:
+            return ()
+        row, lane = self._names.fresh("row"), self._names.fresh("lane")
+        inside: list[Node] = []
+        cell = self._cell({**values, **self._positions(index(row), inside)}, index(lane))
+        starts = tuple(self._body.start_of(cell))
+        inside.append(Loop(lane, integer(0), self._found.lane.length, 1, starts, seldom=True))
+        return (Loop(row, low, high, 1, tuple(inside)),)
+
+    def _cell(self, values: _Values, lane: Expr) -> tuple[Expr, ...]:
+        # The target's cell at a position along the lanes.
+        place = {**values, index(self._found.lane.variable): self._found.lane.at(lane)}
+        return tuple(substitute(axis, place) for axis in self._plan.statement.target.indices)
 
     def _blocks_of_terms(
         self,
@@ -321,8 +330,7 @@ class ContractionTiles:
         number, lane = names.fresh("row"), names.fresh("lane")
         inside: list[Node] = []
         place = {**values, **self._positions(apply("add", index(tile), index(number)), inside)}
-        place[index(found.lane.variable)] = found.lane.at(apply("add", first, index(lane)))
-        cell = tuple(substitute(axis, place) for axis in self._plan.statement.target.indices)
+        cell = self._cell(place, apply("add", first, index(lane)))
         made = plain_read(local, (index(number), index(lane)), self._dtype)
         update = Update(self._body.place.buffer, cell, self._plan.statement.accumulate, made)
         inside.append(Loop(lane, integer(0), count, 1, (update,), seldom=True))

@@ -202,3 +202,17 @@ def test_sums_go_on_from_what_is_there() -> None:
     expected = C + A @ B
     add(C, A, B)
     np.testing.assert_allclose(C, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [1.0, np.inf])
+def test_sizes_that_are_known(value: float) -> None:
+    @op
+    def known(I: real[2, 3, 6, 7], K: real[17, 3, 3, 3]):
+        O = output(2, 17, 6, 7)
+        O[n, g * 17 + c, x, y] += I[n, d, x + r - 1, y + s - 1] * K[c, d, r, s], g < 1
+        return O
+
+    I, K = RNG.normal(size=(2, 3, 6, 7)), RNG.normal(size=(17, 3, 3, 3))
+    K[3, 1, 0, 2] = value
+    np.testing.assert_allclose(known(I, K), wanted_padded(I, K), rtol=1e-10, atol=1e-12)
+    assert "panels_O" in str(known.explain("loops"))

@@ -25,6 +25,7 @@ from types import MappingProxyType
 import islpy as isl
 
 from tcdsl.ir.build import apply, constant, in_range, index, integer, plain_read, product_of, truth
+from tcdsl.ir.domain import text_of
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -35,6 +36,7 @@ from tcdsl.ir.expressions import (
     SizeValue,
     index_variables,
     is_affine_index,
+    size_names,
     transform,
 )
 from tcdsl.ir.fresh_names import FreshNames
@@ -43,7 +45,8 @@ from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, holds
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.linear import linear_form, normalized
-from tcdsl.polyhedra.spaces import arranged, has_end
+from tcdsl.polyhedra.spaces import arranged, has_end, parameter_names
+from tcdsl.recent import Recent
 
 __all__ = ["Side", "SumOfProducts", "contraction_of", "padded"]
 
@@ -105,7 +108,8 @@ class SumOfProducts:
     @property
     def pays(self) -> Expr:
         """Whether there are enough rows and lanes for tiles, a condition on sizes."""
-        across = any(map(self.is_along, self.summed))
+        # Plain loops do as well for few rows of a matrix product, but not of a convolution.
+        across = len(self.summed) == 1 and self.is_along(*self.summed)
         enough = apply("ge", self.count_of_rows, integer(_ROWS_ACROSS if across else _ROWS))
         return apply("and_", self.dense, apply("and_", enough, apply("ge", self.lane.length, integer(_LANES))))
 
@@ -176,9 +180,26 @@ def _ways(statement: Statement, tensor: Tensor, context: isl.Set) -> list[SumOfP
     return ways
 
 
-def _points(statement: Statement, context: isl.Set) -> isl.Set:
-    points = statement.domain.set.align_params(context.get_space()).intersect_params(context)
-    return arranged(points, statement.domain.variables)
+def _points(statement: Statement, context: isl.Set, extents: Sequence[Expr] = ()) -> isl.Set:
+    # With what is known of the sizes that these, and ``extents``, depend on: isl takes longer for every other one.
+    points = arranged(statement.domain.set, statement.domain.variables)
+    names = parameter_names(points)
+    used = {name for k, name in enumerate(names) if points.involves_dims(isl.dim_type.param, k, 1)}
+    used = used.union(*map(size_names, extents))
+    if not used:
+        return points
+    key = text_of(context), frozenset(used)
+    known = _KNOWN.get(key)
+    if known is None:
+        known = context
+        for k in reversed(range(known.dim(isl.dim_type.param))):
+            if known.get_dim_name(isl.dim_type.param, k) not in used:
+                known = known.project_out(isl.dim_type.param, k, 1)
+        _KNOWN[key] = known
+    return points.align_params(known.get_space()).intersect_params(known)
+
+
+_KNOWN: Recent[tuple[str, frozenset[str]], isl.Set] = Recent(1000)
 
 
 def _may_hold(condition: Expr) -> bool:
@@ -288,9 +309,9 @@ class _Padding:
         if found.guards:
             if not _is_plain(left):
                 return None
-            points = _points(statement, context)
-            inside = _box(variables, _sides(variables, points))
             shape = tensors[left.tensor].shape
+            points = _points(statement, context, shape)
+            inside = _box(variables, _sides(variables, points))
             for axis, extent in zip(left.indices, shape, strict=True):
                 try:
                     inside = inside.intersect(condition_set(in_range(axis, extent), inside))

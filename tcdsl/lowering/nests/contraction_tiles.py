@@ -33,6 +33,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import islpy as isl
+
 from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of
 from tcdsl.ir.expressions import Constant, Expr, Local, Read, substitute
 from tcdsl.lowering.loopir.contraction import Side, SumOfProducts
@@ -48,6 +50,7 @@ from tcdsl.lowering.loopir.loops import (
     Update,
     loops_over,
 )
+from tcdsl.lowering.loopir.point_code import update
 from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.program_passes.schedule import LoopOrder
@@ -90,7 +93,9 @@ class ContractionTiles:
         self._lanes = body.setting.machine.lanes(self._dtype)
         pays = found.pays
         self._pays = None if isinstance(pays, Constant) else pays
-        self.always = self._pays is None and not found.guards
+        #: Whether it is large enough for any sizes.
+        self.is_large = self._pays is None
+        self.always = self.is_large and not found.guards
         self._panels = quotient_up(found.lane.length, integer(self._lanes))
         outer = tuple(span.length for span in found.outer)
         shape = (*outer, self._where_pays(self._panels), *(span.length for span in found.summed), integer(self._lanes))
@@ -113,6 +118,16 @@ class ContractionTiles:
                 return (replace(loop, body=self._if_unsound(loop.body)),)
             case _:
                 return self._if_unsound(nodes)
+
+    def short_loops(self) -> tuple[Node, ...]:
+        """Plain loops for what hardly ever happens, in little code."""
+        plan, body = self._plan, self._body
+        order = (*plan.outer, *plan.inner)
+        act = update(plan.statement, body.place)
+        # isl takes long with what is known of sizes, which say little here.
+        points = plan.statement.domain.set
+        context = isl.Set.universe(points.get_space().params())
+        return (*body.start(), *body.visits(points, order, act, context, known=points))
 
     # -- conditions
 
@@ -332,8 +347,8 @@ class ContractionTiles:
         place = {**values, **self._positions(apply("add", index(tile), index(number)), inside)}
         cell = self._cell(place, apply("add", first, index(lane)))
         made = plain_read(local, (index(number), index(lane)), self._dtype)
-        update = Update(self._body.place.buffer, cell, self._plan.statement.accumulate, made)
-        inside.append(Loop(lane, integer(0), count, 1, (update,), seldom=True))
+        more = Update(self._body.place.buffer, cell, self._plan.statement.accumulate, made)
+        inside.append(Loop(lane, integer(0), count, 1, (more,), seldom=True))
         left = apply("min", integer(_ROWS), apply("sub", high, index(tile)))
         out.append(Loop(number, integer(0), left, 1, tuple(inside)))
         return tuple(out)

@@ -59,6 +59,9 @@ def drafts_of(group: Group, setting: NestContext) -> Iterator[Draft]:
             yield Draft(hint, group.plans, nodes, small, work)
         if tiles.always:
             return
+        if tiles.is_large:
+            yield Draft("nest_", group.plans, tiles.elsewhere(tiles.short_loops()), small)
+            return
     for hint, plans, body in _bodies(group, setting, small):
         nodes = body if tiles is None else tiles.elsewhere(_outermost(body))
         yield Draft(hint, plans, _outermost(nodes), small)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import index
+from tcdsl.ir.build import index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, substitute
@@ -19,7 +19,7 @@ from tcdsl.lowering.program_passes.touched_tensors import can_fail, copy_stateme
 from tcdsl.polyhedra.affine import NotAffine, equated
 from tcdsl.polyhedra.linear import linear_form, normalized, solved_for
 from tcdsl.polyhedra.scatter_to_gather import solve, target_variables
-from tcdsl.polyhedra.spaces import arranged, dimension_names
+from tcdsl.polyhedra.spaces import arranged, constant_range, dimension_names
 
 __all__ = ["over_cells", "solved", "substituted", "widened"]
 
@@ -45,13 +45,14 @@ def over_cells(statement: Statement, names: FreshNames) -> Statement:
 
     ``Y[i + 1] = x[i]`` becomes ``Y[z] = x[z - 1]``, so that the loop over z also writes the start value of the other
     cells. Statements that write few cells stay, because those loops run over all, and so do those whose errors name the
-    user's variables.
+    user's variables. A variable of one value, as the groups of a convolution that has one, goes.
     """
-    indices = statement.target.indices
-    if all(isinstance(axis, IndexValue) for axis in indices) or can_fail(statement):
+    if all(isinstance(axis, IndexValue) for axis in statement.target.indices) or can_fail(statement):
         return statement
     if ACCUMULATORS[statement.accumulate].ordered:
         return statement
+    statement = _without_single_values(statement)
+    indices = statement.target.indices
     values: dict[Expr, Expr] = {}
     cells: dict[str, str] = {}
     target: list[Expr] = []
@@ -78,6 +79,22 @@ def over_cells(statement: Statement, names: FreshNames) -> Statement:
     made = map_statement(statement, lambda expr: normalized(substitute(expr, values)))
     access = replace(made.target, indices=tuple(target))
     return replace(made, target=access, domain=Domain.from_set(points))
+
+
+def _without_single_values(statement: Statement) -> Statement:
+    # Without such variables in targets, but for those that are an index of their own.
+    indices = statement.target.indices
+    alone = {axis.name for axis in indices if isinstance(axis, IndexValue)}
+    points, values = statement.domain.set, dict[Expr, Expr]()
+    for name in frozenset().union(*map(index_variables, indices)) - alone:
+        found = constant_range(points, name)
+        if found is not None and len(found) == 1:
+            values[index(name)] = integer(found.start)
+    if not values:
+        return statement
+    made = map_statement(statement, lambda expr: normalized(substitute(expr, values)))
+    left = [name for name in statement.domain.variables if index(name) not in values]
+    return replace(made, domain=Domain.from_set(arranged(points, left)))
 
 
 def substituted(points: isl.Set, values: Mapping[Expr, Expr], order: Sequence[str]) -> isl.Set:

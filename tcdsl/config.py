@@ -42,7 +42,7 @@ class Settings:
     generated code is tested), ``nan`` (outputs are searched for NaN) and ``ir`` (programs are verified before they are
     compiled). ``optimize``: whether the passes run that programs can do without, or names of some, as in
     ``"-fusion"``, which is all but that one. ``debug``: whether compilations and runs are timed and shown.
-    ``cache_dir``: where generated modules live, the user's cache directory if empty. ``cache_limit``: how many bytes
+    ``cache_dir``: where compiled programs live, the user's cache directory if empty. ``cache_limit``: how many bytes
     they take at most, with their machine code; what was not used for longest goes. ``target``: the machine that
     programs run on, by the name under which it is registered. ``progress``: whether compilations of more than half a
     second show themselves in terminals and notebooks. ``tape_memory``: how many bytes a gradient may allocate before it

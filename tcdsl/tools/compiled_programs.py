@@ -45,8 +45,7 @@ def show(console: Console) -> None:
         table.add_column("file", overflow="fold")
         for entry in entries:
             when = datetime.fromtimestamp(entry.modified).strftime("%Y-%m-%d %H:%M")
-            name = entry.path.stem.rpartition("_")[0]
-            table.add_row(name, when, entry.path.name)
+            table.add_row(entry.title, when, entry.path.name)
         console.print(table)
     total = decimal(cache_size(_folder()))
     console.print(f"{_counted(len(entries))}, {total}, in {_folder()}", soft_wrap=True, highlight=False)

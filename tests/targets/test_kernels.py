@@ -360,7 +360,7 @@ def test_arithmetic_stays_in_float32(tmp_path: Path) -> None:
     value = apply("add", value, cast(I, "float32"))
     kernel = elementwise(value, "float32", {"X": "float32"})
     compiled = compile_kernel(kernel, contiguous=(True,), options=Build((), cache_dir=tmp_path))
-    ((_, nest),) = emitted_nests(compiled.source)
+    ((_, nest),) = emitted_nests(compiled.kernel, (True,), {0: "nest"})
     text = str(optimized(nest))
     assert "float" in text
     assert "double" not in text
@@ -368,7 +368,7 @@ def test_arithmetic_stays_in_float32(tmp_path: Path) -> None:
 
 def test_inner_loops_are_vectorized_without_tests_for_overlap(tmp_path: Path) -> None:
     compiled = compile_kernel(matmul(), contiguous=(True, True), options=Build((), cache_dir=tmp_path))
-    ((_, nest),) = emitted_nests(compiled.source)
+    ((_, nest),) = emitted_nests(compiled.kernel, (True, True), {0: "nest"})
     text = str(optimized(nest))
     assert "x float>" in text
     assert "memcheck" not in text

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
 
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.emission.plain_nests import is_plain
+from tests.targets.nest_text import nest_kernel
 
 TILES = """
 for i in range(0, N, 2):
@@ -21,7 +20,7 @@ for i in range(0, N, 2):
 """
 RECURRENCE = """
 for i in range(1, N):
-    y[i] = a * y[i - 1] + x[i]
+    y[i] = A[0] * y[i - 1] + x[i]
 """
 NEIGHBOURS = """
 for i in range(N):
@@ -50,24 +49,14 @@ for i in range(N):
     ],
 )
 def test_plain_nests(body: str, plain: bool) -> None:
-    lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
-    (function,) = ast.parse(f"def nest(begin, end, frame):\n{lines}\n").body
-    assert isinstance(function, ast.FunctionDef)
-    assert is_plain(function) == plain
-
-
-MODULE = """
-@nest(fastmath=())
-def move(begin, end, frame):
-    N = size(frame, 0)
-    x = buffer(frame, 1, 'float32[::1]')
-    for i in ROUNDS:
-        x[i] = x[i] + float32(1.0)
-"""
+    kernel = nest_kernel(body, {"A": "float32[N, K]", "x": "float32[N, K]", "y": "float32[N, K]"})
+    assert is_plain(kernel.nests[0].body) == plain
 
 
 @pytest.mark.parametrize(("rounds", "hints"), [("range(N)", 0), ("seldom(range(N))", 1)])
 def test_seldom_loops_are_short(rounds: str, hints: int) -> None:
-    ((symbol, text),) = emitted_nests(MODULE.replace("ROUNDS", rounds))
+    text = f"for i in {rounds}:\n    y[i] = y[i] + x[i]"
+    kernel = nest_kernel(text, {"x": "float32[N]", "y": "float32[N]"})
+    ((symbol, found),) = emitted_nests(kernel, (True,), {0: "move"})
     assert symbol == "move"
-    assert text.count("!llvm.loop ") == text.count("llvm.loop.vectorize.width") == hints
+    assert found.count("!llvm.loop ") == found.count("llvm.loop.vectorize.width") == hints

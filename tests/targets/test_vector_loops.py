@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tcdsl.lowering.loopir.loops import Kernel, Loop
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.emission.nest_notes import READY, VectorForm
-from tcdsl.targets.cpu.layout.frame import FIRST_WORD, PLACES_WORD
-from tcdsl.targets.cpu.machine.fast_math import FASTMATH
+from tcdsl.targets.cpu.layout.frame import PLACES_WORD, layout_of
+from tcdsl.targets.cpu.layout.kernel_code import kernel_code
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
-from tcdsl.targets.cpu.printing import language
+from tcdsl.targets.cpu.printing.module import printed_module
+from tests.targets.nest_text import nest_kernel
 
 FORMS = {
     "wide": VectorForm(64, masks=True),
@@ -22,17 +25,6 @@ FORMS = {
     "narrow": VectorForm(16, masks=False),
 }
 ROWS = 3
-
-_NEST = """
-@nest(fastmath={flags})
-def nest(begin, end, frame):
-    n = size(frame, 0)
-    x = buffer(frame, 1, "{dtype}[:, ::1]")
-    y = buffer(frame, 2, "{dtype}[:, ::1]")
-    z = buffer(frame, 3, "{result}[:, ::1]")
-    for i in range(begin, end):
-{body}
-"""
 
 ARITHMETIC = """
 for j in range(n):
@@ -116,11 +108,6 @@ for k in range(1, 2):
         z[0, j] += z[i, j]
 """
 
-FUNCTIONS_USED = (
-    *("nest", "size", "buffer", "exp", "sin", "power", "absolute", "square", "maximum", "minimum", "left_shift"),
-    *("float32", "float64", "int16", "int32", "int64"),
-)
-
 VECTORS = [ARITHMETIC, IN_PLACE, FUNCTIONS, PLACES, SUMS, WHOLE]
 MASKED = [GUARDED, GUARDED_ALSO, SAME_FOR_ALL, BRANCHES]
 
@@ -153,31 +140,42 @@ for j in range(n):
 OTHERS = [NUMBERS, BEFORE, ONE_CELL, RUNNING, ACROSS, DATA, FIRST_CELL]
 
 
-def text_of(body: str, dtype: str, result: str, form: VectorForm | None) -> tuple[str, str]:
-    """The generated function and LLVM's text for it."""
-    lines = "\n".join(f"        {line}" for line in body.replace("{t}", dtype).strip().splitlines())
-    written = _NEST.format(flags=tuple(sorted(FASTMATH)), dtype=dtype, result=result, body=lines)
-    ((_, text),) = emitted_nests(written, form=form)
-    return written, text
+def kernel_of(body: str, dtype: str, result: str) -> Kernel:
+    """The nest that runs ``body`` for each row."""
+    lines = "\n".join(f"    {line}" for line in body.replace("{t}", dtype).strip().splitlines())
+    kernel = nest_kernel(
+        f"for i in range(m):\n{lines}", {"x": f"{dtype}[m, n]", "y": f"{dtype}[m, n]", "z": f"{result}[m, n]"}
+    )
+    (nest,) = kernel.nests
+    (rows,) = nest.body
+    assert isinstance(rows, Loop)
+    return replace(kernel, nests=(replace(nest, body=(replace(rows, kind="parallel"),)),))
+
+
+def code_of(kernel: Kernel, form: VectorForm | None) -> str:
+    """LLVM's text for its nest."""
+    ((_, text),) = emitted_nests(kernel, (True, True), {0: "nest"}, form)
+    return text
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("bodies", "masked"), [(VECTORS, False), (MASKED, True), (OTHERS, None)])
 def test_which_loops_are_vectors(bodies: list[str], masked: bool | None, form: str) -> None:
     for body in bodies:
-        ready = READY in text_of(body, "float32", "float32", FORMS[form])[1]
+        ready = READY in code_of(kernel_of(body, "float32", "float32"), FORMS[form])
         assert ready == (masked is not None and (FORMS[form].masks or not masked)), body
 
 
-def called(function: Any, arrays: list[np.ndarray]) -> np.ndarray:
-    """What ``function`` of a frame writes into the last array, for sizes and cells in words of their own."""
+def called(function: Any, kernel: Kernel, arrays: list[np.ndarray]) -> np.ndarray:
+    """What ``function`` of a frame writes into the last array."""
     x, y, z = (array.copy() for array in arrays)
-    frame = np.zeros(FIRST_WORD + 16, np.int64)
-    words = [FIRST_WORD + k for k in (0, 1, 6, 11)]
-    places = np.array(words)
+    layout = layout_of(kernel)
+    frame = np.zeros(layout.words, np.int64)
+    (places,) = (np.array(words) for words in kernel_code(kernel, (True, True), checked=False).places)
     frame[PLACES_WORD] = places.ctypes.data
-    frame[words[0]] = x.shape[1]
-    for word, array in zip(words[1:], (x, y, z), strict=True):
+    frame[layout.sizes["n"]] = x.shape[1]
+    for name, array in (("x", x), ("y", y), ("z", z)):
+        word = layout.buffers[name]
         frame[word : word + 5] = array.ctypes.data, x.shape[1], 1, *x.shape
     function(0, ROWS, frame.ctypes.data)
     return z
@@ -203,10 +201,11 @@ def test_steps_at_once(types: str, form: str) -> None:
             continue
         text = body.replace("z[i, j] = ", f"z[i, j] = {result.replace('float16', 'float32')}(")
         text = "\n".join(f"{line})" if "z[i, j] = " in line else line for line in text.splitlines())
-        written, code = text_of(text, dtype, result, FORMS[form])
-        functions: dict[str, Any] = {"inf": np.inf}
-        functions |= {name: getattr(language, name) for name in FUNCTIONS_USED}
-        exec(written, functions)
+        kernel = kernel_of(text, dtype, result)
+        functions: dict[str, Any] = {}
+        printed = printed_module(kernel, (True, True))
+        exec(printed.text, functions)
+        code = code_of(kernel, FORMS[form])
         loaded = LoadedObject([object_code(code, 2)], ["nest"])
         fast = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(loaded.addresses["nest"])
         for n in (0, 1, 17, 77):
@@ -214,6 +213,8 @@ def test_steps_at_once(types: str, form: str) -> None:
             arrays = [(rng.normal(size=(ROWS, n)) * (9 if whole else 1)).astype(dtype) for _ in range(2)]
             arrays.append(np.zeros((ROWS, n), result))
             with np.errstate(all="ignore"):
-                expected = called(functions["nest"], arrays)
+                expected = called(functions[printed.functions[0]], kernel, arrays)
             tolerance = 2e-3 if dtype == "float16" else 1e-4 if "float32" in types else 1e-12
-            np.testing.assert_allclose(called(fast, arrays), expected, rtol=tolerance, atol=tolerance, err_msg=body)
+            np.testing.assert_allclose(
+                called(fast, kernel, arrays), expected, rtol=tolerance, atol=tolerance, err_msg=body
+            )

@@ -1,5 +1,5 @@
 """Consecutive nests as one, because every nest costs a compilation, but for those that stand there again: of these one
-is compiled for all places (`tcdsl.targets.cpu.printing.nest_deduplication`).
+is compiled for all places (`tcdsl.targets.cpu.layout.kernel_code`).
 
 ::
 

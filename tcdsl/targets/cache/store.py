@@ -1,12 +1,12 @@
-"""The cache directory: generated modules, their machine code, and whatever else later processes need not make again.
+"""The cache directory: what programs became, their machine code, and whatever else later processes need not make again.
 
 ::
 
     <cache directory>/modules/         private to the user
-        matmul_1f0c….py                the text of a module, for people and debuggers: nothing reads it
-        nest_5e21….code                the machine code of a function in it (`tcdsl.targets.cpu.machine.machine_code`)
-        matmul_c41b….call              what calls need, without staging (`tcdsl.runtime.kept`)
         matmul_77ab….kernel            what a program became (`tcdsl.targets.loading`)
+        nest_5e21….code                the machine code of a nest in it (`tcdsl.targets.cpu.machine.machine_code`)
+        matmul_1f0c….py                the text of one, if somebody has asked for the file: nothing reads it
+        matmul_c41b….call              what calls need, without staging (`tcdsl.runtime.kept`)
         matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.graph_linking.kept_gradients`)
 
 The name of an entry is a hash of all that it depends on, so an entry is never wrong, only missing, old or damaged.
@@ -14,7 +14,6 @@ The name of an entry is a hash of all that it depends on, so an entry is never w
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import os
 import shutil
@@ -31,7 +30,8 @@ from tcdsl.tracebacks import warn_user
 
 __all__ = ["CacheEntry", "ProgramStore", "cache_entries", "cache_size", "clear_cache", "default_cache_dir", "store"]
 
-_ENDINGS = (".py", ".code", ".kernel", ".call", ".gradient")
+_PROGRAM = ".kernel"
+_ENDINGS = (".py", ".code", _PROGRAM, ".call", ".gradient")
 
 
 def default_cache_dir() -> Path:
@@ -137,7 +137,7 @@ class ProgramStore:
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """A module in the cache: its ``title``, where it is, and when it was made."""
+    """A program in the cache: its ``title``, where it is, and when it was made."""
 
     title: str
     path: Path
@@ -150,16 +150,12 @@ def _files(cache_dir: Path | None) -> list[Path]:
 
 
 def cache_entries(cache_dir: Path | None = None) -> list[CacheEntry]:
-    """Every module in the cache directory, by name."""
+    """Every program in the cache directory, by name."""
     entries = []
     for path in _files(cache_dir):
-        if path.suffix != ".py":
-            continue
-        try:
-            title = (ast.get_docstring(ast.parse(path.read_bytes())) or path.stem).splitlines()[0]
-            entries.append(CacheEntry(title, path, path.stat().st_mtime))
-        except (OSError, SyntaxError, ValueError):
-            continue
+        if path.suffix == _PROGRAM:
+            with contextlib.suppress(OSError):
+                entries.append(CacheEntry(path.stem.rpartition("_")[0], path, path.stat().st_mtime))
     return entries
 
 
@@ -173,7 +169,7 @@ def cache_size(cache_dir: Path | None = None) -> int:
 
 
 def clear_cache(cache_dir: Path | None = None) -> int:
-    """Delete every entry, damaged or not; the number of modules deleted. What runs at the time goes on."""
+    """Delete every entry, damaged or not; the number of programs deleted. What runs at the time goes on."""
     count = 0
     for path in _files(cache_dir):
         if path.suffix not in _ENDINGS and not path.name.startswith("."):  # what a process left that was killed
@@ -182,5 +178,5 @@ def clear_cache(cache_dir: Path | None = None) -> int:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-        count += path.suffix == ".py"
+        count += path.suffix == _PROGRAM
     return count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,10 @@ from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.call_block import KNOWN_APART, OVERLAPPING
 from tcdsl.targets.cpu.layout.control_rows import table_rows
 from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD, layout_of
+from tcdsl.targets.cpu.layout.kernel_code import KernelCode
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
 from tcdsl.targets.cpu.machine.machine_code import CompiledModule, compiled_module, nest_symbol
 from tcdsl.targets.cpu.machine.module_names import module_stem
-from tcdsl.targets.cpu.printing.module import GeneratedModule
 from tcdsl.targets.protocol.target import Build
 
 __all__ = ["CompiledKernel", "load_kernel"]
@@ -33,12 +34,10 @@ __all__ = ["CompiledKernel", "load_kernel"]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def load_kernel(kernel: Kernel, generated: GeneratedModule, build: Build) -> CompiledKernel:
-    """Write, compile and load ``generated``, which is the module of ``kernel``; machine code may come from disk."""
-    functions = dict(zip(generated.functions, generated.keys, strict=True))
-    stem = module_stem(kernel.program.name, generated.text)
-    module = compiled_module(store(build.cache_dir), stem, generated.text, functions, _level(kernel, build))
-    return CompiledKernel(kernel, generated, module, build)
+def load_kernel(kernel: Kernel, code: KernelCode, build: Build) -> CompiledKernel:
+    """Compile and load ``kernel``; machine code may come from disk."""
+    module = compiled_module(store(build.cache_dir), kernel, code, build, _level(kernel, build))
+    return CompiledKernel(kernel, code, module, build)
 
 
 def _level(kernel: Kernel, build: Build) -> int:
@@ -52,22 +51,14 @@ def _level(kernel: Kernel, build: Build) -> int:
 class CompiledKernel(Launcher):
     """A kernel that runs: ``compiled.run([A, B], {"N": 3, "K": 4, "M": 5})`` gives the list of outputs.
 
-    ``source`` is the text of the generated module, exactly the file at ``path``; ``from_disk`` says whether all machine
-    code came from disk. May be called from several threads.
+    `source` is its text as a module of Python, `path` a file of it; ``from_disk`` says whether all machine code came
+    from disk. May be called from several threads.
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        generated: GeneratedModule,
-        module: CompiledModule,
-        build: Build,
-    ) -> None:
+    def __init__(self, kernel: Kernel, code: KernelCode, module: CompiledModule, build: Build) -> None:
         self.kernel = kernel
-        self.source = generated.text
-        self.path = module.path
         self.from_disk = module.from_disk
-        self._generated = generated
+        self._code = code
         self._build = build
         self._layout = layout_of(kernel)
         self._rows = table_rows(kernel, self._layout)
@@ -76,8 +67,24 @@ class CompiledKernel(Launcher):
         self._temporary_numbers = {buffer.name: k for k, buffer in enumerate(self._temporaries.buffers)}
         buffers = {buffer.name: buffer for buffer in kernel.buffers}
         self._outputs = [buffers[name] for name in kernel.outputs]
-        addresses = [module.addresses[function] for function in generated.functions]
-        super().__init__(self._facts(), addresses, generated.places, module, build.cache_dir)
+        symbols = [nest_symbol(key, _level(kernel, build)) for key in code.keys]
+        addresses = [module.addresses[symbol] for symbol in symbols]
+        super().__init__(self._facts(), addresses, code.places, module, build.cache_dir)
+
+    @property
+    def source(self) -> str:
+        """The kernel as a module that Python can run."""
+        from tcdsl.targets.cpu.printing.module import printed_module
+
+        return printed_module(self.kernel, self._build.contiguous, checked=self._build.checked).text
+
+    @property
+    def path(self) -> Path:
+        """The file that shows the `source`."""
+        place, text = store(self._build.cache_dir), self.source
+        name = f"{module_stem(self.kernel.program.name, text)}.py"
+        place.write_text(name, text)
+        return place.directory / name
 
     def _facts(self) -> KernelFacts:
         kernel, arrays = self.kernel, self._arrays
@@ -97,7 +104,7 @@ class CompiledKernel(Launcher):
             results=tuple(map(self._place, kernel.outputs)),
             updates=tuple((arrays.given_positions[target], self._place(source)) for target, source in kernel.updates),
             plain=arrays.direct and not kernel.updates,
-            sound=not self._generated.checks,
+            sound=not self._code.checks,
             readable=array_header() is not None and tuple_header() is not None,
         )
 
@@ -122,19 +129,19 @@ class CompiledKernel(Launcher):
         None for kernels whose faults speak of local buffers.
         """
         facts = self.facts
-        if not facts.readable or self._generated.locals:
+        if not facts.readable or self._code.locals:
             return None
         level = _level(self.kernel, self._build)
-        symbols = tuple(nest_symbol(key, level) for key in self._generated.keys)
+        symbols = tuple(nest_symbol(key, level) for key in self._code.keys)
         written, table = self.written_plan(numbers)
         values = tuple(getattr(facts, name) for name in KernelFacts.__slots__)
-        return values, symbols, self._generated.places, numbers, written.code, written.constants, table
+        return values, symbols, self._code.places, numbers, written.code, written.constants, table
 
     def _begun(
         self, inputs: Sequence[Array], sizes: Mapping[str, int], outputs: Sequence[Array] | None
     ) -> PreparedCall:
         # Nests write straight into the arrays given for results, unless they may fail half-way.
-        straight = outputs is not None and self._arrays.direct and not self._generated.checks
+        straight = outputs is not None and self._arrays.direct and not self._code.checks
         plan = self.plan(sizes)
         if outputs is not None and not straight:
             require_outputs(plan, self._layout, self.kernel.program.name, self._outputs, outputs)
@@ -205,4 +212,4 @@ class CompiledKernel(Launcher):
         # The loops of rounds around the nest, outermost first.
         rounds = (each for each in self.kernel.all_rounds if each.first <= nest < each.end)
         positions = [(each.label, int(frame.words[self._layout.sizes[each.number]])) for each in rounds]
-        return failure(words, self._generated.checks, self._layout, self._generated.locals, positions)
+        return failure(words, self._code.checks, self._layout, self._code.locals, positions)

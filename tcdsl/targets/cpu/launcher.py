@@ -91,7 +91,7 @@ class Launcher:
     """Machine code that runs: ``launcher.launch(launcher.plan(sizes), (A, B), ...)``.
 
     ``addresses`` are those of the nests' machine code, which ``module`` keeps alive, ``places`` their places
-    (`tcdsl.targets.cpu.printing.nest_deduplication`). May be called from several threads.
+    (`tcdsl.targets.cpu.layout.kernel_code`). May be called from several threads.
     """
 
     def __init__(

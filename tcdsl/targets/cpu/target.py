@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from tcdsl.lowering.loopir.loops import Kernel
     from tcdsl.lowering.loopir.machine import Machine
     from tcdsl.targets.cpu.compiled import CompiledKernel
-    from tcdsl.targets.cpu.printing.module import GeneratedModule
+    from tcdsl.targets.cpu.layout.kernel_code import KernelCode
     from tcdsl.targets.protocol.loaded_kernel import LaunchedKernel
 
 __all__ = ["CpuTarget"]
 
 
 class CpuTarget:
-    """Kernels as modules of Python that LLVM compiles: see `tcdsl.targets.cpu.compiled`."""
+    """Kernels as functions that LLVM compiles: see `tcdsl.targets.cpu.compiled`."""
 
     name = "cpu"
     spaces = (HOST,)
@@ -45,18 +45,18 @@ class CpuTarget:
 
         return (generator_digest(),)
 
-    def generate(self, kernel: Kernel, build: Build) -> GeneratedModule:
-        """The module of ``kernel``."""
+    def generate(self, kernel: Kernel, build: Build) -> KernelCode:
+        """What is known of the machine code of ``kernel``."""
         from tcdsl.targets.cpu.call.drivers import begin_drivers
-        from tcdsl.targets.cpu.printing.module import generate_module
+        from tcdsl.targets.cpu.layout.kernel_code import kernel_code
 
         begin_drivers(build.cache_dir)
         tiled = _in_registers(kernel, build)
         self._generated = kernel, build, tiled
-        return generate_module(tiled, build)
+        return kernel_code(tiled, build.contiguous, checked=build.checked)
 
-    def load(self, kernel: Kernel, module: GeneratedModule, build: Build) -> CompiledKernel:
-        """Compile ``module``, or take its machine code from disk."""
+    def load(self, kernel: Kernel, module: KernelCode, build: Build) -> CompiledKernel:
+        """Compile ``kernel``, or take its machine code from disk."""
         from tcdsl.targets.cpu.compiled import load_kernel
 
         last, self._generated = self._generated, None

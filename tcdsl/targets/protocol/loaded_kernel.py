@@ -85,7 +85,7 @@ class LoadedKernel(LaunchedKernel, Protocol):
 
     @property
     def source(self) -> str:
-        """The text of the generated module."""
+        """The kernel as text, for people."""
 
     @property
     def path(self) -> Path:

@@ -25,7 +25,7 @@ class Build:
 
     ``contiguous`` says of each input whether its arrays will be row-major. ``checked`` code tests every access, and
     raises instead of touching memory that is out of range. ``lasting`` kernels are for arrays that stay and will run
-    often, so that a longer compilation pays. ``cache_dir`` is where generated modules live (``None``: the user's cache
+    often, so that a longer compilation pays. ``cache_dir`` is where compiled programs live (``None``: the user's cache
     directory).
     """
 

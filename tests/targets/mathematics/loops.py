@@ -10,13 +10,15 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from tcdsl.ir.primitives import PRIMITIVES
+from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cpu.emission.module_emission import READY, emitted_nests
 from tcdsl.targets.cpu.emission.vector_steps import VectorForm
-from tcdsl.targets.cpu.layout.frame import FIRST_WORD, PLACES_WORD
+from tcdsl.targets.cpu.layout.frame import PLACES_WORD, layout_of
+from tcdsl.targets.cpu.layout.kernel_code import kernel_code
 from tcdsl.targets.cpu.machine.concurrent_llvm import run_passes
-from tcdsl.targets.cpu.machine.fast_math import FASTMATH
 from tcdsl.targets.cpu.machine.object_code import LoadedObject
 from tcdsl.targets.cpu.machine.processor import processor_of_code, vector_form
+from tests.targets.nest_text import nest_kernel
 
 __all__ = ["HOST", "arity", "assembly", "llvm_text", "loop"]
 
@@ -25,17 +27,6 @@ HOST = (llvm.get_process_triple(), *processor_of_code())
 
 Processor = tuple[str, str, str]
 
-_NEST = """
-@nest(fastmath={flags})
-def nest(begin, end, frame):
-    x = buffer(frame, 0, "{dtype}[::1]")
-    y = buffer(frame, 1, "{dtype}[::1]")
-    z = buffer(frame, 2, "{dtype}[::1]")
-    for i in range(begin, end):
-        z[i] = {value}
-"""
-_WORDS = (FIRST_WORD, FIRST_WORD + 2, FIRST_WORD + 4)
-
 
 def arity(name: str) -> int:
     """How many operands the function of generated code has."""
@@ -43,11 +34,15 @@ def arity(name: str) -> int:
     return rows[name]
 
 
+def _kernel(name: str, dtype: str) -> Kernel:
+    value = f"{name}(x[i], y[i])" if arity(name) == 2 else f"{name}(x[i])"
+    buffers = dict.fromkeys(("x", "y", "z"), f"{dtype}[n]")
+    return nest_kernel(f"for i in range(n):\n    z[i] = {value}", buffers)
+
+
 def llvm_text(name: str, dtype: str, form: VectorForm | None = None) -> str:
     """LLVM's text of the loop, with the liberties that all nests take; in vectors of the ``form``, if one is given."""
-    value = f"{name}(x[i], y[i])" if arity(name) == 2 else f"{name}(x[i])"
-    text = _NEST.format(flags=tuple(sorted(FASTMATH)), dtype=dtype, value=value)
-    ((_, found),) = emitted_nests(text, form=form)
+    ((_, found),) = emitted_nests(_kernel(name, dtype), (True, True), {0: "nest"}, form)
     assert (READY in found) == (form is not None)
     return found
 
@@ -100,11 +95,15 @@ def loop(name: str, arrays: tuple[np.ndarray, ...], processor: Processor = HOST)
     dtype = str(arrays[0].dtype)
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(_compiled(name, dtype, processor).addresses["nest"])
     result = np.empty_like(arrays[0])
-    frame = np.zeros(_WORDS[-1] + 2, np.int64)
-    places = np.array(_WORDS)
+    kernel = _kernel(name, dtype)
+    layout = layout_of(kernel)
+    frame = np.zeros(layout.words, np.int64)
+    (places,) = (np.array(words) for words in kernel_code(kernel, (True, True), checked=False).places)
     frame[PLACES_WORD] = places.ctypes.data
-    for word, array in zip(_WORDS, (arrays[0], arrays[-1], result), strict=True):
+    frame[layout.sizes["n"]] = len(result)
+    for buffer, array in zip("xyz", (arrays[0], arrays[-1], result), strict=True):
         assert array.flags.c_contiguous
+        word = layout.buffers[buffer]
         frame[word : word + 2] = array.ctypes.data, 1
     call(0, len(result), frame.ctypes.data)
     return result

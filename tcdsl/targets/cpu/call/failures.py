@@ -18,7 +18,7 @@ from tcdsl.targets.cpu.layout.frame import (
     VALUE_WORDS,
     FrameLayout,
 )
-from tcdsl.targets.cpu.printing.nest_printing import CheckSite
+from tcdsl.targets.cpu.layout.kernel_code import CheckSite
 
 __all__ = ["failure"]
 

@@ -30,7 +30,7 @@ _POOLED_BYTES = 1 << 18  # Temporaries up to this many bytes stay allocated betw
 
 def of_this_process(addresses: Sequence[int], places: Sequence[int], interrupted: int = 0) -> dict[str, int]:
     """The words of a plan that differ from process to process: the ``addresses`` of the nests' machine code, and of
-    their ``places`` (`tcdsl.targets.cpu.printing.nest_deduplication`); of the driver's function ``interrupted``, of
+    their ``places`` (`tcdsl.targets.cpu.layout.kernel_code`); of the driver's function ``interrupted``, of
     NumPy's types, and where arrays have what.
     """
     known = {"array_header": array_header() or 0, "array_type": id(np.ndarray), "tuple_header": tuple_header() or 0}

@@ -19,7 +19,7 @@ from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
 from tcdsl.targets.cpu.layout.control_rows import BLOCKS_PER_THREAD, END, RANGED, ControlRow, table_rows
 from tcdsl.targets.cpu.layout.frame import INTERRUPT_WORD, FrameLayout
-from tcdsl.targets.cpu.printing.nest_printing import parallel_loop
+from tcdsl.targets.cpu.layout.kernel_code import parallel_loop
 
 __all__ = ["PlanCode", "frame_words"]
 

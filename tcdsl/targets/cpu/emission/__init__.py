@@ -1,1 +1,1 @@
-"""The functions of generated modules as LLVM code."""
+"""Loop nests as LLVM code."""

@@ -9,9 +9,11 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tcdsl.targets.cpu.emission.control_flow import ControlFlow
 from tcdsl.targets.cpu.emission.driver_symbols import definitions, driver_symbols, python_symbol
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, scalar
-from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
+from tcdsl.targets.cpu.emission.primitive_code import COMPARISONS, operation
+from tcdsl.targets.cpu.emission.settled_names import Block, Name, NameUses
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
@@ -61,8 +63,7 @@ class _DriverEmission:
         names: dict[str, Any] = dict(self._constants)
         for parameter, value in zip(definition.args.args, function.args, strict=True):
             names[parameter.arg] = value, _type(parameter.annotation)[1]
-        functions = {**FUNCTIONS, **_WORDS}
-        FunctionEmission(function, names, self._call, functions, wrapping=True).body(definition.body)
+        _WordsEmission(function, names, self._call).body(definition.body)
         if python_symbol(definition.name) in self._symbols:
             self._for_python(definition.name, function)
 
@@ -91,6 +92,136 @@ class _DriverEmission:
         with builder.seldom(builder.compare_unsigned("!=", raised, ir.ConstantOperand(ir.POINTER, None))):
             builder.ret(ir.ConstantOperand(ir.POINTER, None))
         builder.ret(builder.call(_function(builder, "PyLong_FromLongLong", ir.POINTER, WORD), [result]))
+
+
+class _WordsEmission(ControlFlow):
+    """A function of the driver; ``names`` gives its parameters and the constants their values, scalars as pairs of a
+    value and its type, and ``call(builder, name, arguments)`` writes a call of another one.
+    """
+
+    def __init__(
+        self, function: ir.Function, names: Mapping[str, Any], call: Callable[[ir.Builder, str, list[Any]], Any]
+    ) -> None:
+        super().__init__(function, moving=False)
+        for name, given in names.items():
+            self._values[name] = Scalar(self._builder, *given) if isinstance(given, tuple) else given
+        self._functions = {**FUNCTIONS, **_WORDS}
+        self._call_function = call
+        self._settled: frozenset[Name] = frozenset()
+
+    def body(self, statements: Sequence[ast.stmt]) -> None:
+        """Write ``statements`` and the function's end."""
+        found = NameUses()
+        _tell(found, statements, ())
+        self._settled = found.settled()
+        self._block(statements)
+        self._end()
+
+    def _block(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self._assign(name, self._scalar(value))
+            case ast.AugAssign(target=ast.Name(id=name), op=operator, value=value):
+                held = self._named(name)
+                self._assign(name, operation(type(operator), held, self._scalar(value)))
+            case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=[stop]), body=body):
+
+                def step(at: Scalar) -> None:
+                    self._assign(name, at)
+                    self._block(body)
+
+                self._steps(0, self._scalar(stop), step)
+            case ast.While(test=test, body=body):
+                self._while(lambda: self._scalar(test), lambda: self._block(body))
+            case ast.If(test=test, body=body, orelse=orelse):
+                otherwise = (lambda: self._block(orelse)) if orelse else None
+                # What ends the call is unlikely.
+                ends = isinstance(body[-1], ast.Return)
+                self._if(self._scalar(test), lambda: self._block(body), otherwise, unlikely=ends)
+            case ast.Expr(value=ast.Call() as called):
+                self._value(called)
+            case ast.Expr(value=ast.Constant()):
+                pass
+            case ast.Return(value=None):
+                self._builder.ret_void()
+            case ast.Return(value=ast.expr() as value):
+                self._builder.ret(self._scalar(value).value)
+            case _:
+                raise TypeError(f"not a statement of the driver: {ast.unparse(node)}")
+
+    def _assign(self, name: str, value: Scalar) -> None:
+        if ("", name) in self._settled:
+            self._values[name] = value
+        else:
+            self._builder.store(value.value, self._placed(name, value))
+
+    def _scalar(self, node: ast.expr) -> Scalar:
+        return scalar(self._builder, self._value(node))
+
+    def _value(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name(id=name):
+                return self._named(name) if name in self._places else self._values[name]
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self._value(operand)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return ~self._scalar(operand)
+            case ast.BinOp(left=left, op=operator, right=right):
+                first = self._scalar(left)
+                return operation(type(operator), first, self._scalar(right))
+            case ast.Compare(left=left, ops=[comparison], comparators=[right]):
+                first = self._scalar(left)
+                second = self._scalar(right)
+                return COMPARISONS[type(comparison)](first, second)
+            case ast.BoolOp(op=operator, values=parts):
+                return self._logical(isinstance(operator, ast.And), parts)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return self._either(self._scalar(test), lambda: self._scalar(body), lambda: self._scalar(orelse))
+            case ast.Call(func=ast.Name(id=function), args=arguments):
+                given = [self._value(argument) for argument in arguments]
+                write = self._functions.get(function)
+                return write(self._builder, *given) if write else self._call_function(self._builder, function, given)
+        raise TypeError(f"not an expression of the driver: {ast.unparse(node)}")
+
+    def _logical(self, conjunction: bool, parts: Sequence[ast.expr]) -> Scalar:
+        first, *others = parts
+        if not others:
+            return self._scalar(first)
+        return self._short_circuit(conjunction, self._scalar(first), lambda: self._logical(conjunction, others))
+
+
+def _tell(found: NameUses, statements: Sequence[ast.stmt], block: Block) -> None:
+    # Where the driver's names are assigned and used.
+    for node in statements:
+        match node:
+            case ast.For(target=ast.Name(id=name)):
+                _uses(found, node.iter, block)
+                body = found.inner(block)
+                _tell(found, node.body, body)
+                found.looped(("", name), body)
+            case ast.While() | ast.If():
+                _uses(found, node.test, block)
+                _tell(found, node.body, found.inner(block))
+                _tell(found, node.orelse, found.inner(block))
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                _uses(found, value, block)
+                found.assigned(("", name), block)
+            case _:
+                if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                    found.accumulated(("", node.target.id))
+                _uses(found, node, block)
+
+
+def _uses(found: NameUses, node: ast.AST, block: Block) -> None:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            found.used(("", part.id), block)
 
 
 def _type(annotation: ast.expr | None) -> tuple[ir.Type, str]:

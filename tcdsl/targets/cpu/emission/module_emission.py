@@ -1,4 +1,4 @@
-"""The text of a generated module as LLVM modules, a function ``void (int64 begin, int64 end, int64 frame)`` a nest.
+"""The nests of a kernel as LLVM modules, a function ``void (int64 begin, int64 end, int64 frame)`` a nest.
 
 Each nest is a module of its own, so that long programs can be interrupted between them. Procedures become functions of
 what their buffers are, one for each combination that is called: a procedure so knows that its buffers lie apart, and
@@ -7,114 +7,149 @@ LLVM may put it where it is called.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from tcdsl.targets.cpu.emission.emitted_functions import scalar
-from tcdsl.targets.cpu.emission.function_emission import FunctionEmission
-from tcdsl.targets.cpu.emission.nest_notes import PLAIN, READY, VectorForm
+from tcdsl.lowering.loopir.loops import Kernel, Nest, Node, Procedure
+from tcdsl.lowering.loopir.traversal import sizes_of
+from tcdsl.targets.cpu.emission.nest_emission import NestEmission, KernelContext, KnownWords
+from tcdsl.targets.cpu.emission.nest_notes import FASTMATH, PLAIN, READY, VectorForm
 from tcdsl.targets.cpu.emission.plain_nests import is_plain
 from tcdsl.targets.cpu.instructions import ir
-from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue
+from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, frame_buffer, frame_size
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
+from tcdsl.targets.cpu.layout.frame import layout_of
+from tcdsl.targets.cpu.layout.kernel_code import (
+    check_sites,
+    index_variables_of,
+    local_names,
+    parallel_loop,
+    strided_buffers,
+    words_of,
+)
 
 __all__ = ["emitted_nests"]
 
 
 def emitted_nests(
-    text: str, symbols: Mapping[str, str] | None = None, form: VectorForm | None = None
+    kernel: Kernel,
+    contiguous: Sequence[bool],
+    symbols: Mapping[int, str],
+    form: VectorForm | None = None,
+    *,
+    checked: bool = False,
 ) -> Iterator[tuple[str, str]]:
-    """The symbols of the nests of the generated module ``text``, which are their names, with LLVM's text for each.
+    """The ``symbols`` of nests of ``kernel``, which are known by their numbers, with LLVM's text for each.
 
-    With ``symbols`` only those nests, under these symbols. With the ``form`` of a processor's vectors loops use them;
-    LLVM need not look for any in a nest that says `READY`.
+    ``contiguous`` says it of each input, ``checked`` code tests every access. With the ``form`` of a processor's
+    vectors loops use them; LLVM need not look for any in a nest that says `READY`.
     """
-    definitions = _definitions(text)
-    procedures = {each.name: each for each in definitions if _decorator(each) == "procedure"}
-    for definition in definitions:
-        if _decorator(definition) == "nest" and (symbols is None or definition.name in symbols):
-            symbol = definition.name if symbols is None else symbols[definition.name]
-            emission = _NestEmission(symbol, procedures, form)
-            emission.nest(definition)
-            text = str(emission.module)
-            if form is not None and not emission.has_plain_loops:
-                text += f"{READY}\n"
-            elif is_plain(definition):
-                text += f"{PLAIN}\n"
-            yield symbol, text
+    emission = _KernelEmission(kernel, strided_buffers(kernel, contiguous), form, checked)
+    numbers = 0
+    for number, nest in enumerate(kernel.nests):
+        sites = len(list(check_sites(nest.body, frozenset())))
+        if number in symbols:
+            made = emission.nest(nest, symbols[number], range(numbers, numbers + sites))
+            yield symbols[number], made
+        numbers += sites
 
 
-def _definitions(text: str) -> list[ast.FunctionDef]:
-    try:
-        return [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    except (SyntaxError, MemoryError):
-        # Python's parser has limits of its own: blocks within blocks, for one.
-        raise RecursionError from None
+class _KernelEmission:
+    def __init__(self, kernel: Kernel, strided: frozenset[str], form: VectorForm | None, checked: bool) -> None:
+        self.form = form
+        self.checked = checked
+        self.procedures = {each.name: each for each in kernel.procedures}
+        self.shown = frozenset(index_variables_of(kernel.program))
+        self._layout = layout_of(kernel)
+        self._strided = strided
+        self._buffers = {buffer.name: buffer for buffer in kernel.buffers}
+        # Behind the words of the frame, so that it is no other buffer's.
+        self.slots = {name: self._layout.words + k for k, name in enumerate(local_names(kernel))} if checked else {}
+
+    def nest(self, nest: Nest, symbol: str, checks: range) -> str:
+        """LLVM's text for ``nest``, whose checks have these numbers."""
+        emission = _NestModule(self, symbol, checks)
+        emission.nest(nest)
+        text = str(emission.module)
+        if self.form is not None and not emission.has_plain_loops:
+            text += f"{READY}\n"
+        elif is_plain(nest.body):
+            text += f"{PLAIN}\n"
+        return text
+
+    def opened(self, builder: ir.Builder, frame: ir.Operand, nest: Nest) -> KnownWords:
+        """The sizes and the buffers of ``nest``, found in the frame."""
+        found = KnownWords()
+        for place, (what, name) in enumerate(words_of(nest, checked=False)):
+            if what == "size":
+                found.sizes[name] = frame_size(builder, frame, place)
+                continue
+            declared = self._buffers[name]
+            axes = [":"] * len(declared.shape)
+            if axes and name not in self._strided:
+                axes[-1] = "::1"
+            # Checked buffers report their word; others are found at places.
+            number = self._layout.buffers[name] if self.checked else place
+            description = f"{declared.dtype}[{', '.join(axes)}]"
+            found.buffers[name] = frame_buffer(builder, frame, number, description, checked=self.checked)
+        return found
 
 
-def _decorator(definition: ast.FunctionDef) -> str:
-    call = definition.decorator_list[0]
-    assert isinstance(call, ast.Call)
-    assert isinstance(call.func, ast.Name)
-    return call.func.id
-
-
-def _liberties(definition: ast.FunctionDef) -> tuple[str, ...]:
-    call = definition.decorator_list[0]
-    assert isinstance(call, ast.Call)
-    found: tuple[str, ...] = ast.literal_eval(call.keywords[0].value)
-    return found
-
-
-class _NestEmission:
-    def __init__(self, name: str, procedures: Mapping[str, ast.FunctionDef], form: VectorForm | None) -> None:
-        self.module = ir.Module(name)
+class _NestModule:
+    def __init__(self, kernel: _KernelEmission, symbol: str, checks: range) -> None:
+        self.module = ir.Module(symbol)
         self.has_plain_loops = False
-        self._form = form
-        self._procedures = procedures
+        self._kernel = kernel
+        self._checks = iter(checks)
         self._made: dict[tuple[object, ...], ir.Function] = {}
 
-    def nest(self, definition: ast.FunctionDef) -> None:
+    def nest(self, nest: Nest) -> None:
         function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [WORD] * 3), self.module.name)
-        names = zip(("begin", "end", "frame"), function.args, strict=True)
-        self._function(definition, function, {name: (value, "int64") for name, value in names})
+        emission = self._emission(function)
+        begin, end, frame = (Scalar(emission.builder, value, "int64") for value in function.args)
+        opened = self._kernel.opened(emission.builder, frame.value, nest)
+        split = parallel_loop(nest)
+        emission.given(opened, frame, None if split is None else (split, begin, end))
+        self._write(emission, nest.body)
 
-    def _function(self, definition: ast.FunctionDef, function: ir.Function, names: dict[str, Any]) -> None:
+    def _emission(self, function: ir.Function) -> NestEmission:
         function.attributes.append("nounwind")
-        flags = "".join(f"{flag} " for flag in _liberties(definition))
-        emission = FunctionEmission(function, names, self._call, flags=flags, form=self._form)
-        emission.body(definition.body)
+        kernel = self._kernel
+        flags = "".join(f"{flag} " for flag in sorted(FASTMATH))
+        around = KernelContext(
+            self._call, kernel.procedures, kernel.form, kernel.checked, self._checks, kernel.shown, kernel.slots
+        )
+        return NestEmission(function, flags, around)
+
+    def _write(self, emission: NestEmission, nodes: Sequence[Node]) -> None:
+        emission.body(nodes)
         self.has_plain_loops = self.has_plain_loops or emission.has_plain_loops
 
-    def _call(self, builder: ir.Builder, name: str, arguments: list[Any]) -> None:
-        given = [each if isinstance(each, BufferValue) else scalar(builder, each) for each in arguments]
+    def _call(self, builder: ir.Builder, name: str, given: Sequence[BufferValue | Scalar]) -> None:
         kinds = tuple(each.kind if isinstance(each, BufferValue) else each.dtype for each in given)
-        self.has_plain_loops = True
         function = self._made.get((name, *kinds))
         if function is None:
-            function = self._made[name, *kinds] = self._procedure(self._procedures[name], kinds)
+            function = self._made[name, *kinds] = self._procedure(self._kernel.procedures[name], kinds)
         builder.call(function, [part for each in given for part in _parts(each)])
 
-    def _procedure(self, definition: ast.FunctionDef, kinds: Sequence[BufferKind | str]) -> ir.Function:
-        types: list[ir.Type] = []
-        counts = []
-        for kind in kinds:
-            held = _types(kind)
-            counts.append(len(held))
-            types += held
-        name = self.module.fresh(f"procedure {definition.name}")
-        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
+    def _procedure(self, procedure: Procedure, kinds: Sequence[BufferKind | str]) -> ir.Function:
+        types = [_types(kind) for kind in kinds]
+        kind = ir.FunctionType(ir.VoidType(), [each for held in types for each in held])
+        function = ir.Function(self.module, kind, self.module.fresh(f"procedure {procedure.name}"))
         function.linkage = "internal"
+        emission = self._emission(function)
         values = iter(function.args)
-        names: dict[str, Any] = {}
-        for parameter, kind, count in zip(definition.args.args, kinds, counts, strict=True):
-            parts = [next(values) for _ in range(count)]
-            if isinstance(kind, BufferKind):
-                names[parameter.arg] = BufferValue.of_parts(kind, parts)
+        names = iter((*(each.name for each in procedure.parameters), *sizes_of(procedure)))
+        frame, words = None, KnownWords()
+        for number, (given, held) in enumerate(zip(kinds, types, strict=True)):
+            parts = [next(values) for _ in held]
+            if isinstance(given, BufferKind):
+                words.buffers[next(names)] = BufferValue.of_parts(given, parts)
+            elif self._kernel.checked and number == 0:
+                frame = Scalar(emission.builder, parts[0], given)
             else:
-                names[parameter.arg] = parts[0], kind
-        self._function(definition, function, names)
+                words.sizes[next(names)] = Scalar(emission.builder, parts[0], given)
+        emission.given(words, frame)
+        self._write(emission, procedure.body)
         return function
 
 

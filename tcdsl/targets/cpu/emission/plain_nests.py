@@ -8,68 +8,80 @@ nothing of that.
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from tcdsl.targets.cpu.emission.walking import walk
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, Read, walk
+from tcdsl.lowering.loopir.loops import Branch, Check, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.traversal import own_expressions, walk_nodes
+from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC
 
 __all__ = ["is_plain"]
 
 
-def is_plain(function: ast.FunctionDef) -> bool:
-    """Whether ``function``, of generated code, is such a nest."""
-    return all(map(_is_plain, _blocks(function.body)))
+def is_plain(nodes: Sequence[Node]) -> bool:
+    """Whether ``nodes`` are those of such a nest."""
+    return all(_one_place(buffers) for buffers in _blocks(nodes))
 
 
-def _blocks(statements: Sequence[ast.stmt]) -> Iterator[list[ast.stmt]]:
-    # Innermost loops, each by itself, and statements with no loop beside them.
-    between = []
+def _blocks(nodes: Sequence[Node]) -> Iterator[Iterable[tuple[str, object]] | None]:
+    # Where innermost loops, each by itself, and nodes with no loop beside them read and write buffers; None where they
+    # branch.
+    between: list[tuple[str, object]] = []
     loops = False
-    for statement in statements:
-        loops = loops or _has_loop(statement)
-        if isinstance(statement, ast.For) and not any(map(_has_loop, statement.body)):
-            yield [statement]
-        elif isinstance(statement, ast.For | ast.If | ast.While):
-            yield from _blocks(statement.body)
-            yield from _blocks(statement.orelse)
-        else:
-            between.append(statement)
+    for node in nodes:
+        loops = loops or _has_loop(node)
+        match node:
+            case Loop() if not any(map(_has_loop, node.body)):
+                yield _places(node)
+            case Loop():
+                yield from _blocks(node.body)
+            case Branch():
+                yield from _blocks(node.body)
+                yield from _blocks(node.otherwise)
+            case Store():
+                between.append((node.buffer, node.indices))
+            case Update() if node.accumulate not in ARITHMETIC:
+                between.append((node.buffer, node.indices))
+            case _:
+                pass
     if not loops:
         # Nothing runs often there, but stores may stand side by side.
-        yield [ast.Assign(each.targets, ast.Constant(0)) for each in between if isinstance(each, ast.Assign)]
+        yield between
 
 
-def _has_loop(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.If):
-        return any(map(_has_loop, statement.body)) or any(map(_has_loop, statement.orelse))
-    return isinstance(statement, ast.For | ast.While)
+def _has_loop(node: Node) -> bool:
+    return any(isinstance(each, Loop) for each in walk_nodes((node,)))
 
 
-def _is_plain(statements: Sequence[ast.stmt]) -> bool:
-    first = statements[0] if statements else None
-    variable = first.target.id if isinstance(first, ast.For) and isinstance(first.target, ast.Name) else None
-    places: dict[str, str] = {}
-    for statement in statements:
-        for node in walk(statement):
-            match node:
-                case ast.If() | ast.BoolOp() | ast.Return() | ast.Break() | ast.While():
-                    return False
-                case ast.Call(func=ast.Name(id="rounds")):
-                    return False
-                case ast.IfExp(test=test) if any(isinstance(part, ast.Subscript) for part in walk(test)):
-                    return False
-                case ast.Subscript(value=ast.Name(id=buffer), slice=index):
-                    at = _place(index, variable)
-                    if places.setdefault(buffer, at) != at:
-                        return False
-    return True
+def _one_place(places: Iterable[tuple[str, object]] | None) -> bool:
+    known: dict[str, object] = {}
+    return places is not None and all(known.setdefault(buffer, at) == at for buffer, at in places)
 
 
-def _place(index: ast.expr, variable: str | None) -> str:
-    # Along the axes that a loop over ``variable`` runs along, or along all.
-    axes = index.elts if isinstance(index, ast.Tuple) else [index]
-    return " ".join(ast.dump(axis) if variable is None or _names(axis, variable) else "-" for axis in axes)
+def _places(loop: Loop) -> list[tuple[str, object]] | None:
+    found: list[tuple[str, object]] = []
+    for node in walk_nodes((loop,)):
+        if isinstance(node, Branch | Check) or (isinstance(node, Loop) and node.rounds):
+            return None
+        if isinstance(node, Store | Update):
+            found.append((node.buffer, _along(node.indices, loop.variable)))
+        for part in (each for expr in own_expressions(node) for each in walk(expr)):
+            match part:
+                case Apply(primitive="and_" | "or_"):
+                    return None
+                case Apply(primitive="where", arguments=(test, *_)) if any(isinstance(p, Read) for p in walk(test)):
+                    return None
+                case Read(tensor=buffer, indices=indices):
+                    found.append((buffer, _along(indices, loop.variable)))
+                case _:
+                    pass
+    return found
 
 
-def _names(node: ast.expr, name: str) -> bool:
-    return any(isinstance(part, ast.Name) and part.id == name for part in walk(node))
+def _along(indices: Sequence[Expr], variable: str) -> tuple[Expr | None, ...]:
+    # The place along the axes that the loop runs along.
+    return tuple(index if _names(index, variable) else None for index in indices)
+
+
+def _names(expr: Expr, variable: str) -> bool:
+    return any(isinstance(part, IndexValue) and part.name == variable for part in walk(expr))

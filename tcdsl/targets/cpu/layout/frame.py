@@ -10,7 +10,7 @@
     word 12        how many blocks of a parallel nest have ended
     word 13        the address of the driver's ``look_for_interrupts``
     word 14        the thread that the call is made on
-    word 15        the address of the places of the nest that runs (`tcdsl.targets.cpu.printing.nest_deduplication`)
+    word 15        the address of the places of the nest that runs (`tcdsl.targets.cpu.layout.kernel_code`)
     word 16        the next block of a parallel nest, on a cache line that nothing else uses while nests run
     word 17 .. 23  the value found by the check: one integer of seven words
     word 24        eight words that an access out of range is sent to in debug mode

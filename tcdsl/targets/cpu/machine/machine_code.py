@@ -1,4 +1,4 @@
-"""From the text of a generated module, or of the driver, to functions that can be called by address.
+"""From the nests of a kernel, or the text of the driver, to functions that can be called by address.
 
 The machine code of each function is kept by itself, under a name that says what it depends on, and not who needs it: a
 second program with the same kinds of nests compiles next to nothing.
@@ -7,38 +7,38 @@ second program with the same kinds of nests compiles next to nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Thread
 from weakref import WeakValueDictionary
 
 from tcdsl.locks import COMPILING, COMPILING_AHEAD
+from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.progress import advance
 from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.emission.driver_symbols import driver_symbols
+from tcdsl.targets.cpu.layout.kernel_code import KernelCode
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, emission, object_code
 from tcdsl.targets.cpu.machine.processor import vector_form
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
+from tcdsl.targets.protocol.target import Build
 
 __all__ = ["CompiledModule", "begin_driver", "compiled_driver", "compiled_module", "kept_module", "nest_symbol"]
 
 
 class CompiledModule:
-    """Machine code of a module's functions: ``addresses["nest_C"]`` is ``void (int64 begin, int64 end, int64 frame)``.
+    """Machine code: ``addresses`` are those of functions by their symbols.
 
-    ``path`` is the file that shows the text, ``from_disk`` says whether nothing had to be compiled. The addresses are
-    good as long as this lives.
+    ``from_disk`` says whether nothing had to be compiled. The addresses are good as long as this lives.
     """
 
-    def __init__(self, path: Path, addresses: Mapping[str, int], loaded: object, from_disk: bool) -> None:
-        self.path = path
+    def __init__(self, addresses: Mapping[str, int], loaded: object, from_disk: bool) -> None:
         self.from_disk = from_disk
         self.addresses = addresses
         self._loaded = loaded
 
 
-_MODULES: WeakValueDictionary[tuple[Path, int], CompiledModule] = WeakValueDictionary()
 _NESTS: WeakValueDictionary[tuple[Path, str], LoadedObject] = WeakValueDictionary()
 #: What this process has compiled, for its other directories.
 _DRIVERS: dict[str, bytes] = {}
@@ -46,19 +46,25 @@ _DRIVERS: dict[str, bytes] = {}
 _BEGUN: dict[str, Thread] = {}
 
 
-def compiled_module(store: ProgramStore, stem: str, text: str, nests: Mapping[str, str], level: int) -> CompiledModule:
-    """The nests of the generated module ``text``: compiled at LLVM's ``level``, or taken from ``store``.
+def compiled_module(store: ProgramStore, kernel: Kernel, code: KernelCode, build: Build, level: int) -> CompiledModule:
+    """The nests of ``kernel``: compiled at LLVM's ``level``, or taken from ``store``."""
+    symbols = [nest_symbol(key, level) for key in code.keys]
+    with COMPILING:
+        loaded = _known_nests(store, symbols)
+        absent = {symbol: number for number, symbol in reversed([*enumerate(symbols)]) if symbol not in loaded}
+        if absent:
+            made = _compiled(kernel, build, {number: symbol for symbol, number in absent.items()}, level)
+            for symbol, each in made.items():
+                store.write(f"{symbol}.code", each)
+            whole = LoadedObject(list(made.values()), list(made))
+            for symbol in made:
+                loaded[symbol] = _NESTS[store.directory, symbol] = whole
+        return _of_nests(symbols, loaded, from_disk=not absent)
 
-    ``nests`` gives each its key (`tcdsl.targets.cpu.printing.nest_deduplication.shared`).
-    """
 
-    def made(path: Path) -> CompiledModule:
-        symbols = {name: nest_symbol(key, level) for name, key in nests.items()}
-        loaded, compiled = _loaded_nests(store, text, symbols, level)
-        addresses = {name: loaded[symbol].addresses[symbol] for name, symbol in symbols.items()}
-        return CompiledModule(path, addresses, list(loaded.values()), from_disk=not compiled)
-
-    return _module(store, stem, text, level, made)
+def _of_nests(symbols: Sequence[str], loaded: Mapping[str, LoadedObject], *, from_disk: bool) -> CompiledModule:
+    addresses = {symbol: loaded[symbol].addresses[symbol] for symbol in symbols}
+    return CompiledModule(addresses, list(loaded.values()), from_disk=from_disk)
 
 
 def kept_module(store: ProgramStore, symbols: Sequence[str]) -> CompiledModule | None:
@@ -67,30 +73,26 @@ def kept_module(store: ProgramStore, symbols: Sequence[str]) -> CompiledModule |
         loaded = _known_nests(store, symbols)
         if any(symbol not in loaded for symbol in symbols):
             return None
-        addresses = {symbol: loaded[symbol].addresses[symbol] for symbol in symbols}
-        return CompiledModule(store.directory, addresses, list(loaded.values()), from_disk=True)
+        return _of_nests(symbols, loaded, from_disk=True)
 
 
 def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> CompiledModule:
     """The driver of this ``text``: see `tcdsl.targets.cpu.emission.driver_emission`."""
     stem = module_stem("tcdsl_driver", text)
     symbols = driver_symbols(text)
-
-    def made(path: Path) -> CompiledModule:
+    with COMPILING:
         loaded = _from_disk(store, {f"{stem}.code": symbols})
-        if loaded is not None:
-            return CompiledModule(path, loaded.addresses, loaded, from_disk=True)
-        ahead = _BEGUN.pop(stem, None)
-        if ahead is not None:
-            ahead.join()
-        code = _DRIVERS.get(stem)
-        if code is None:
-            code = _DRIVERS[stem] = _driver_code(text, constants)
-        store.write(f"{stem}.code", code)
-        loaded = LoadedObject([code], symbols)
-        return CompiledModule(path, loaded.addresses, loaded, from_disk=False)
-
-    return _module(store, stem, text, 3, made)
+        from_disk = loaded is not None
+        if loaded is None:
+            ahead = _BEGUN.pop(stem, None)
+            if ahead is not None:
+                ahead.join()
+            code = _DRIVERS.get(stem)
+            if code is None:
+                code = _DRIVERS[stem] = _driver_code(text, constants)
+            store.write(f"{stem}.code", code)
+            loaded = LoadedObject([code], symbols)
+        return CompiledModule(loaded.addresses, loaded, from_disk)
 
 
 def begin_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> None:
@@ -126,37 +128,9 @@ def _driver_code(text: str, constants: Mapping[str, int]) -> bytes:
         return object_code(emitted_driver(text, constants), 0)
 
 
-def _module(
-    store: ProgramStore, stem: str, text: str, level: int, made: Callable[[Path], CompiledModule]
-) -> CompiledModule:
-    with COMPILING:
-        path = store.directory / f"{stem}.py"
-        found = _MODULES.get((path, level))
-        if found is None:
-            store.write_text(path.name, text)
-            found = _MODULES[path, level] = made(path)
-        return found
-
-
 def nest_symbol(key: str, level: int) -> str:
     """The symbol of the nest with this key, compiled at LLVM's ``level``; its entry on disk is named after it."""
     return f"nest_{hashlib.sha256(f'{generator_digest()}{level}{key}'.encode()).hexdigest()[:32]}"
-
-
-def _loaded_nests(
-    store: ProgramStore, text: str, symbols: Mapping[str, str], level: int
-) -> tuple[dict[str, LoadedObject], list[str]]:
-    # What holds each symbol, and the symbols that had to be compiled.
-    loaded = _known_nests(store, tuple(symbols.values()))
-    absent = {symbol: name for name, symbol in symbols.items() if symbol not in loaded}
-    if absent:
-        code = _compiled(text, {name: symbol for symbol, name in absent.items()}, level)
-        for symbol, each in code.items():
-            store.write(f"{symbol}.code", each)
-        made = LoadedObject(list(code.values()), list(code))
-        for symbol in code:
-            loaded[symbol] = _NESTS[store.directory, symbol] = made
-    return loaded, list(absent)
 
 
 def _known_nests(store: ProgramStore, symbols: Sequence[str]) -> dict[str, LoadedObject]:
@@ -174,7 +148,8 @@ def _known_nests(store: ProgramStore, symbols: Sequence[str]) -> dict[str, Loade
     return loaded
 
 
-def _compiled(text: str, symbols: Mapping[str, str], level: int) -> dict[str, bytes]:
+def _compiled(kernel: Kernel, build: Build, symbols: Mapping[int, str], level: int) -> dict[str, bytes]:
+    # The object code of the nests with these numbers, each under its symbol.
     from tcdsl.targets.cpu.emission.module_emission import emitted_nests
     from tcdsl.targets.cpu.machine.concurrent_llvm import concurrently
 
@@ -183,7 +158,7 @@ def _compiled(text: str, symbols: Mapping[str, str], level: int) -> dict[str, by
 
     count = len(symbols)
     made: dict[str, bytes] = {}
-    nests = emitted_nests(text, symbols, vector_form())
+    nests = emitted_nests(kernel, build.contiguous, symbols, vector_form(), checked=build.checked)
     with emission(quick=level < 3):
         for symbol, code in concurrently(compiled, nests, min(count, default_threads())):
             made[symbol] = code

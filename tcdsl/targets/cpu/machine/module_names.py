@@ -1,4 +1,4 @@
-"""Names of generated modules: what machine code depends on, as a hash."""
+"""What machine code depends on, as a hash, and names of files of text."""
 
 from __future__ import annotations
 

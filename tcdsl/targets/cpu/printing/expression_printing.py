@@ -92,15 +92,13 @@ class ExpressionWriter:
     """``writer.expression(e)`` is the Python expression for ``e``; what must be computed first goes to
     ``writer.block``.
 
-    ``functions`` collects the names that the module has to import, ``buffers`` and ``sizes`` what the nest uses.
+    ``functions`` collects the names that the module has to import.
     """
 
     def __init__(self, names: Identifiers) -> None:
         self.names = names
         self.block: list[ast.stmt] = []
         self.functions: set[str] = set()
-        self.buffers: dict[str, None] = {}
-        self.sizes: dict[str, None] = {}
         #: The expression that a block is for, and what it is to be called.
         self._wanted: tuple[Expr, str] | None = None
 
@@ -119,7 +117,6 @@ class ExpressionWriter:
             case Constant(value=value, dtype=dtype):
                 return self.constant(value, dtype)
             case SizeValue(name=size):
-                self.sizes[size] = None
                 return name(self.names("size", size))
             case IndexValue(name=variable):
                 return name(self.names("variable", variable))
@@ -155,8 +152,7 @@ class ExpressionWriter:
         return self.names(f"local {compute_dtype(dtype)}", local)
 
     def memory(self, buffer: str) -> ast.Name:
-        """``buffer``, noted as used."""
-        self.buffers[buffer] = None
+        """``buffer``."""
         return name(self.names("buffer", buffer))
 
     def cell(self, buffer: str, indices: tuple[Expr, ...], context: ast.expr_context | None = None) -> ast.Subscript:

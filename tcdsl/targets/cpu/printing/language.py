@@ -1,6 +1,6 @@
-"""What generated modules import: their functions in plain Python, one number at a time.
+"""What printed modules import: their functions in plain Python, one number at a time.
 
-A generated module runs as it stands, slowly, on the same frame as its machine code
+A printed module runs as it stands, slowly, on the same frame as its machine code
 (`tcdsl.targets.cpu.emission` says what that is): so it can be stepped through, and tests compare the two.
 """
 

@@ -5,25 +5,30 @@ from __future__ import annotations
 import ast
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 
 from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS
 from tcdsl.ir.primitives import PRIMITIVES
-from tcdsl.ir.program import Program
-from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest
+from tcdsl.lowering.loopir.loops import Buffer, Kernel
+from tcdsl.targets.cpu.emission.nest_notes import FASTMATH
 from tcdsl.targets.cpu.layout.frame import layout_of
-from tcdsl.targets.cpu.machine.fast_math import FASTMATH
+from tcdsl.targets.cpu.layout.kernel_code import (
+    check_sites,
+    index_variables_of,
+    local_names,
+    nest_kinds,
+    strided_buffers,
+)
 from tcdsl.targets.cpu.printing.expression_printing import call
 from tcdsl.targets.cpu.printing.identifiers import Identifiers
-from tcdsl.targets.cpu.printing.nest_deduplication import PrintedNest, printed_kinds, shared
-from tcdsl.targets.cpu.printing.nest_printing import CheckSite, NestWriter
+from tcdsl.targets.cpu.printing.nest_printing import NestWriter
 from tcdsl.targets.cpu.printing.procedure_calls import ProcedureCalls
 from tcdsl.targets.cpu.printing.procedures import procedure_function
-from tcdsl.targets.protocol.target import Build
 
-__all__ = ["GeneratedModule", "generate_module", "module_text"]
+__all__ = ["PrintedModule", "module_text", "printed_module"]
 
 _WIDTH = 120
 _MATH = frozenset(("inf", "nan"))
@@ -31,78 +36,52 @@ _DECORATORS = frozenset(("nest", "procedure"))
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedModule:
-    """The text, the function, its key and the places of each nest in order, and what the run needs to know about both.
-
-    Functions with the same key become the same machine code, whatever module they are in.
-    ``locals`` are the local buffers of checked code, by the number in which their slots lie behind the frame's words.
-    """
+class PrintedModule:
+    """The text of a module, and the function of each nest in order."""
 
     text: str
     functions: tuple[str, ...]
-    keys: tuple[str, ...]
-    places: tuple[tuple[int, ...], ...]
-    checks: tuple[CheckSite, ...]
-    locals: tuple[str, ...] = ()
 
 
-def generate_module(kernel: Kernel, build: Build) -> GeneratedModule:
-    """The module of ``kernel``."""
+def printed_module(kernel: Kernel, contiguous: Sequence[bool], *, checked: bool = False) -> PrintedModule:
+    """The module of ``kernel``, for inputs that are ``contiguous`` or not; ``checked`` code tests every access."""
     program = kernel.program
-    inputs = [tensor.name for tensor in program.inputs]
-    strided_inputs = {tensor for tensor, unit in zip(inputs, build.contiguous, strict=True) if not unit}
-    strided = frozenset(
-        buffer.name
-        for buffer in kernel.buffers
-        if buffer.kind in ("input", "update") and strided_inputs.intersection(buffer.tensors)
-    )
-    layout = layout_of(kernel)
-    buffers = {buffer.name: buffer for buffer in kernel.buffers}
+    strided, layout = strided_buffers(kernel, contiguous), layout_of(kernel)
     shown = frozenset(index_variables_of(program))
-    checks: list[CheckSite] = []
-    local_names: list[str] = []
     used = {"nest", *(["procedure"] if kernel.procedures else [])}
     module_names = Identifiers(_reserved())
     identifiers = {each.name: module_names("procedure", each.name) for each in kernel.procedures}
-    calls = ProcedureCalls({each.name: each for each in kernel.procedures}, identifiers, build.checked)
+    calls = ProcedureCalls({each.name: each for each in kernel.procedures}, identifiers, checked)
+    locals_of = local_names(kernel)
 
-    def writer_of(visible: dict[str, Buffer], strides: frozenset[str]) -> NestWriter:
-        names = Identifiers(_reserved() | set(identifiers.values()))
-        kept = local_names if build.checked else []
-        return NestWriter(visible, strides, layout, checks, names, shown, calls, kept, debug=build.checked)
+    def writer_of(visible: Iterable[Buffer], strides: frozenset[str], first_check: int = 0) -> NestWriter:
+        names, buffers = Identifiers(_reserved() | set(identifiers.values())), {each.name: each for each in visible}
+        return NestWriter(
+            buffers, strides, layout, names, shown, calls, locals_of, first_check=first_check, debug=checked
+        )
 
-    procedures = []
+    functions = []
     for procedure in kernel.procedures:
-        writer = writer_of({each.name: each for each in procedure.parameters}, frozenset())
+        writer = writer_of(procedure.parameters, frozenset())
         decorator = _decorator("procedure")
-        procedures.append(procedure_function(procedure, writer, identifiers[procedure.name], decorator))
+        functions.append(procedure_function(procedure, writer, identifiers[procedure.name], decorator))
         used |= writer.values.functions
-
-    def write(nest: Nest, identifier: str) -> PrintedNest:
-        writer = writer_of(buffers, strided)
-        printed = writer.function(nest, identifier, _decorator("nest"))
-        used.update(writer.values.functions)
-        return printed
-
-    memory = {each.name: (each.dtype, len(each.shape), each.name in strided) for each in kernel.buffers}
-    named = [(nest, module_names("nest", nest.name)) for nest in kernel.nests]
-    written = [write(*each) for each in named] if build.checked else printed_kinds(named, memory, write)
-    functions, chosen = shared(written, procedures)
-    words = {"size": layout.sizes, "buffer": layout.buffers}
-    places = tuple(tuple(words[what][name] for what, name in nest.places) for nest in written)
+    groups: dict[object, list[int]] = {}
+    for number, kind in enumerate(nest_kinds(kernel, contiguous, checked=checked)):
+        groups.setdefault(kind, []).append(number)
+    identifier = [module_names("nest", nest.name) for nest in kernel.nests]
+    first_checks = [0, *accumulate(sum(1 for _ in check_sites(nest.body, shown)) for nest in kernel.nests)]
+    chosen: dict[int, str] = {}
+    for first, *others in groups.values():
+        writer = writer_of(kernel.buffers, strided, first_checks[first])
+        names = [identifier[number] for number in others]
+        functions.append(writer.function(kernel.nests[first], identifier[first], _decorator("nest"), names))
+        used |= writer.values.functions
+        chosen.update((number, identifier[first]) for number in (first, *others))
     title = f"{program.name}: loop nests generated by tcdsl."
-    body = [ast.Expr(ast.Constant(title)), *_imports(used), *procedures, *functions]
+    body = [ast.Expr(ast.Constant(title)), *_imports(used), *functions]
     text = module_text(ast.Module(body, []))
-    names, keys = tuple(functions[k].name for k, _ in chosen), tuple(key for _, key in chosen)
-    return GeneratedModule(text, names, keys, places, tuple(checks), tuple(local_names))
-
-
-def index_variables_of(program: Program) -> Iterator[str]:
-    """The index variables of all statements, those in loops included."""
-    for statement in program.statements:
-        yield from statement.domain.variables
-    for repeat in program.repeats:
-        yield from index_variables_of(repeat.body)
+    return PrintedModule(text, tuple(chosen[number] for number in range(len(kernel.nests))))
 
 
 @cache

@@ -1,17 +1,15 @@
-"""Nests of loops as functions of a generated module."""
+"""Nests of loops as functions of a printed module."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Mapping, Sequence
+from itertools import count
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply
-from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype, numpy_dtype
-from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read, SizeValue, walk
-from tcdsl.lowering.loopir.kinds import Named
+from tcdsl.ir.dtypes import WIDE_INTEGERS, compute_dtype
+from tcdsl.ir.expressions import Boundary, Cast, Constant, Expr, Local, Read
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -27,17 +25,15 @@ from tcdsl.lowering.loopir.loops import (
     Update,
 )
 from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps
-from tcdsl.targets.cpu.layout.frame import MAX_POSITIONS, FrameLayout
+from tcdsl.targets.cpu.layout.frame import FrameLayout
+from tcdsl.targets.cpu.layout.kernel_code import parallel_loop, shown_loops, words_of
 from tcdsl.targets.cpu.printing.expression_printing import ExpressionWriter, assignment, call, function_definition, name
 from tcdsl.targets.cpu.printing.identifiers import Identifiers
-from tcdsl.targets.cpu.printing.nest_deduplication import PrintedNest
 from tcdsl.targets.cpu.printing.procedure_calls import ProcedureCalls
 
-__all__ = ["LARGEST_LOCAL_BYTES", "CheckSite", "NestWriter", "parallel_loop"]
+__all__ = ["NestWriter"]
 
-LARGEST_LOCAL_BYTES = 1 << 18
-"""So much fits on the stacks of all threads."""
-
+_SHOWN = 6  # Names of nests that a docstring lists.
 _AUGMENTED: dict[str, type[ast.operator]] = {
     "add": ast.Add,
     "subtract": ast.Sub,
@@ -48,94 +44,68 @@ _AUGMENTED: dict[str, type[ast.operator]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CheckSite:
-    """A `Check` of the kernel with the loop variables around it that an error shows, outermost first."""
-
-    check: Check
-    variables: tuple[str, ...]
-
-
-def parallel_loop(nest: Nest) -> Loop | None:
-    """The loop of ``nest`` that may be split among threads: its only node, with bounds that sizes alone decide."""
-    if len(nest.body) != 1 or not isinstance(nest.body[0], Loop) or nest.body[0].kind != "parallel":
-        return None
-    loop = nest.body[0]
-    bounds = [node for bound in (loop.start, loop.stop) for node in walk(bound)]
-    return loop if all(isinstance(node, Apply | Cast | Constant | SizeValue) for node in bounds) else None
-
-
 class NestWriter:
-    """Writes one nest: ``NestWriter(...).function(nest)``.
+    """Writes one nest: ``NestWriter(...).function(nest, identifier, decorator)``.
 
-    ``strided`` names the buffers that are not contiguous. ``checks`` is the kernel's list of checks, which the writer
-    extends; an error shows the loop variables that are ``shown``, or all if none are. ``calls`` writes calls of
-    procedures. ``local_names`` lists the local buffers so far, and is extended: the kernel's own list in checked code.
+    ``strided`` names the buffers that are not contiguous. ``first_check`` is the number of the nest's first check; an
+    error shows the loop variables that are ``shown``, or all if none are. ``calls`` writes calls of procedures.
+    ``locals_of`` are the kernel's local buffers.
     """
 
     def __init__(
         self,
-        buffers: dict[str, Buffer],
+        buffers: Mapping[str, Buffer],
         strided: frozenset[str],
         layout: FrameLayout,
-        checks: list[CheckSite],
         names: Identifiers,
         shown: frozenset[str],
         calls: ProcedureCalls,
-        local_names: list[str],
+        locals_of: Sequence[str],
         *,
+        first_check: int = 0,
         debug: bool,
     ) -> None:
         self.buffers = buffers
         self.strided = strided
         self.layout = layout
-        self.checks = checks
+        self.checks = count(first_check)
         self.names = names
         self.shown = shown
         self.calls = calls
         self.debug = debug
         self.types = {buffer: declared.dtype for buffer, declared in buffers.items()}
-        self.locals = local_names
+        self.locals = locals_of
         self.values = ExpressionWriter(names)
         self.loops: list[Loop] = []
         self.split: Loop | None = None
 
-    def function(self, nest: Nest, identifier: str, decorator: ast.expr) -> PrintedNest:
-        """The function ``identifier(begin, end, frame)`` of ``nest``, with its title as the docstring."""
+    def function(self, nest: Nest, identifier: str, decorator: ast.expr, others: Sequence[str] = ()) -> ast.FunctionDef:
+        """The function ``identifier(begin, end, frame)`` of ``nest``, with its title as the docstring; it serves the
+        ``others`` too.
+        """
         self.split = parallel_loop(nest)
-        body = self.block(nest.body)
-        titles = (nest.title or nest.name).splitlines()
-        title = ast.Expr(ast.Constant("\n    ".join(titles if len(titles) == 1 else [*titles, ""])))
-        declarations, places = self._declarations()
-        lines = [title, *declarations, *body]
-        function = function_definition(identifier, ("begin", "end", "frame"), lines, decorator)
-        return PrintedNest(identifier, function, tuple(places))
+        lines = [_title(nest, others), *self._declarations(nest), *self.block(nest.body)]
+        return function_definition(identifier, ("begin", "end", "frame"), lines, decorator)
 
-    def _declarations(self) -> tuple[list[ast.stmt], list[Named]]:
+    def _declarations(self, nest: Nest) -> list[ast.stmt]:
         # The sizes and buffers that the body uses, found in the frame at the places.
         frame = name("frame")
         lines: list[ast.stmt] = []
-        places: list[Named] = []
-        for size in self.values.sizes:
-            place = ast.Constant(len(places))
-            places.append(("size", size))
-            lines.append(assignment(self.names("size", size), call(self.values.function("size"), frame, place)))
-        used = [buffer for buffer in self.values.buffers if buffer not in self.locals]
-        opener = self.values.function("checked_buffer" if self.debug else "buffer") if used else ""
-        for buffer in used:
-            declared = self.buffers[buffer]
+        for place, (what, named) in enumerate(words_of(nest, checked=False)):
+            if what == "size":
+                found = call(self.values.function("size"), frame, ast.Constant(place))
+                lines.append(assignment(self.names("size", named), found))
+                continue
+            declared = self.buffers[named]
             axes = [":"] * len(declared.shape)
-            if axes and buffer not in self.strided:
+            if axes and named not in self.strided:
                 axes[-1] = "::1"
-            description = ast.Constant(f"{declared.dtype}[{', '.join(axes)}]")
-            number = self.layout.buffers[buffer]
-            if not self.debug:
-                # Checked buffers report their word; others are found at places.
-                number = len(places)
-                places.append(("buffer", buffer))
-            opened = call(opener, frame, ast.Constant(number), description)
-            lines.append(assignment(self.names("buffer", buffer), opened))
-        return lines, places
+            # Checked buffers report their word; others are found at places.
+            number = ast.Constant(self.layout.buffers[named] if self.debug else place)
+            opener = self.values.function("checked_buffer" if self.debug else "buffer")
+            opened = call(opener, frame, number, ast.Constant(f"{declared.dtype}[{', '.join(axes)}]"))
+            lines.append(assignment(self.names("buffer", named), opened))
+        return lines
 
     def block(self, nodes: Sequence[Node]) -> list[ast.stmt]:
         """The statements of ``nodes``."""
@@ -154,8 +124,9 @@ class NestWriter:
                 self._loop(node)
             case Branch(condition=condition, body=body, otherwise=otherwise):
                 test = self.values.expression(condition)
+                taken = self.block(body)
                 orelse = self.block(otherwise) if otherwise else []
-                self.values.block.append(ast.If(test, self.block(body), orelse))
+                self.values.block.append(ast.If(test, taken, orelse))
             case Define(name=local, value=value):
                 written = self.values.expression(value)
                 self.values.block.append(assignment(self.values.local(local, value.dtype), written))
@@ -176,12 +147,7 @@ class NestWriter:
                 self.values.block.append(statement)
 
     def _local(self, node: LocalBuffer) -> None:
-        size = numpy_dtype(node.dtype).itemsize * prod(node.bounds)
-        if size > LARGEST_LOCAL_BYTES:
-            raise ValueError(f"{node.name} takes {size} bytes, more than the {LARGEST_LOCAL_BYTES} of a local buffer")
         self.types[node.name] = node.dtype
-        if node.name not in self.locals:  # loops that are written out repeat it
-            self.locals.append(node.name)
         # Behind the words of the frame, so that it is no other buffer's.
         slot = ast.Constant(self.layout.words + self.locals.index(node.name))
         arguments: list[ast.expr] = [slot, ast.Constant(f"{node.dtype}[{', '.join(map(str, node.bounds))}]")]
@@ -217,11 +183,11 @@ class NestWriter:
 
     def _lanes(self, loop: Loop) -> ast.expr:
         # As many as there are at most; where there may be less, also where they end.
-        count = most_steps(loop.start, loop.stop)
-        assert count is not None
+        steps = most_steps(loop.start, loop.stop)
+        assert steps is not None
         stop = [] if isinstance(length_of_loop(loop), Constant) else [self.values.expression(loop.stop)]
         start = self.values.expression(loop.start)
-        return call(self.values.function("lanes"), start, ast.Constant(count), *stop)
+        return call(self.values.function("lanes"), start, ast.Constant(steps), *stop)
 
     def _ends(self, loop: Loop) -> list[ast.stmt]:
         if loop.condition is None:
@@ -258,16 +224,21 @@ class NestWriter:
         self.values.block.append(ast.Assign([target], written, lineno=0))
 
     def _check(self, node: Check) -> None:
-        # Users know the index variables of their statements, not the loops over blocks around them.
-        loops = [loop for loop in self.loops if loop.rounds or loop.variable in self.shown or not self.shown]
-        variables = [loop.variable for loop in loops[:MAX_POSITIONS]]
-        number = len(self.checks)
-        self.checks.append(CheckSite(node, tuple(loop.rounds or loop.variable for loop in loops[:MAX_POSITIONS])))
+        variables = [loop.variable for loop in shown_loops(self.loops, self.shown)]
         test = ast.UnaryOp(ast.Not(), self.values.expression(node.condition))
         arguments = [self._integer(node.value), self._integer(node.extent)]
         positions = ast.Tuple([name(self.names("variable", v)) for v in variables], ast.Load())
-        stop = call(self.values.function("fail"), name("frame"), ast.Constant(number), *arguments, positions)
+        stop = call(self.values.function("fail"), name("frame"), ast.Constant(next(self.checks)), *arguments, positions)
         self.values.block.append(ast.If(test, [ast.Expr(stop), ast.Return(None)], []))
 
     def _integer(self, expr: Expr) -> ast.expr:
         return self.values.expression(expr if expr.dtype in ("int64", *WIDE_INTEGERS) else Cast(expr, "int64"))
+
+
+def _title(nest: Nest, others: Sequence[str]) -> ast.Expr:
+    titles = (nest.title or nest.name).splitlines()
+    text = "\n    ".join(titles if len(titles) == 1 else [*titles, ""])
+    if others:
+        more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+        text = f"{text.rstrip()}\n\n    The same for {', '.join(others[:_SHOWN])}{more}.\n    "
+    return ast.Expr(ast.Constant(text))

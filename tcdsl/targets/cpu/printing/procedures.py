@@ -1,4 +1,4 @@
-"""Procedures as functions of a generated module.
+"""Procedures as functions of a printed module.
 
 ::
 
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import ast
 
-from tcdsl.lowering.loopir.loops import Check, Procedure
-from tcdsl.lowering.loopir.traversal import sizes_of, walk_nodes
+from tcdsl.lowering.loopir.loops import Procedure
+from tcdsl.lowering.loopir.traversal import sizes_of
 from tcdsl.targets.cpu.printing.expression_printing import function_definition
 from tcdsl.targets.cpu.printing.nest_printing import NestWriter
 
@@ -27,8 +27,6 @@ def procedure_function(
     procedure: Procedure, writer: NestWriter, identifier: str, decorator: ast.expr
 ) -> ast.FunctionDef:
     """The function of ``procedure``: its parameters, then its sizes; in checked code the frame before them."""
-    if any(isinstance(node, Check) for node in walk_nodes(procedure.body)):
-        raise TypeError(f"the procedure {procedure.name} holds a check, which only nests may")
     parameters = ["frame"] if writer.debug else []
     parameters += [writer.names("buffer", parameter.name) for parameter in procedure.parameters]
     parameters += [writer.names("size", size) for size in sizes_of(procedure)]

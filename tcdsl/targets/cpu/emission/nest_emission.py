@@ -1,0 +1,361 @@
+"""The nodes of a nest, or of a procedure, as LLVM instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply, plain_read
+from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, compute_dtype, is_floating
+from tcdsl.ir.expressions import Cast, Constant, Expr, Local
+from tcdsl.lowering.loopir.loops import (
+    Accumulate,
+    Branch,
+    BufferView,
+    Check,
+    Define,
+    LocalBuffer,
+    Loop,
+    Node,
+    Procedure,
+    ProcedureCall,
+    Store,
+    Update,
+)
+from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps
+from tcdsl.lowering.loopir.traversal import size_extents, walk_nodes
+from tcdsl.targets.cpu.emission.emitted_functions import scalar
+from tcdsl.targets.cpu.emission.expression_emission import ExpressionEmission
+from tcdsl.targets.cpu.emission.nest_notes import VectorForm
+from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, operation
+from tcdsl.targets.cpu.emission.rounds import InterruptibleRounds
+from tcdsl.targets.cpu.emission.settled_names import Name, local_name, settled_names
+from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, vector_loop
+from tcdsl.targets.cpu.emission.vector_steps import VectorSum, counted, once, plan_of, whole_blocks
+from tcdsl.targets.cpu.instructions import ir
+from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, fail, store
+from tcdsl.targets.cpu.intrinsics.lanes import Lanes
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
+from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
+from tcdsl.targets.cpu.layout.kernel_code import shown_loops
+
+__all__ = ["NestEmission", "KernelContext", "KnownWords"]
+
+
+@dataclass(slots=True)
+class KernelContext:
+    """What a function needs to know of its kernel.
+
+    ``call(builder, name, arguments)`` writes a call of one of the ``procedures``. Checks have the ``numbers``, and show
+    the loops that are ``shown``. ``checked`` code tests every access, and knows local buffers by their ``slots``. Loops
+    use vectors of the ``form``, if there is one.
+    """
+
+    call: Callable[[ir.Builder, str, list[BufferValue | Scalar]], None]
+    procedures: Mapping[str, Procedure] = field(default_factory=dict)
+    form: VectorForm | None = None
+    checked: bool = False
+    numbers: Iterator[int] = field(default_factory=lambda: iter(()))
+    shown: frozenset[str] = frozenset()
+    slots: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class KnownWords:
+    """The sizes and buffers of a function."""
+
+    sizes: dict[str, Scalar] = field(default_factory=dict)
+    buffers: dict[str, BufferValue] = field(default_factory=dict)
+
+
+class NestEmission(ExpressionEmission):
+    """``NestEmission(function, flags, around).body(nodes)`` writes the function.
+
+    ``flags`` are the liberties of floating-point operations; `given` says what the function's parameters are.
+    """
+
+    def __init__(self, function: ir.Function, flags: str, around: KernelContext) -> None:
+        super().__init__(function, flags)
+        #: Whether LLVM has to improve loops.
+        self.has_plain_loops = False
+        self._around = around
+        self._form = around.form
+        self._frame: Scalar | None = None
+        #: The rounds of its loops that look for interrupts, if there are any.
+        self._rounds: InterruptibleRounds | None = None
+        #: The loop whose bounds are given, and these; and the loops around.
+        self._split: tuple[Loop, Scalar, Scalar] | None = None
+        self._loops: list[Loop] = []
+        self._slots = dict(around.slots)
+
+    @property
+    def builder(self) -> ir.Builder:
+        """Where the function is written."""
+        return self._builder
+
+    def given(
+        self, words: KnownWords, frame: Scalar | None = None, split: tuple[Loop, Scalar, Scalar] | None = None
+    ) -> None:
+        """What the sizes and buffers of the nodes are, and the frame; and a loop whose bounds are parameters."""
+        self._sizes.update(words.sizes)
+        self._memory.update(words.buffers)
+        self._frame, self._split = frame, split
+
+    def body(self, nodes: Sequence[Node]) -> None:
+        """Write ``nodes`` and the function's end."""
+        self._settled = settled_names(nodes)
+        self._block(nodes)
+        self._end()
+
+    # -- nodes
+
+    def _block(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            self._node(node)
+
+    def _node(self, node: Node) -> None:
+        match node:
+            case Define(name=name, value=value):
+                self._assign(local_name(name, value.dtype), self._scalar(value))
+            case Accumulate():
+                self._accumulate(node)
+            case Store(buffer=buffer, indices=indices, value=value):
+                self._stored(buffer, indices, value)
+            case Update():
+                self._update(node)
+            case Loop():
+                self._loops.append(node)
+                self._loop(node)
+                self._loops.pop()
+            case Branch():
+                self._branch(node)
+            case Check():
+                self._check(node)
+            case LocalBuffer():
+                self._local(node)
+            case ProcedureCall():
+                self._call(node)
+
+    def _assign(self, name: Name, value: Scalar) -> None:
+        if name in self._settled:
+            self._values[name] = value
+            return
+        if self._lanes is not None and value.floating:
+            value = value.in_lanes(self._lanes.count)
+        place = self._placed(name, value)
+        if self._here is not None and self._here.mask is not None:
+            value = value.like(self._here.mask, "bool").choose(value, self._named(name))
+        self._builder.store(value.value, place)
+
+    def _accumulate(self, node: Accumulate) -> None:
+        name, value = local_name(node.name, node.value.dtype), node.value
+        if node.accumulate in ARITHMETIC:
+            held = self._named(name, self._accumulating)
+            self._assign(name, operation(ARITHMETIC[node.accumulate], held, self._scalar(value)))
+        else:
+            joined = apply(ACCUMULATORS[node.accumulate].primitive, Local(node.name, value.dtype), value)
+            self._assign(name, self._scalar(joined))
+
+    def _update(self, node: Update) -> None:
+        buffer, indices, value = node.buffer, node.indices, node.value
+        dtype = compute_dtype(self._memory[buffer].kind.dtype)
+        if compute_dtype(value.dtype) != dtype:
+            value = Cast(value, dtype)
+        if node.accumulate in ARITHMETIC:
+            # Storing wraps narrow integers and rounds float16.
+            held = self._load(buffer, indices)
+            self._store(buffer, indices, operation(ARITHMETIC[node.accumulate], held, self._scalar(value)))
+        else:
+            joined = apply(ACCUMULATORS[node.accumulate].primitive, plain_read(buffer, indices, dtype), value)
+            self._stored(buffer, indices, joined)
+
+    def _stored(self, buffer: str, indices: tuple[Expr, ...], value: Expr) -> None:
+        self._cell = buffer, indices
+        written = self._scalar(value)
+        self._cell = None
+        self._store(buffer, indices, written)
+
+    def _store(self, buffer: str, indices: tuple[Expr, ...], value: Scalar) -> None:
+        memory, positions = self._memory[buffer], self._positions(indices)
+        lanes = self._lanes_of(indices)
+        if lanes is None:
+            store(self._builder, memory, positions, value)
+        else:
+            lanes.store(memory, positions, value)
+
+    def _branch(self, node: Branch) -> None:
+        test = self._scalar(node.condition)
+        if test.lanes:
+            self._where(test, lambda: self._block(node.body))
+            if node.otherwise:
+                self._where(~test, lambda: self._block(node.otherwise))
+            return
+        otherwise = (lambda: self._block(node.otherwise)) if node.otherwise else None
+        self._if(test, lambda: self._block(node.body), otherwise)
+
+    def _check(self, node: Check) -> None:
+        number = next(self._around.numbers)
+
+        def stop() -> None:
+            value, extent = (self._scalar(_integer(each)) for each in (node.value, node.extent))
+            shown = [self._held("", loop.variable) for loop in shown_loops(self._loops, self._around.shown)]
+            assert self._frame is not None
+            fail(self._builder, self._frame.value, number, value, extent, shown)
+            self._builder.ret_void()
+
+        # What ends the call is unlikely.
+        self._if(~self._scalar(node.condition), stop, unlikely=True)
+
+    def _local(self, node: LocalBuffer) -> None:
+        builder = self._builder
+        slot = self._slots.setdefault(node.name, len(self._slots))
+        description = f"{node.dtype}[{', '.join(map(str, node.bounds))}]"
+        if self._around.checked:
+            assert self._frame is not None
+            extents = [self._scalar(extent) for extent in node.shape]
+            made = local_buffer(builder, slot, description, self._frame.value, extents)
+        else:
+            made = local_buffer(builder, slot, description)
+        self._memory[node.name] = made
+
+    def _call(self, node: ProcedureCall) -> None:
+        self.has_plain_loops = True
+        frame = [] if self._frame is None or not self._around.checked else [self._frame]
+        views = [self._view(view) for view in node.views]
+        extents = size_extents(self._around.procedures[node.procedure], node).values()
+        self._around.call(self._builder, node.procedure, [*frame, *views, *map(self._scalar, extents)])
+
+    def _view(self, view: BufferView) -> BufferValue:
+        starts = [self._scalar(start) for start in view.starts]
+        extents = [None if extent is None else self._scalar(extent) for extent in view.extents]
+        return box(self._builder, self._memory[view.buffer], starts, extents)
+
+    # -- loops
+
+    def _bounds(self, loop: Loop) -> tuple[Any, Any]:
+        if self._split is None or self._split[0] is not loop:
+            first, last = self._indices((loop.start, loop.stop))
+            return first, last
+        begin, end = self._split[1:]
+        if loop.step == 1:
+            return begin, end
+        # Blocks count iterations, so that they begin on a step.
+        (start,) = self._positions((loop.start,))
+        ends = (operation(ARITHMETIC["multiply"], each, start.constant(loop.step), exact=True) for each in (begin, end))
+        first, last = (operation(ARITHMETIC["add"], start, each, exact=True) for each in ends)
+        return first, last
+
+    def _loop(self, loop: Loop) -> None:
+        if loop.kind == "vector":
+            self._at_once(loop)
+            return
+        first, last = self._bounds(loop)
+        vectors = self._vector_loop(loop)
+        if loop.rounds:
+            self._in_rounds(loop, scalar(self._builder, first), scalar(self._builder, last), vectors)
+        elif vectors is not None:
+            self._in_vectors(loop, vectors, scalar(self._builder, first), scalar(self._builder, last))
+        else:
+            self._steps(first, last, lambda at: self._step(loop, at), loop.step, seldom=loop.seldom)
+
+    def _step(self, loop: Loop, at: Scalar) -> None:
+        self._assign(("", loop.variable), at)
+        self._block(loop.body)
+
+    def _in_rounds(self, loop: Loop, first: Scalar, last: Scalar, vectors: VectorLoop | None) -> None:
+        assert loop.step == 1
+        assert self._frame is not None
+        condition = loop.condition
+        self._rounds = found = self._rounds or InterruptibleRounds(self._builder)
+
+        def some(begin: Scalar, end: Scalar, going_on: Callable[[ir.Operand], None] | None) -> None:
+            if vectors is not None:
+                self._in_vectors(loop, vectors, begin, end)
+            else:
+                self._steps(begin, end, lambda at: self._step(loop, at), order="!=", going_on=going_on)
+
+        holds = None if condition is None else lambda: self._scalar(condition).value
+        found.loop(self._frame.value, first, last, holds, some)
+
+    def _at_once(self, loop: Loop) -> None:
+        # The steps of a loop, in lanes: its variable is that of the first one.
+        count = most_steps(loop.start, loop.stop)
+        assert count is not None
+        start = self._scalar(loop.start)
+        # As many as there are at most; where there may be less, also where they end.
+        end = None if isinstance(length_of_loop(loop), Constant) else self._scalar(loop.stop)
+        self._assign(("", loop.variable), start)
+        self._lanes = Lanes.of(self._builder, loop.variable, count, start, end)
+        self._block(loop.body)
+        self._lanes = None
+
+    def _vector_loop(self, loop: Loop) -> VectorLoop | None:
+        # What is known of a loop whose steps may be lanes.
+        if self._lanes is not None or any(isinstance(each, Loop) for each in walk_nodes(loop.body)):
+            return None
+        found = None
+        if self._form is not None and loop.condition is None:
+            found = vector_loop(loop, self._settled, self._kind_of, self._adds, masks=self._form.masks)
+        self.has_plain_loops = self.has_plain_loops or (found is None and not loop.seldom)
+        return found
+
+    def _kind_of(self, buffer: str) -> BufferKind:
+        return self._memory[buffer].kind
+
+    def _adds(self, name: Name) -> bool:
+        # Whether it may be added up in any order.
+        if name not in self._places:
+            return False
+        dtype = self._places[name][2]
+        return dtype in DTYPES and dtype != "bool" and (not is_floating(dtype) or "reassoc" in self._accumulating)
+
+    def _in_vectors(self, loop: Loop, known: VectorLoop, first: Scalar, last: Scalar) -> None:
+        assert self._form is not None
+        builder, plan, variable = self._builder, plan_of(known, self._form), ("", loop.variable)
+        start, after = builder.append_block(), builder.append_block()
+        builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)
+        builder.enter(start)
+        before = dict(self._places)
+        sums = {
+            name: VectorSum(self._named(name), operation, plan.lanes, plan.vectors)
+            for name, operation in known.sums.items()
+        }
+        self._vectors = known
+        # One loop is enough for what runs seldom.
+        seldom = loop.seldom
+        end, rest = (first, True) if seldom else whole_blocks(first, last, plan.lanes * plan.vectors)
+
+        def vectors(at: Scalar, count: int, stop: Scalar | None) -> None:
+            for k in range(count):
+                for name, each in sums.items():
+                    self._places[name] = each.places[k], each.kind, before[name][2]
+                position = at.like(builder.add(at.value, ir.ConstantOperand(WORD, k * plan.lanes), steady=True))
+                self._lanes = Lanes.of(builder, loop.variable, plan.lanes, position, stop)
+                self._values[variable] = position
+                self._block(loop.body)
+            self._lanes = None
+
+        if not seldom:
+            counted(builder, first, end, plan.lanes * plan.vectors, lambda at: vectors(at, plan.vectors, None))
+        if rest and self._form.masks and plan.vectors == 1 and not seldom:
+            once(builder, end, last, lambda at: vectors(at, 1, last))
+        elif rest and self._form.masks:
+            counted(builder, end, last, plan.lanes, lambda at: vectors(at, 1, last))
+        elif rest and plan.vectors > 1:
+            whole, rest = whole_blocks(end, last, plan.lanes)
+            counted(builder, end, whole, plan.lanes, lambda at: vectors(at, 1, None))
+            end = whole
+        self._vectors = None
+        self._places.update(before)
+        for name, each in sums.items():
+            builder.store(each.total(self._accumulating).value, self._places[name][0])
+        if rest and not self._form.masks:
+            counted(builder, end, last, 1, lambda at: self._step(loop, at))
+        builder.branch(after)
+        builder.leave(after)
+
+
+def _integer(expr: Expr) -> Expr:
+    return expr if expr.dtype in ("int64", *WIDE_INTEGERS) else Cast(expr, "int64")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tcdsl.lowering.loopir.loops import Kernel, Loop
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
-from tcdsl.targets.cpu.emission.nest_notes import READY, VectorForm
+from tcdsl.targets.cpu.emission.nest_notes import READY
 from tcdsl.targets.cpu.layout.frame import PLACES_WORD, layout_of
 from tcdsl.targets.cpu.layout.kernel_code import kernel_code
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
@@ -19,10 +20,10 @@ from tcdsl.targets.cpu.printing.module import printed_module
 from tests.targets.nest_text import nest_kernel
 
 FORMS = {
-    "wide": VectorForm(64, masks=True),
-    "masks": VectorForm(32, masks=True),
-    "AVX2": VectorForm(32, masks=False),
-    "narrow": VectorForm(16, masks=False),
+    "wide": Machine(64, masks=True),
+    "masks": Machine(32, masks=True),
+    "AVX2": Machine(32, masks=False),
+    "narrow": Machine(16, masks=False),
 }
 ROWS = 3
 
@@ -152,7 +153,7 @@ def kernel_of(body: str, dtype: str, result: str) -> Kernel:
     return replace(kernel, nests=(replace(nest, body=(replace(rows, kind="parallel"),)),))
 
 
-def code_of(kernel: Kernel, form: VectorForm | None) -> str:
+def code_of(kernel: Kernel, form: Machine | None) -> str:
     """LLVM's text for its nest."""
     ((_, text),) = emitted_nests(kernel, (True, True), {0: "nest"}, form)
     return text

@@ -11,10 +11,14 @@ __all__ = ["Machine"]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """``Machine(64, 32)``: vectors of so many bytes, and so many registers for them. `Machine()` is like every one."""
+    """``Machine(64, 32, masks=True)``: vectors of so many bytes, so many registers for them, and masks for their lanes.
+
+    `Machine()` is like every one.
+    """
 
     vector_bytes: int = 16
     registers: int = 16
+    masks: bool = False
 
     def lanes(self, dtype: str) -> int:
         """How many cells side by side sums of products are made of: those of four registers, or of two."""

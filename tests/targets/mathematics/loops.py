@@ -11,13 +11,13 @@ import numpy as np
 
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loopir.loops import Kernel
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.targets.cpu.emission.module_emission import READY, emitted_nests
-from tcdsl.targets.cpu.emission.vector_steps import VectorForm
 from tcdsl.targets.cpu.layout.frame import PLACES_WORD, layout_of
 from tcdsl.targets.cpu.layout.kernel_code import kernel_code
 from tcdsl.targets.cpu.machine.concurrent_llvm import run_passes
 from tcdsl.targets.cpu.machine.object_code import LoadedObject
-from tcdsl.targets.cpu.machine.processor import processor_of_code, vector_form
+from tcdsl.targets.cpu.machine.processor import processor_of_code, vector_machine
 from tests.targets.nest_text import nest_kernel
 
 __all__ = ["HOST", "arity", "assembly", "llvm_text", "loop"]
@@ -40,7 +40,7 @@ def _kernel(name: str, dtype: str) -> Kernel:
     return nest_kernel(f"for i in range(n):\n    z[i] = {value}", buffers)
 
 
-def llvm_text(name: str, dtype: str, form: VectorForm | None = None) -> str:
+def llvm_text(name: str, dtype: str, form: Machine | None = None) -> str:
     """LLVM's text of the loop, with the liberties that all nests take; in vectors of the ``form``, if one is given."""
     ((_, found),) = emitted_nests(_kernel(name, dtype), (True, True), {0: "nest"}, form)
     assert (READY in found) == (form is not None)
@@ -75,7 +75,7 @@ def _optimized(text: str, processor: Processor, machine: Any) -> Any:
     return module
 
 
-def assembly(name: str, dtype: str, processor: Processor, form: VectorForm | None = None) -> str:
+def assembly(name: str, dtype: str, processor: Processor, form: Machine | None = None) -> str:
     """The assembly of the loop, with calls by name; in vectors that LLVM finds, if no ``form`` is given."""
     machine = _machine(processor, jit=False)
     text: str = machine.emit_assembly(_optimized(llvm_text(name, dtype, form), processor, machine))
@@ -85,7 +85,7 @@ def assembly(name: str, dtype: str, processor: Processor, form: VectorForm | Non
 @cache
 def _compiled(name: str, dtype: str, processor: Processor) -> LoadedObject:
     machine = _machine(processor, jit=True)
-    form = vector_form() if processor == HOST else None
+    form = vector_machine() if processor == HOST else None
     code = machine.emit_object(_optimized(llvm_text(name, dtype, form), processor, machine))
     return LoadedObject([code], ["nest"])
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tcdsl.targets.cpu.emission.nest_notes import VectorForm
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY
 from tests.targets.mathematics.loops import assembly
 
@@ -20,10 +20,10 @@ PROCESSORS: Mapping[str, tuple[str, str, str]] = {
 }
 # The vectors that loops are written with, and whether they have masks.
 FORMS = {
-    "SSE2": VectorForm(16, masks=False),
-    "AVX2": VectorForm(32, masks=False),
-    "AVX-512": VectorForm(32, masks=True),
-    "NEON": VectorForm(16, masks=False),
+    "SSE2": Machine(16, masks=False),
+    "AVX2": Machine(32, masks=False),
+    "AVX-512": Machine(32, masks=True),
+    "NEON": Machine(16, masks=False),
 }
 # What multiplies several numbers at once.
 PACKED: Mapping[str, Mapping[str, str]] = {

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tcdsl.lowering.loopir.loops import Kernel, Nest, Node, Procedure
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import sizes_of
-from tcdsl.targets.cpu.emission.nest_emission import NestEmission, KernelContext, KnownWords
-from tcdsl.targets.cpu.emission.nest_notes import FASTMATH, PLAIN, READY, VectorForm
+from tcdsl.targets.cpu.emission.nest_emission import KernelContext, KnownWords, NestEmission
+from tcdsl.targets.cpu.emission.nest_notes import FASTMATH, PLAIN, READY
 from tcdsl.targets.cpu.emission.plain_nests import is_plain
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, frame_buffer, frame_size
@@ -34,16 +35,16 @@ def emitted_nests(
     kernel: Kernel,
     contiguous: Sequence[bool],
     symbols: Mapping[int, str],
-    form: VectorForm | None = None,
+    machine: Machine | None = None,
     *,
     checked: bool = False,
 ) -> Iterator[tuple[str, str]]:
     """The ``symbols`` of nests of ``kernel``, which are known by their numbers, with LLVM's text for each.
 
-    ``contiguous`` says it of each input, ``checked`` code tests every access. With the ``form`` of a processor's
-    vectors loops use them; LLVM need not look for any in a nest that says `READY`.
+    ``contiguous`` says it of each input, ``checked`` code tests every access. With the ``machine`` that it is
+    for loops use its vectors; LLVM need not look for any in a nest that says `READY`.
     """
-    emission = _KernelEmission(kernel, strided_buffers(kernel, contiguous), form, checked)
+    emission = _KernelEmission(kernel, strided_buffers(kernel, contiguous), machine, checked)
     numbers = 0
     for number, nest in enumerate(kernel.nests):
         sites = len(list(check_sites(nest.body, frozenset())))
@@ -54,8 +55,8 @@ def emitted_nests(
 
 
 class _KernelEmission:
-    def __init__(self, kernel: Kernel, strided: frozenset[str], form: VectorForm | None, checked: bool) -> None:
-        self.form = form
+    def __init__(self, kernel: Kernel, strided: frozenset[str], machine: Machine | None, checked: bool) -> None:
+        self.machine = machine
         self.checked = checked
         self.procedures = {each.name: each for each in kernel.procedures}
         self.shown = frozenset(index_variables_of(kernel.program))
@@ -70,7 +71,7 @@ class _KernelEmission:
         emission = _NestModule(self, symbol, checks)
         emission.nest(nest)
         text = str(emission.module)
-        if self.form is not None and not emission.has_plain_loops:
+        if self.machine is not None and not emission.has_plain_loops:
             text += f"{READY}\n"
         elif is_plain(nest.body):
             text += f"{PLAIN}\n"
@@ -116,7 +117,7 @@ class _NestModule:
         kernel = self._kernel
         flags = "".join(f"{flag} " for flag in sorted(FASTMATH))
         around = KernelContext(
-            self._call, kernel.procedures, kernel.form, kernel.checked, self._checks, kernel.shown, kernel.slots
+            self._call, kernel.procedures, kernel.machine, kernel.checked, self._checks, kernel.shown, kernel.slots
         )
         return NestEmission(function, flags, around)
 

@@ -24,11 +24,11 @@ from tcdsl.lowering.loopir.loops import (
     Store,
     Update,
 )
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps
 from tcdsl.lowering.loopir.traversal import size_extents, walk_nodes
 from tcdsl.targets.cpu.emission.emitted_functions import scalar
 from tcdsl.targets.cpu.emission.expression_emission import ExpressionEmission
-from tcdsl.targets.cpu.emission.nest_notes import VectorForm
 from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, operation
 from tcdsl.targets.cpu.emission.rounds import InterruptibleRounds
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name, settled_names
@@ -41,7 +41,7 @@ from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
 from tcdsl.targets.cpu.layout.kernel_code import shown_loops
 
-__all__ = ["NestEmission", "KernelContext", "KnownWords"]
+__all__ = ["KernelContext", "KnownWords", "NestEmission"]
 
 
 @dataclass(slots=True)
@@ -50,12 +50,12 @@ class KernelContext:
 
     ``call(builder, name, arguments)`` writes a call of one of the ``procedures``. Checks have the ``numbers``, and show
     the loops that are ``shown``. ``checked`` code tests every access, and knows local buffers by their ``slots``. Loops
-    use vectors of the ``form``, if there is one.
+    use the vectors of the ``machine``, if it is known.
     """
 
     call: Callable[[ir.Builder, str, list[BufferValue | Scalar]], None]
     procedures: Mapping[str, Procedure] = field(default_factory=dict)
-    form: VectorForm | None = None
+    machine: Machine | None = None
     checked: bool = False
     numbers: Iterator[int] = field(default_factory=lambda: iter(()))
     shown: frozenset[str] = frozenset()
@@ -81,7 +81,7 @@ class NestEmission(ExpressionEmission):
         #: Whether LLVM has to improve loops.
         self.has_plain_loops = False
         self._around = around
-        self._form = around.form
+        self._machine = around.machine
         self._frame: Scalar | None = None
         #: The rounds of its loops that look for interrupts, if there are any.
         self._rounds: InterruptibleRounds | None = None
@@ -296,8 +296,8 @@ class NestEmission(ExpressionEmission):
         if self._lanes is not None or any(isinstance(each, Loop) for each in walk_nodes(loop.body)):
             return None
         found = None
-        if self._form is not None and loop.condition is None:
-            found = vector_loop(loop, self._settled, self._kind_of, self._adds, masks=self._form.masks)
+        if self._machine is not None and loop.condition is None:
+            found = vector_loop(loop, self._settled, self._kind_of, self._adds, masks=self._machine.masks)
         self.has_plain_loops = self.has_plain_loops or (found is None and not loop.seldom)
         return found
 
@@ -312,8 +312,8 @@ class NestEmission(ExpressionEmission):
         return dtype in DTYPES and dtype != "bool" and (not is_floating(dtype) or "reassoc" in self._accumulating)
 
     def _in_vectors(self, loop: Loop, known: VectorLoop, first: Scalar, last: Scalar) -> None:
-        assert self._form is not None
-        builder, plan, variable = self._builder, plan_of(known, self._form), ("", loop.variable)
+        assert self._machine is not None
+        builder, plan, variable = self._builder, plan_of(known, self._machine), ("", loop.variable)
         start, after = builder.append_block(), builder.append_block()
         builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)
         builder.enter(start)
@@ -339,9 +339,9 @@ class NestEmission(ExpressionEmission):
 
         if not seldom:
             counted(builder, first, end, plan.lanes * plan.vectors, lambda at: vectors(at, plan.vectors, None))
-        if rest and self._form.masks and plan.vectors == 1 and not seldom:
+        if rest and self._machine.masks and plan.vectors == 1 and not seldom:
             once(builder, end, last, lambda at: vectors(at, 1, last))
-        elif rest and self._form.masks:
+        elif rest and self._machine.masks:
             counted(builder, end, last, plan.lanes, lambda at: vectors(at, 1, last))
         elif rest and plan.vectors > 1:
             whole, rest = whole_blocks(end, last, plan.lanes)
@@ -351,7 +351,7 @@ class NestEmission(ExpressionEmission):
         self._places.update(before)
         for name, each in sums.items():
             builder.store(each.total(self._accumulating).value, self._places[name][0])
-        if rest and not self._form.masks:
+        if rest and not self._machine.masks:
             counted(builder, end, last, 1, lambda at: self._step(loop, at))
         builder.branch(after)
         builder.leave(after)

@@ -1,10 +1,8 @@
-"""What is told of a nest beside its code: how LLVM is to treat it, and for what vectors it is written."""
+"""What is told of a nest beside its code: how LLVM is to treat it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-__all__ = ["FASTMATH", "PLAIN", "READY", "VectorForm"]
+__all__ = ["FASTMATH", "PLAIN", "READY"]
 
 FASTMATH: tuple[str, ...] = ("contract", "reassoc")
 """LLVM's fast-math flags. NaN, inf and the signs of zeros stay what they are.
@@ -21,11 +19,3 @@ PLAIN = "!tcdsl.plain = !{}"
 
 READY = "!tcdsl.ready = !{}"
 """What the text of a nest says whose loops are vectors where they can be."""
-
-
-@dataclass(frozen=True, slots=True)
-class VectorForm:
-    """The vectors of a processor: how many bytes they have, and whether their lanes have masks."""
-
-    size: int
-    masks: bool

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
-from tcdsl.targets.cpu.emission.nest_notes import VectorForm
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.targets.cpu.emission.vector_loops import VectorLoop
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS
@@ -34,12 +34,12 @@ class Plan:
     vectors: int
 
 
-def plan_of(loop: VectorLoop, form: VectorForm) -> Plan:
-    """How the steps of ``loop`` are made."""
+def plan_of(loop: VectorLoop, machine: Machine) -> Plan:
+    """How the steps of ``loop`` are made on ``machine``."""
     # A sum waits for the one before: several beside each other do not. Other steps overlap by themselves.
     most = 4 if loop.work <= _MUCH else 2 if loop.work <= 2 * _MUCH else 1
     vectors = max(1, min(most, 8 // len(loop.sums))) if loop.sums else 1
-    return Plan(form.size // loop.cell, vectors)
+    return Plan(machine.vector_bytes // loop.cell, vectors)
 
 
 def counted(builder: ir.Builder, first: Scalar, last: Scalar, step: int, body: Callable[[Scalar], None]) -> None:

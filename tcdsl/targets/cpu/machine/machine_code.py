@@ -20,7 +20,7 @@ from tcdsl.targets.cpu.emission.driver_symbols import driver_symbols
 from tcdsl.targets.cpu.layout.kernel_code import KernelCode
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, emission, object_code
-from tcdsl.targets.cpu.machine.processor import vector_form
+from tcdsl.targets.cpu.machine.processor import vector_machine
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
 from tcdsl.targets.protocol.target import Build
 
@@ -158,7 +158,7 @@ def _compiled(kernel: Kernel, build: Build, symbols: Mapping[int, str], level: i
 
     count = len(symbols)
     made: dict[str, bytes] = {}
-    nests = emitted_nests(kernel, build.contiguous, symbols, vector_form(), checked=build.checked)
+    nests = emitted_nests(kernel, build.contiguous, symbols, vector_machine(), checked=build.checked)
     with emission(quick=level < 3):
         for symbol, code in concurrently(compiled, nests, min(count, default_threads())):
             made[symbol] = code

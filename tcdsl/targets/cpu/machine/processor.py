@@ -9,9 +9,8 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from tcdsl.lowering.loopir.machine import Machine
-from tcdsl.targets.cpu.emission.nest_notes import VectorForm
 
-__all__ = ["has_wide_vectors", "machine", "processor_of_code", "vector_form"]
+__all__ = ["has_wide_vectors", "machine", "processor_of_code", "vector_machine"]
 
 
 @cache
@@ -29,16 +28,17 @@ def processor_of_code() -> tuple[str, str]:
     return name, "" if told_name else llvm.get_host_cpu_features().flatten()
 
 
-def vector_form() -> VectorForm | None:
+def vector_machine() -> Machine | None:
     """The vectors that loops are written with; ``None`` if LLVM is to find them, for processors it alone knows."""
     name, listed = processor_of_code()
     features = set(listed.split(","))
-    if "+avx512f" in features and "+avx512bw" in features and "+avx512vl" in features:
+    registers = 32 if features & {"+avx512f", "+neon"} else 16
+    if {"+avx512f", "+avx512bw", "+avx512vl"} <= features:
         # Others slow down for the widest ones.
-        return VectorForm(64 if name.startswith("znver") else 32, masks=True)
+        return Machine(64 if name.startswith("znver") else 32, registers, masks=True)
     if "+avx2" in features:
-        return VectorForm(32, masks=False)
-    return VectorForm(16, masks=False) if features & {"+sse2", "+neon"} else None
+        return Machine(32, registers)
+    return Machine(16, registers) if features & {"+sse2", "+neon"} else None
 
 
 def has_wide_vectors() -> bool:
@@ -47,6 +47,5 @@ def has_wide_vectors() -> bool:
 
 
 def machine() -> Machine:
-    """What lowering is to know of it: vectors as they are written, and half as many registers without wide ones."""
-    form, features = vector_form(), set(processor_of_code()[1].split(","))
-    return Machine(form.size if form else 16, 32 if features & {"+avx512f", "+neon"} else 16)
+    """What lowering is to know of it."""
+    return vector_machine() or Machine()

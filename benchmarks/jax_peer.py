@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-__all__ = ["FUNCTIONS", "convert"]
+__all__ = ["FUNCTIONS", "adjoints", "convert"]
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_platforms", "cpu")
@@ -19,34 +19,49 @@ def convert(array: Any) -> Any:
     return jnp.asarray(array)
 
 
-def _stencil(X: Any) -> Any:
-    return 0.25 * (X[:-2, 1:-1] + X[2:, 1:-1] + X[1:-1, :-2] + X[1:-1, 2:]) - X[1:-1, 1:-1]
+def _convolution(order: str, **options: Any) -> Callable[..., Any]:
+    images, kernels = order.split()
+    return lambda I, K: jax.lax.conv_general_dilated(
+        I, K, dimension_numbers=(images, kernels, images), **{"window_strides": (1, 1), "padding": "VALID", **options}
+    )
 
 
-def _softmax(X: Any) -> Any:
-    return jax.nn.softmax(X, axis=1)
+def _grouped(I: Any, K: Any) -> Any:  # an image
+    n, g, d, y, x = I.shape
+    one = _convolution("NCHW OIHW", feature_group_count=g)
+    made = one(I.reshape(n, g * d, y, x), K.reshape(-1, d, *K.shape[3:]))
+    return made.reshape(n, g, -1, *made.shape[2:])
 
 
-def _quick_gelu(X: Any) -> Any:
-    return X * jax.nn.sigmoid(1.702 * X)
+def _normal(X: Any, axes: tuple[int, ...]) -> Any:
+    return (X - X.mean(axes, keepdims=True)) / jnp.sqrt(X.var(axes, keepdims=True) + 1e-5)
 
 
-def _mish(X: Any) -> Any:
-    return X * jnp.tanh(jax.nn.softplus(X))
-
-
-def _log_sum_exp(X: Any) -> Any:
-    return jax.nn.logsumexp(X, axis=1)
+def _max_pool(X: Any) -> Any:
+    return jax.lax.reduce_window(X, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
 
 
 def _black_scholes(A: Any, B: Any, C: Any) -> Any:
     price, strike, time = jnp.exp(0.2 * A), jnp.exp(0.2 * B), jnp.exp(0.5 * C)
     spread = 0.3 * jnp.sqrt(time)
     d = (jnp.log(price / strike) + 0.065 * time) / spread
-    half = math.sqrt(0.5)
-    above = 0.5 * price * (1 + jax.scipy.special.erf(half * d))
-    below = 0.5 * strike * (1 + jax.scipy.special.erf(half * (d - spread)))
-    return above - below * jnp.exp(-0.02 * time)
+    half, erf = math.sqrt(0.5), jax.scipy.special.erf
+    return 0.5 * price * (1 + erf(half * d)) - 0.5 * strike * (1 + erf(half * (d - spread))) * jnp.exp(-0.02 * time)
+
+
+def _five_points(X: Any) -> Any:
+    return 0.25 * (X[:-2, 1:-1] + X[2:, 1:-1] + X[1:-1, :-2] + X[1:-1, 2:]) - X[1:-1, 1:-1]
+
+
+def _seven_points(X: Any) -> Any:
+    m = slice(1, -1)
+    sides = X[:-2, m, m] + X[2:, m, m] + X[m, :-2, m] + X[m, 2:, m] + X[m, m, :-2] + X[m, m, 2:]
+    return sides - 6 * X[m, m, m]
+
+
+def _blur(X: Any) -> Any:
+    H = 0.25 * X[:, :-2] + 0.5 * X[:, 1:-1] + 0.25 * X[:, 2:]
+    return 0.25 * H[:-2] + 0.5 * H[1:-1] + 0.25 * H[2:]
 
 
 def _n_body(X: Any) -> Any:
@@ -55,34 +70,74 @@ def _n_body(X: Any) -> Any:
     return jnp.einsum("cij,ij->ci", between, inverse**3)
 
 
+def _attention(Q: Any, K: Any, V: Any) -> Any:
+    return jnp.einsum("bhij,bhjd->bhid", jax.nn.softmax(0.125 * jnp.einsum("bhid,bhjd->bhij", Q, K)), V)
+
+
+def _distances(X: Any, Y: Any) -> Any:
+    return (X * X).sum(1)[:, None] + (Y * Y).sum(1) - 2 * X @ Y.T
+
+
+_COMPUTATIONS: dict[str, Callable[..., Any]] = {
+    "matmul": jnp.matmul,
+    "matmul transposed": lambda A, B: A @ B.T,
+    "matvec": jnp.matmul,
+    "batched first": jnp.matmul,
+    "batched middle": lambda A, B: jnp.einsum("ibk,kbj->ibj", A, B),
+    "batched last": lambda A, B: jnp.einsum("ikb,kjb->ijb", A, B),
+    "tensordot": lambda A, B: jnp.einsum("abcde,acfde->bf", A, B),
+    "three matrices": lambda A, B, C: A @ B @ C,
+    "kronecker": lambda X, A, B, C: jnp.einsum("nabc,ia,jb,kc->nijk", X, A, B, C),
+    "layer": lambda X, W, b: jax.nn.relu(X @ W.T + b),
+    "convolution": _convolution("NCHW OIHW", padding=((1, 1), (1, 1))),
+    "channels last": _convolution("NHWC HWIO", padding=((1, 1), (1, 1))),
+    "strided": _convolution("NCHW OIHW", window_strides=(2, 2)),
+    "grouped": _grouped,
+    "depthwise": lambda I, K: _convolution("NCHW OIHW", feature_group_count=len(K))(I, K[:, None]),
+    "max pool": _max_pool,
+    "softmax": lambda X: jax.nn.softmax(X, axis=1),
+    "column softmax": lambda X: jax.nn.softmax(X, axis=0),
+    "log sum exp": lambda X: jax.nn.logsumexp(X, axis=1),
+    "layer norm": lambda X: _normal(X, (1,)),
+    "group norm": lambda X: _normal(X, (2, 3, 4)),
+    "moments": lambda X: (X.mean(1), (X * X).mean(1)),
+    "row sums": lambda X: X.sum(1),
+    "column sums": lambda X: X.sum(0),
+    "argmax": lambda X: X.argmax(1),
+    "cumulative sum": lambda X: X.cumsum(1),
+    "quick gelu": lambda X: X * jax.nn.sigmoid(1.702 * X),
+    "mish": lambda X: X * jnp.tanh(jax.nn.softplus(X)),
+    "black scholes": _black_scholes,
+    "five points": _five_points,
+    "seven points": _seven_points,
+    "blur": _blur,
+    "added transposed": lambda A: A + A.T,
+    "heads first": lambda X: X.transpose(0, 2, 1, 3),
+    "distances": _distances,
+    "n body": _n_body,
+    "attention": _attention,
+    "embedding": lambda W, ids: W[ids],
+}
+
+
 def _waiting(function: Callable[..., Any]) -> Callable[..., Any]:
     compiled = jax.jit(function)
     return lambda *arguments: jax.block_until_ready(compiled(*arguments))
 
 
-def _gradient(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+FUNCTIONS = {computation: _waiting(function) for computation, function in _COMPUTATIONS.items()}
+
+
+def adjoints(computation: str, wrt: tuple[int, ...]) -> Callable[..., Any]:
+    """The function of the arguments, and of a cotangent behind them, that gives the adjoints of the ``wrt``."""
+
     def run(*arguments: Any) -> Any:
-        gradients = jax.vjp(function, *arguments[:count])[1](arguments[count])
-        return gradients if count > 1 else gradients[0]
+        def of_given(*given: Any) -> Any:
+            filled = list(arguments[:-1])
+            for k, each in zip(wrt, given, strict=True):
+                filled[k] = each
+            return _COMPUTATIONS[computation](*filled)
+
+        return jax.vjp(of_given, *(arguments[k] for k in wrt))[1](arguments[-1])
 
     return _waiting(run)
-
-
-FUNCTIONS = {
-    "matmul": _waiting(jnp.matmul),
-    "matmul gradient": _gradient(jnp.matmul, 2),
-    "softmax": _waiting(_softmax),
-    "softmax gradient": _gradient(_softmax, 1),
-    "stencil": _waiting(_stencil),
-    "stencil gradient": _gradient(_stencil, 1),
-    "quick gelu": _waiting(_quick_gelu),
-    "mish": _waiting(_mish),
-    "log-sum-exp": _waiting(_log_sum_exp),
-    "Black-Scholes": _waiting(_black_scholes),
-    "n-body": _waiting(_n_body),
-    "quick gelu gradient": _gradient(_quick_gelu, 1),
-    "mish gradient": _gradient(_mish, 1),
-    "log-sum-exp gradient": _gradient(_log_sum_exp, 1),
-    "Black-Scholes gradient": _gradient(_black_scholes, 3),
-    "n-body gradient": _gradient(_n_body, 1),
-}

@@ -7,32 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.nn import functional
 
-__all__ = ["FUNCTIONS", "convert"]
+__all__ = ["FUNCTIONS", "adjoints", "convert"]
 
 
 def convert(array: Any) -> Any:
     return torch.from_numpy(array)
 
 
-def _stencil(X: Any) -> Any:
-    return 0.25 * (X[:-2, 1:-1] + X[2:, 1:-1] + X[1:-1, :-2] + X[1:-1, 2:]) - X[1:-1, 1:-1]
-
-
-def _softmax(X: Any) -> Any:
-    return torch.softmax(X, dim=1)
-
-
-def _quick_gelu(X: Any) -> Any:
-    return X * torch.sigmoid(1.702 * X)
-
-
-def _mish(X: Any) -> Any:
-    return torch.nn.functional.mish(X)
-
-
-def _log_sum_exp(X: Any) -> Any:
-    return torch.logsumexp(X, dim=1)
+def _normal(X: Any, axes: tuple[int, ...]) -> Any:
+    return (X - X.mean(axes, keepdim=True)) / torch.sqrt(X.var(axes, unbiased=False, keepdim=True) + 1e-5)
 
 
 def _black_scholes(A: Any, B: Any, C: Any) -> Any:
@@ -40,9 +25,23 @@ def _black_scholes(A: Any, B: Any, C: Any) -> Any:
     spread = 0.3 * torch.sqrt(time)
     d = (torch.log(price / strike) + 0.065 * time) / spread
     half = math.sqrt(0.5)
-    above = 0.5 * price * (1 + torch.erf(half * d))
     below = 0.5 * strike * (1 + torch.erf(half * (d - spread)))
-    return above - below * torch.exp(-0.02 * time)
+    return 0.5 * price * (1 + torch.erf(half * d)) - below * torch.exp(-0.02 * time)
+
+
+def _five_points(X: Any) -> Any:
+    return 0.25 * (X[:-2, 1:-1] + X[2:, 1:-1] + X[1:-1, :-2] + X[1:-1, 2:]) - X[1:-1, 1:-1]
+
+
+def _seven_points(X: Any) -> Any:
+    m = slice(1, -1)
+    sides = X[:-2, m, m] + X[2:, m, m] + X[m, :-2, m] + X[m, 2:, m] + X[m, m, :-2] + X[m, m, 2:]
+    return sides - 6 * X[m, m, m]
+
+
+def _blur(X: Any) -> Any:
+    H = 0.25 * X[:, :-2] + 0.5 * X[:, 1:-1] + 0.25 * X[:, 2:]
+    return 0.25 * H[:-2] + 0.5 * H[1:-1] + 0.25 * H[2:]
 
 
 def _n_body(X: Any) -> Any:
@@ -51,30 +50,66 @@ def _n_body(X: Any) -> Any:
     return torch.einsum("cij,ij->ci", between, inverse**3)
 
 
-def _gradient(function: Callable[..., Any], count: int) -> Callable[..., Any]:
-    def run(*arguments: Any) -> Any:
-        inputs = [argument.detach().requires_grad_() for argument in arguments[:count]]
-        gradients = torch.autograd.grad(function(*inputs), inputs, arguments[count])
-        return gradients if count > 1 else gradients[0]
+def _distances(X: Any, Y: Any) -> Any:
+    return (X * X).sum(1)[:, None] + (Y * Y).sum(1) - 2 * X @ Y.T
 
-    return run
+
+def _grouped(I: Any, K: Any) -> Any:  # an image
+    n, g, d, y, x = I.shape
+    made = functional.conv2d(I.reshape(n, g * d, y, x), K.reshape(-1, d, *K.shape[3:]), groups=g)
+    return made.reshape(n, g, -1, *made.shape[2:])
 
 
 FUNCTIONS = {
     "matmul": torch.matmul,
-    "matmul gradient": _gradient(torch.matmul, 2),
-    "softmax": _softmax,
-    "softmax gradient": _gradient(_softmax, 1),
-    "stencil": _stencil,
-    "stencil gradient": _gradient(_stencil, 1),
-    "quick gelu": _quick_gelu,
-    "mish": _mish,
-    "log-sum-exp": _log_sum_exp,
-    "Black-Scholes": _black_scholes,
-    "n-body": _n_body,
-    "quick gelu gradient": _gradient(_quick_gelu, 1),
-    "mish gradient": _gradient(_mish, 1),
-    "log-sum-exp gradient": _gradient(_log_sum_exp, 1),
-    "Black-Scholes gradient": _gradient(_black_scholes, 3),
-    "n-body gradient": _gradient(_n_body, 1),
+    "matmul transposed": lambda A, B: A @ B.T,
+    "matvec": torch.matmul,
+    "batched first": torch.matmul,
+    "batched middle": lambda A, B: torch.einsum("ibk,kbj->ibj", A, B),
+    "batched last": lambda A, B: torch.einsum("ikb,kjb->ijb", A, B),
+    "tensordot": lambda A, B: torch.einsum("abcde,acfde->bf", A, B),
+    "three matrices": lambda A, B, C: A @ B @ C,
+    "kronecker": lambda X, A, B, C: torch.einsum("nabc,ia,jb,kc->nijk", X, A, B, C),
+    "layer": lambda X, W, b: torch.relu(functional.linear(X, W, b)),
+    "convolution": lambda I, K: functional.conv2d(I, K, padding=1),
+    "channels last": lambda I, K: functional.conv2d(I.permute(0, 3, 1, 2), K.permute(3, 2, 0, 1), padding=1).permute(
+        0, 2, 3, 1
+    ),
+    "strided": lambda I, K: functional.conv2d(I, K, stride=2),
+    "grouped": _grouped,
+    "depthwise": lambda I, K: functional.conv2d(I, K[:, None], groups=len(K)),
+    "max pool": lambda X: functional.max_pool2d(X, 2),
+    "softmax": lambda X: torch.softmax(X, dim=1),
+    "column softmax": lambda X: torch.softmax(X, dim=0),
+    "log sum exp": lambda X: torch.logsumexp(X, dim=1),
+    "layer norm": lambda X: functional.layer_norm(X, X.shape[1:]),
+    "group norm": lambda X: functional.group_norm(X.flatten(1, 2), X.shape[1]).reshape(X.shape),
+    "moments": lambda X: (X.mean(1), (X * X).mean(1)),
+    "row sums": lambda X: X.sum(1),
+    "column sums": lambda X: X.sum(0),
+    "argmax": lambda X: X.argmax(1),
+    "cumulative sum": lambda X: X.cumsum(1),
+    "quick gelu": lambda X: X * torch.sigmoid(1.702 * X),
+    "mish": functional.mish,
+    "black scholes": _black_scholes,
+    "five points": _five_points,
+    "seven points": _seven_points,
+    "blur": _blur,
+    "added transposed": lambda A: A + A.T,
+    "heads first": lambda X: X.transpose(1, 2).contiguous(),
+    "distances": _distances,
+    "n body": _n_body,
+    "attention": lambda Q, K, V: functional.scaled_dot_product_attention(Q, K, V, scale=0.125),
+    "embedding": lambda W, ids: functional.embedding(ids, W),
 }
+
+
+def adjoints(computation: str, wrt: tuple[int, ...]) -> Callable[..., Any]:
+    """The function of the arguments, and of a cotangent behind them, that gives the adjoints of the ``wrt``."""
+    function = FUNCTIONS[computation]
+
+    def run(*arguments: Any) -> Any:
+        given = [a.detach().requires_grad_() if k in wrt else a for k, a in enumerate(arguments[:-1])]
+        return torch.autograd.grad(function(*given), [given[k] for k in wrt], arguments[-1])
+
+    return run

@@ -1,4 +1,4 @@
-"""The benchmarks' own parts: references against finite differences, fair timing, and the whole on small cases."""
+"""The benchmarks' own parts: contenders that agree, fair timing, comparisons, and the whole on a small case."""
 
 from __future__ import annotations
 
@@ -13,75 +13,57 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import numpy_peer
 from benchmarks.cases import CASES, Case
-from benchmarks.measure import WrongResultError, measure, peers_at_hand
-from benchmarks.timing import alternate
+from benchmarks.machine import ForeignTime, multiply_add_peak
+from benchmarks.measure import Limits, Measurement, WrongResultError, measure, peers_at_hand
+from benchmarks.report import draw, losses, mean_ratio, record
+from benchmarks.timing import Timing, alternate
 
 ROOT = Path(__file__).parent.parent.parent
-SMALL = {
-    "matmul": ((5, 6), (6, 7)),
-    "matmul gradient": ((5, 6), (6, 7), (5, 7)),
-    "softmax": ((5, 6),),
-    "softmax gradient": ((5, 6), (5, 6)),
-    "stencil": ((7, 9),),
-    "stencil gradient": ((7, 9), (5, 7)),
-    "quick gelu": ((9,),),
-    "quick gelu gradient": ((9,), (9,)),
-    "mish": ((9,),),
-    "mish gradient": ((9,), (9,)),
-    "log-sum-exp": ((5, 6),),
-    "log-sum-exp gradient": ((5, 6), (5,)),
-    "Black-Scholes": ((9,), (9,), (9,)),
-    "Black-Scholes gradient": ((9,), (9,), (9,), (9,)),
-    "n-body": ((3, 5),),
-    "n-body gradient": ((3, 33), (3, 33)),  # of a few bodies most forces cancel
-}
-
-
-GRADIENTS = {name: name.lower().replace(" ", "_").replace("-", "_") for name in SMALL if f"{name} gradient" in SMALL}
+MACHINE = Limits({"float32": 1e11, "float64": 5e10}, 2e10)
 
 
 def small(case: Case) -> Case:
-    return dataclasses.replace(case, shapes=SMALL[case.computation], blocks=min(case.blocks, 5))
+    """Few cells along each axis; windows stay as they are."""
+    shapes = tuple(12 if isinstance(s, int) else tuple(n if n < 5 else min(n, 9) for n in s) for s in case.shapes)
+    return dataclasses.replace(case, shapes=shapes)
 
 
+ALL = list({case.computation: case for case in CASES}.values())
+FEW = ("matmul", "strided", "column softmax", "embedding")
+
+
+def compared(case: Case, dtype: str, *, adjoints: bool) -> Measurement:
+    peers = peers_at_hand(["numpy", "torch", "jax"])
+    found = measure(small(case), dtype, peers, seconds=0.001, machine=MACHINE, adjoints=adjoints)
+    assert set(found.timings) >= {"tcdsl", *(name for name in peers if name != "numpy")}
+    return found
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.computation)
+def test_all_contenders_agree(case: Case) -> None:
+    assert compared(case, "float64", adjoints=False).reached > 0
+
+
+@pytest.mark.parametrize("case", [case for case in ALL if case.computation in FEW], ids=lambda case: case.computation)
+def test_adjoints_agree(case: Case) -> None:
+    assert compared(case, "float32", adjoints=True).name.endswith("adjoints, float32")
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_all_contenders_agree(case: Case, dtype: str) -> None:
-    measurement = measure(small(case), dtype, peers_at_hand(["torch", "jax", "numexpr"]), seconds=0.01, threads=1)
-    assert {"tcdsl", "numpy"} <= set(measurement.timings)
-    assert measurement.errors["numpy"] == 0
-    assert measurement.ratio("numpy") > 0
-    assert (measurement.limit is None) == (case.limit == "operations" and case.blocks == 1)
+@pytest.mark.parametrize("case", [case for case in ALL if case.adjoints], ids=lambda case: case.computation)
+def test_all_adjoints_agree(case: Case, dtype: str) -> None:
+    compared(case, dtype, adjoints=True)
 
 
 def test_a_wrong_result_is_never_timed() -> None:
-    case = small(CASES[0])
-    wrong = dataclasses.replace(case, function=lambda A, B: A @ B + 1e-3)
-    with pytest.raises(WrongResultError, match="tcdsl differs"):
-        measure(wrong, "float64", {}, seconds=0.01, threads=1)
-    transposed = dataclasses.replace(case, function=lambda A, B: (A @ B).T)
-    with pytest.raises(WrongResultError, match="inf"):
-        measure(transposed, "float64", {}, seconds=0.01, threads=1)
-
-
-@pytest.mark.parametrize("name", [*GRADIENTS])
-def test_numpy_gradients_against_finite_differences(name: str) -> None:
-    generator = np.random.default_rng(0)
-    stem = GRADIENTS[name]
-    function, gradient = getattr(numpy_peer, stem), getattr(numpy_peer, f"{stem}_gradient")
-    inputs = [generator.standard_normal(shape) for shape in SMALL[name]]
-    weights = generator.standard_normal(function(*inputs).shape)
-    directions = [generator.standard_normal(array.shape) for array in inputs]
-    step = 1e-6
-    above = function(*(a + step * d for a, d in zip(inputs, directions, strict=True)))
-    below = function(*(a - step * d for a, d in zip(inputs, directions, strict=True)))
-    slope = np.sum(weights * (above - below)) / (2 * step)
-    gradients = gradient(*inputs, weights)
-    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-    ours = sum(np.sum(g * d) for g, d in zip(gradients, directions, strict=True))
-    assert ours == pytest.approx(slope, rel=1e-6)
+    case = small(ALL[0])
+    for program in (lambda A, B: A @ B + 1e-3, lambda A, B: (A @ B)[:-1]):
+        wrong = dataclasses.replace(case, program=program)
+        wrong.program.__name__ = "matmul"
+        with pytest.raises(WrongResultError, match="tcdsl differs"):
+            measure(wrong, "float64", peers_at_hand(["numpy"]), seconds=0.01, machine=MACHINE)
 
 
 def test_timing_tells_slow_from_fast_and_alternates() -> None:
@@ -102,46 +84,62 @@ def test_timing_tells_slow_from_fast_and_alternates() -> None:
     assert order[-2 * rounds :].index("fast") < rounds
 
 
-def test_limits_are_stated_and_names_unique() -> None:
+def test_the_machine() -> None:
+    assert multiply_add_peak("float32") > multiply_add_peak("float64") > 1e9
+    others = ForeignTime()
+    sum(range(10**6))
+    share = others.share()
+    assert share is None or share >= 0
+
+
+def test_names_are_unique_and_limits_known() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
-    for case in CASES:
-        assert case.limit in ("operations", "bytes")
-        assert case.operations > 0
-        assert case.moved > 0
+    assert all(case.moved > 0 for case in CASES)
 
 
-def test_the_command_prints_a_table_and_writes_json(tmp_path: Path) -> None:
-    target = tmp_path / "results.json"
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks",
-        "--only",
-        "matmul 512",
-        "--dtypes",
-        "float32",
-        "--peers",
-        "--seconds",
-        "0.1",
-    ]
-    result = subprocess.run(
-        [*command, "--json", str(target)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        env=_environment(tmp_path),
-    )
-    assert "/ tcdsl" in result.stdout
-    assert "GFLOP/s" in result.stdout
-    written = json.loads(target.read_text())
+def made(case: Case, ours: float, peer: float) -> Measurement:
+    timings = {name: Timing((seconds,), 1) for name, seconds in (("tcdsl", ours), ("torch", peer), ("jax", 9.0))}
+    return Measurement(case, "float32", False, timings, dict.fromkeys(timings, 0.0), 0.1, 0.5)
+
+
+def test_comparisons_and_charts(tmp_path: Path) -> None:
+    machine = {"processor": "p", "threads": 1}
+    before = [made(ALL[0], 1.0, 2.0), made(ALL[1], 1.0, 8.0)]
+    assert before[0].best == "torch"
+    assert mean_ratio(before) == pytest.approx((2 * 4) ** 0.5)
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(json.dumps(record(machine, before)))
+    assert losses(earlier, record(machine, [made(ALL[0], 1.05, 2.0), made(ALL[1], 0.5, 8.0)])) == []
+    (line,) = losses(earlier, record(machine, [made(ALL[0], 1.2, 2.0)]))
+    assert line == f"{before[0].name}: peer / ours was 2 and is 1.67"
+    slower = dataclasses.replace(before[0], first=0.2)
+    (line,) = losses(earlier, record(machine, [slower]))
+    assert line == f"{before[0].name}: 1 / first call was 10 and is 5"
+    assert losses(earlier, record({**machine, "processor": "q"}, [slower])) == []
+    pytest.importorskip("matplotlib")
+    draw(tmp_path / "chart.svg", record(machine, before))
+    assert "<svg" in (tmp_path / "chart.svg").read_text()
+
+
+def test_the_command_prints_a_table_writes_json_and_compares(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    command = [sys.executable, "-m", "benchmarks", "--only", "matmul 16x16", "--what", "values", "--peers", "numpy"]
+    command += ["--seconds", "0.05"]
+    environment = {**os.environ, "TCDSL_CACHE_DIR": str(tmp_path / "cache"), "COLUMNS": "200"}
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        whole = [*command, *more]
+        return subprocess.run(whole, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+
+    result = run("--json", str(first))
+    assert result.returncode == 0, result.stderr
+    assert "peer / ours" in result.stdout
+    written = json.loads(first.read_text())
     assert written["machine"]["versions"]["numpy"] == np.__version__
-    (case,) = written["cases"]
-    assert case["case"] == "matmul 512x512"
-    assert case["operations"] == 2 * 512**3
+    (case,) = written["cases"].values()
     assert set(case["contenders"]) == {"tcdsl", "numpy"}
-    assert case["contenders"]["tcdsl"]["minimum"] > 0
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "TCDSL_CACHE_DIR": str(folder / "cache"), "COLUMNS": "200"}
+    # The next run is worse than one that was a thousand times as fast, and better than one a thousand times as slow.
+    for factor, code in ((1000, 1), (0.001, 0)):
+        case["ratio"], case["first"] = case["ratio"] * factor, 1e3
+        second.write_text(json.dumps(written))
+        assert run("--compare", str(second)).returncode == code

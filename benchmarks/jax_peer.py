@@ -103,7 +103,7 @@ _COMPUTATIONS: dict[str, Callable[..., Any]] = {
     "moments": lambda X: (X.mean(1), (X * X).mean(1)),
     "row sums": lambda X: X.sum(1),
     "column sums": lambda X: X.sum(0),
-    "argmax": lambda X: X.argmax(1),
+    "row maxima": lambda X: X.argmax(1),
     "cumulative sum": lambda X: X.cumsum(1),
     "quick gelu": lambda X: X * jax.nn.sigmoid(1.702 * X),
     "mish": lambda X: X * jnp.tanh(jax.nn.softplus(X)),

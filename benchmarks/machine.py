@@ -90,10 +90,10 @@ def copy_speed(threads: int) -> float:
     import tcdsl as tc
     from benchmarks.programs import copied
 
-    source = np.ones(1 << 25, np.float32)
+    source = np.ones(1 << 24, np.float32)
     target = np.zeros_like(source)
     with tc.config(threads=threads):
-        return 2 * source.nbytes / _fastest(lambda: copied(source, out=target), 10)
+        return 2 * source.nbytes / _fastest(lambda: copied(source, out=target), 5)
 
 
 @cache

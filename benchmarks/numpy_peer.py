@@ -55,7 +55,7 @@ FUNCTIONS = {
     "log sum exp": _log_sum_exp,
     "row sums": lambda X: X.sum(axis=1),
     "column sums": lambda X: X.sum(axis=0),
-    "argmax": lambda X: X.argmax(axis=1),
+    "row maxima": lambda X: X.argmax(axis=1),
     "cumulative sum": lambda X: X.cumsum(axis=1),
     "quick gelu": lambda X: X / (1 + np.exp(-1.702 * X)),
     "five points": _five_points,

@@ -6,7 +6,6 @@ from tcdsl import op, output
 
 __all__ = [
     "added_transposed",
-    "argmax",
     "attention",
     "batched_first",
     "batched_last",
@@ -38,6 +37,7 @@ __all__ = [
     "moments",
     "n_body",
     "quick_gelu",
+    "row_maxima",
     "row_sums",
     "seven_points",
     "softmax",
@@ -214,14 +214,14 @@ def column_sums(X):
 
 
 @op
-def argmax(X):
+def row_maxima(X):
     k[i] = argmax(X[i, j])
     return k
 
 
 @op
 def cumulative_sum(X):
-    Y[i, j] += X[i, k], k <= j
+    Y[i, j] += X[i, k], k <= j, j < X.shape[1]
     return Y
 
 

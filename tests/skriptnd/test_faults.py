@@ -159,6 +159,12 @@ TEXTS = [
     using("a @ a"),
     using("999999999999999999999"),
     using("x[0,]"),
+    using("1 / 0"),
+    using("[1, 2] + [1, 2, 3]"),
+    using("[a, s..]"),
+    operator("@input { x: real[n]; } @output { y: real[n]; } @compose { a, b = x; y = a; }"),
+    operator("@input { x: real[]; } @output { y: real[]; } @compose { y = with s = x do..(2) { k = 1; yield k; }; }"),
+    operator("@input { x: real[n]; } @output { y: real[n]; } @compose { y = if true then x else { yield z; }; }"),
 ]
 
 

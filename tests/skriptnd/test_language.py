@@ -209,6 +209,13 @@ def test_integers_divide_towards_zero_at_run_time() -> None:
         assert run(blocks.replace("VALUE", value), "f(x0)", x, kind="int").tolist() == wanted
 
 
+def test_identity_of_an_index_is_that_of_each_point() -> None:
+    graph = graph_of("""operator f { @input { x: real[n]; } @output { y: real[n]; }
+        @lower { y[i,] = i is 0 ? 1.0 : x[i,], i < n; } }
+    graph g { @input { x: real[3]; } @output { y: real[3]; } @compose { y = f(x); } }""")
+    assert list(graph(np.float32([4, 5, 6]))) == [1, 5, 6]
+
+
 def test_accumulators_begin_at_their_neutral_elements() -> None:
     x = np.float32([2, 3])
     for operator, wanted in (("+=", 0), ("*=", 1), ("<?=", math.inf), (">?=", -math.inf)):

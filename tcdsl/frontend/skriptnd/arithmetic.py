@@ -15,7 +15,17 @@ from itertools import count
 from typing import Any, Protocol
 
 from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
-from tcdsl.frontend.skriptnd.values import ENDS, Extreme, ScalarValue, TensorValue, is_size, shown, type_of
+from tcdsl.frontend.skriptnd.values import (
+    CONCRETE,
+    ENDS,
+    Extreme,
+    ScalarValue,
+    TensorValue,
+    Unknown,
+    is_size,
+    shown,
+    type_of,
+)
 from tcdsl.frontend.symbols.values import applied
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import INTEGER
@@ -34,7 +44,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.span import Span
 
-__all__ = ["FUNCTIONS", "Arithmetic", "Decisions", "StandIns"]
+__all__ = ["COMPARISONS", "FUNCTIONS", "LOGICAL", "Arithmetic", "Decisions", "StandIns", "article"]
 
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 LOGICAL = ("&&", "||", "^", "=>")
@@ -167,10 +177,12 @@ class Arithmetic:
         """``-a``, ``+a``, ``!a``."""
         kind = type_of(value)
         if operator == "!":
-            self._require(kind, ("bool",), operator, span)
+            self._require(kind, ("bool",), operator, span, value)
+            if isinstance(value, Unknown):
+                return Unknown("bool", False)
             return not value if not isinstance(value, ScalarValue) else self._not(value)
-        self._require(kind, ("int", "real"), operator, span)
-        if operator == "+":
+        self._require(kind, ("int", "real"), operator, span, value)
+        if operator == "+" or isinstance(value, Unknown):
             return value
         if isinstance(value, Extreme):
             return Extreme(-value.sign)
@@ -184,6 +196,9 @@ class Arithmetic:
     def binary(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
         """``a + b`` of two values of one type."""
         kind, other = type_of(left), type_of(right)
+        unknown = isinstance(left, Unknown) or isinstance(right, Unknown)
+        if unknown:  # what is open fits
+            kind, other = kind or other, other or kind
         if (
             kind != other
             and operator in COMPARISONS
@@ -197,15 +212,17 @@ class Arithmetic:
             hint = "`real(x)` and `int(x)` convert" if {kind, other} <= {"int", "real", "bool"} else ""
             if {kind, other} == {"int", "real"} and not isinstance(left, ScalarValue) | isinstance(right, ScalarValue):
                 hint = "a real has a point: `1.0`"
-            raise DtypeError.at(f"`{operator}` of {_a(kind)} and {_a(other)}", span, hint)
+            raise DtypeError.at(f"`{operator}` of {article(kind)} and {article(other)}", span, hint)
         if operator in COMPARISONS:
-            if operator not in ("==", "!=") and kind not in ("int", "real", "str"):
+            if operator not in ("==", "!=") and kind == "bool":
                 raise DtypeError.at(f"`{operator}` does not compare values of type {kind}", span)
-            return self._compared(operator, left, right, span)
+            return Unknown("bool", False) if unknown else self._compared(operator, left, right, span)
         if operator in LOGICAL:
-            self._require(kind, ("bool",), operator, span)
-            return self._logical(operator, left, right)
-        self._require(kind, ("int", "real"), operator, span)
+            self._require(kind, ("bool",), operator, span, left)
+            return Unknown("bool", False) if unknown else self._logical(operator, left, right)
+        self._require(kind, ("int", "real"), operator, span, left)
+        if unknown:
+            return Unknown(kind, False)
         if isinstance(left, Extreme) or isinstance(right, Extreme):
             left, right = (ScalarValue(self.data(each), "int") for each in (left, right))
         if not isinstance(left, ScalarValue) and not isinstance(right, ScalarValue):
@@ -221,10 +238,12 @@ class Arithmetic:
             return replace(found, bound=second if operator == "%" else self.binary(operator, first, second, span))
         return found
 
-    def _require(self, kind: str, wanted: tuple[str, ...], operator: str, span: Span | None) -> None:
-        if kind not in wanted:
-            takes = " or ".join(wanted)
-            raise DtypeError.at(f"`{operator}` takes {takes}, not {kind or 'null'}", span)
+    def _require(
+        self, kind: str, wanted: tuple[str, ...], what: str, span: Span | None, value: Any, hint: str = ""
+    ) -> None:
+        # A type parameter may be one of those that are wanted, and what is open, too.
+        if kind not in wanted and (kind in CONCRETE or not isinstance(value, Unknown)):
+            raise DtypeError.at(f"`{what}` takes {' or '.join(wanted)}, not {kind or 'null'}", span, hint)
 
     def _is_exact(self, value: Any) -> bool:
         return value.exact if isinstance(value, ScalarValue) else True
@@ -342,9 +361,9 @@ class Arithmetic:
         """A built-in function."""
         kind = type_of(value)
         wanted = ("int", "real") if name in _OF_INTEGERS else ("real",)
-        if kind not in wanted:
-            hint = f"write `{name}(real(x))`" if kind == "int" else ""
-            raise DtypeError.at(f"`{name}` takes {' or '.join(wanted)}, not {kind or 'null'}", span, hint)
+        self._require(kind, wanted, name, span, value, f"write `{name}(real(x))`" if kind == "int" else "")
+        if isinstance(value, Unknown):
+            return Unknown(kind or ("real" if len(wanted) == 1 else ""), False)
         if not isinstance(value, ScalarValue):
             try:
                 found = FUNCTIONS[name][0](value)
@@ -376,8 +395,12 @@ class Arithmetic:
         given = type_of(value)
         if kind == given:
             return value
+        if kind not in CONCRETE or isinstance(value, Unknown):
+            if given == "str":
+                raise DtypeError.at(f"a str does not become {article(kind)}", span)
+            return Unknown(kind, False)
         if given not in ("int", "real", "bool") or kind not in ("int", "real", "bool"):
-            raise DtypeError.at(f"{_a(given)} does not become {_a(kind)}", span)
+            raise DtypeError.at(f"{article(given)} does not become {article(kind)}", span)
         if isinstance(value, Extreme):
             value = ScalarValue(self.data(value), "int")
         if not isinstance(value, ScalarValue):
@@ -398,7 +421,7 @@ class Arithmetic:
         """``c ? a : b`` where only a call knows the condition."""
         kind = type_of(chosen)
         if kind != type_of(other):
-            raise DtypeError.at(f"`?:` of {_a(kind)} and {_a(type_of(other))}", span, "both have one type")
+            raise DtypeError.at(f"`?:` of {article(kind)} and {article(type_of(other))}", span, "both have one type")
         if (
             kind == "int"
             and self._is_exact(chosen)
@@ -413,8 +436,9 @@ class Arithmetic:
         return ScalarValue(Apply("where", (condition.expr, *pair), pair[0].dtype, span), kind)
 
 
-def _a(kind: str) -> str:
-    return {"": "null", "int": "an int"}.get(kind, f"a {kind}")
+def article(word: str) -> str:
+    """A type, or another word, with its article: ``an int``."""
+    return (f"an {word}" if word[:1] in "aeio" else f"a {word}") if word else "null"
 
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {

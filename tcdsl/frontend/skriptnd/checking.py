@@ -1,21 +1,25 @@
 """What is wrong with an operator whatever it is called with: names, types, and the forms of its blocks.
 
-Types are known as far as the text tells them: what is not known fits everything, and is found where the operator is
-called (`tcdsl.frontend.skriptnd.composition`).
+Its values are `Unknown`: types are known as far as the text tells them. What is not known fits everything, and is found
+where the operator is called (`tcdsl.frontend.skriptnd.composition`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError
-from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS
+from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS, Arithmetic, StandIns, article
 from tcdsl.frontend.skriptnd.binding import binding_order
-from tcdsl.frontend.skriptnd.static_types import CONCRETE, OPEN, ExpressionTyping, StaticType, article
+from tcdsl.frontend.skriptnd.composition import ComposedBlock, Composer, looked_at_variable
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, is_tensor, unknown_name
+from tcdsl.frontend.skriptnd.loops import LoopRounds
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
+from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, Unknown, is_pack, type_of
 from tcdsl.span import Span
 
 __all__ = ["check_operator"]
@@ -26,12 +30,49 @@ Find = Callable[[str, "Span | None"], "syntax.Operator | None"]
 
 def check_operator(operator: syntax.Operator, find: Find) -> None:
     """Raise what is wrong with ``operator``."""
-    _Checks(operator, {}, find).run()
+    arithmetic = Arithmetic("float32", "int32", StandIns())
+    evaluator = ExpressionEvaluator(arithmetic, Scope(generics={each.name: each.name for each in operator.generics}))
+    composer = Composer(arithmetic, None, lambda module, name, span: None, looked_at_variable)
+    _Checks(
+        operator, evaluator, _UncalledBlock(composer, "", evaluator, "", operator=operator, find_operator=find)
+    ).run()
+
+
+def _cell(node: syntax.Access, evaluator: ExpressionEvaluator) -> Unknown:
+    # What is known of a cell of a tensor.
+    try:
+        found = evaluator.scope.find(node.name)
+    except KeyError:
+        raise unknown_name(node.name, evaluator.scope, node.span) from None
+    if not is_tensor(found):
+        raise DtypeError.at(f"`{node.name}` is no tensor", node.span, f"an item of a pack is `{node.name}[i]`")
+    if node.item is not None:
+        if found.pack is False:
+            raise DtypeError.at(f"`{node.name}` is no pack of tensors", node.span)
+        evaluator.value(node.item)
+    pack: bool | None = False if node.item is not None else found.pack
+    for each in node.indices:
+        if isinstance(each, syntax.Whole):
+            pack = True
+            continue
+        expanded = isinstance(each, syntax.Expand)
+        given = evaluator.items((each,)) if expanded else evaluator.value(each)
+        if type_of(given) not in ("int", ""):
+            raise DtypeError.at(f"an index of type {type_of(given)}, not int", each.span, "convert it: `int(x)`")
+        if not expanded and is_pack(given) is not False:
+            pack = None if pack is False else pack
+    return Unknown(found.type, pack)
 
 
 @dataclass(slots=True)
-class _Checks(ExpressionTyping):
-    find: Find
+class _Checks:
+    operator: syntax.Operator
+    evaluator: ExpressionEvaluator
+    block: _UncalledBlock
+
+    @property
+    def names(self) -> dict[str, Any]:
+        return self.evaluator.scope.names
 
     def run(self) -> None:
         """All checks, in the order in which the blocks are evaluated."""
@@ -40,7 +81,7 @@ class _Checks(ExpressionTyping):
         binding_order(operator)
         self._attributes_and_inputs()
         for using in operator.usings:
-            found = self.typed(using.value)
+            found = self.evaluator.value(using.value)
             if isinstance(using.target, syntax.Identifier):
                 self.names[using.target.name] = found
             if using.length is not None:
@@ -48,7 +89,7 @@ class _Checks(ExpressionTyping):
         for each in (*operator.constants, *operator.variables):
             self._shape(each.type, declares=False)
             self._length(each.type)
-            self.names[each.name] = StaticType(self._base(each.type), each.type.pack is not None, True)
+            self.names[each.name] = Unknown(self._base(each.type), each.type.pack is not None, True)
         for each in operator.constants:
             self._constant(each)
         for assertion in operator.assertions:
@@ -59,38 +100,38 @@ class _Checks(ExpressionTyping):
         if operator.formulas is not None:
             self._formulas(operator.formulas)
         if operator.composition is not None:
-            self._composition(operator)
+            self._composition(operator.composition)
         for line in operator.quantizations:
-            self.names[line.tensor] = OPEN
-            self._invocation(line.call)
+            self.names[line.tensor] = Unknown()
+            self.block.operation(line.call, "")
 
     def _attributes_and_inputs(self) -> None:
         operator = self.operator
         for each in operator.attributes:
             if each.type.shape is not None:
                 raise DtypeError.at(f"the attribute `{each.name}` is a tensor", each.span, "tensors are inputs")
-            self.names[each.name] = StaticType(self._base(each.type), each.type.pack is not None)
+            self.names[each.name] = Unknown(self._base(each.type), each.type.pack is not None)
             self._length(each.type)
         # Shapes of inputs may use helper symbols that are made of attributes.
         for using in operator.usings:
             for name in names_in(using.target):
-                self.names.setdefault(name, OPEN)
+                self.names.setdefault(name, Unknown())
         for each in operator.inputs:
             self._shape(each.type, declares=True)
             self._length(each.type)
         for each in operator.inputs:
-            self.names[each.name] = StaticType(self._base(each.type), each.type.pack is not None, True)
+            self.names[each.name] = Unknown(self._base(each.type), each.type.pack is not None, True)
         for each in operator.attributes:
             if each.default is not None:
-                self._fits(self.typed(each.default), each.type, f"the attribute `{each.name}`", each.default.span)
+                _fits(self.evaluator.value(each.default), each.type, f"the attribute `{each.name}`", each.default.span)
 
     def _assertion(self, assertion: syntax.Assertion) -> None:
-        found = self.typed(assertion.condition)
-        if found.type and found.type != "bool":
-            raise DtypeError.at(f"an assertion of type {found.type}, not bool", assertion.condition.span)
+        kind = type_of(self.evaluator.value(assertion.condition))
+        if kind not in ("bool", ""):
+            raise DtypeError.at(f"an assertion of type {kind}, not bool", assertion.condition.span)
         message = assertion.message.values if assertion.message is not None else ()
         for value in (*message, *(node for _, node in assertion.shown)):
-            self.typed(value)
+            self.evaluator.value(value)
 
     def _is_open(self, declaration: syntax.Declaration) -> bool:
         return any(each.bound is not None for each in declaration.type.shape or ())
@@ -137,12 +178,12 @@ class _Checks(ExpressionTyping):
             if node is not None:
                 self._declared_by(node)
         if given.pack is not None and given.pack.bound is not None:
-            self.typed(given.pack.bound)
+            self.evaluator.value(given.pack.bound)
 
     def _declared_by(self, node: syntax.Expression) -> None:
         # The names in the length of a pack, or in an extent, which that may declare.
         for name in names_in(node):
-            self.names.setdefault(name, StaticType("int", False))
+            self.names.setdefault(name, Unknown("int", False))
 
     def _shape(self, given: syntax.TypeNode, declares: bool) -> None:
         for extent in given.shape or ():
@@ -152,13 +193,13 @@ class _Checks(ExpressionTyping):
                 else:
                     self._integer(extent.repeats.length)
             if extent.bound is not None:
-                self.typed(extent.bound)
+                self.evaluator.value(extent.bound)
             if extent.value is None:
                 continue
             if declares:
                 packed = self._is_packed(extent)
                 for name in names_in(extent.value):
-                    self.names.setdefault(name, StaticType("int", packed))
+                    self.names.setdefault(name, Unknown("int", packed))
             self._integer(extent.value)
 
     def _is_packed(self, extent: syntax.Extent) -> bool | None:
@@ -168,42 +209,42 @@ class _Checks(ExpressionTyping):
             return False
         length = extent.repeats.length
         # `c..(flag)` is one entry, which is there or not.
-        return None if length is not None and self.typed(length).type in ("bool", "") else True
+        return None if length is not None and type_of(self.evaluator.value(length)) in ("bool", "") else True
 
     def _integer(self, node: syntax.Expression) -> None:
-        found = self.typed(node)
-        if found.type and found.type not in ("int", "bool"):
-            raise DtypeError.at(f"an extent of type {found.type}, not int", node.span)
-
-    def _is_type(self, found: StaticType, wanted: str, fact: str, span: Span | None, hint: str = "") -> None:
-        # Raise ``fact``, whose type that is given is known here alone, if it is another one.
-        if found.type in CONCRETE and wanted in CONCRETE and found.type != wanted:
-            hint = "a real has a point: `1.0`" if (found.type, wanted) == ("int", "real") else hint
-            raise DtypeError.at(f"{fact} {found.type}", span, hint)
-
-    def _fits(self, found: StaticType, wanted: syntax.TypeNode, what: str, span: Span | None) -> None:
-        self._is_type(found, wanted.name, f"{what} is {wanted.name}, and its value is", span)
-        if found.pack and wanted.pack is None and wanted.shape is None:
-            raise DtypeError.at(f"{what} is one value, and is given a pack", span)
+        kind = type_of(self.evaluator.value(node))
+        if kind not in ("int", "bool", ""):
+            raise DtypeError.at(f"an extent of type {kind}, not int", node.span)
 
     def _constant(self, declaration: syntax.Declaration) -> None:
         assert declaration.default is not None
-        inner = dict(self.names)
-        for bound in declaration.bounds:
+        inner = self._inner_names(declaration.bounds)
+        what = f"the constant `{declaration.name}`"
+        _require_type(inner.value(declaration.default), declaration.type.name, what, declaration.default.span)
+
+    def _inner_names(self, bounds: Sequence[syntax.Named]) -> ExpressionEvaluator:
+        # What values at points are made of: the names of indices are not those of other things.
+        inner = ExpressionEvaluator(self.evaluator.arithmetic, Scope(outer=self.evaluator.scope), _cell)
+        names = inner.scope.names
+        for bound in bounds:
+            if bound.name in names:
+                raise DslSyntaxError.at(f"the index `{bound.name}` has two bounds", bound.span)
             if bound.name in self.names:
                 raise DslSyntaxError.at(f"the index `{bound.name}` has the name of something else", bound.span)
-            self.names[bound.name] = StaticType("int", self.typed(bound.value).pack)
-        found = self.typed(declaration.default)
-        self.names = inner
-        fact = f"the constant `{declaration.name}` is {declaration.type.name}, and its value is"
-        self._is_type(found, declaration.type.name, fact, declaration.default.span)
+            names[bound.name] = Unknown("int", False)
+        for bound in bounds:
+            end = inner.value(bound.value)
+            if type_of(end) not in ("int", ""):
+                raise DtypeError.at(f"the bound of `{bound.name}` is {type_of(end)}, not int", bound.span)
+            names[bound.name] = Unknown("int", is_pack(end))
+        return inner
 
     # -- formulas --------------------------------------------------------------------------------------------------
 
     def _formulas(self, formulas: Sequence[syntax.Formula]) -> None:
         outputs = {each.name: each for each in self.operator.outputs}
         for each in self.operator.outputs:
-            self.names[each.name] = StaticType(self._base(each.type), each.type.pack is not None, True)
+            self.names[each.name] = Unknown(self._base(each.type), each.type.pack is not None, True)
         written: dict[str, list[syntax.Formula]] = {name: [] for name in outputs}
         for formula in formulas:
             name, span = formula.target.name, formula.target.span
@@ -235,168 +276,122 @@ class _Checks(ExpressionTyping):
                 raise DslSyntaxError.at(f"`{node.name}` is read, and has no values yet", node.span, hint)
 
     def _formula(self, formula: syntax.Formula) -> None:
-        outer, self.in_formula = dict(self.names), True
-        try:
-            bounds = [*((formula.unrolled,) if formula.unrolled is not None else ()), *formula.bounds]
-            seen: set[str] = set()
-            for bound in bounds:
-                if bound.name in seen:
-                    raise DslSyntaxError.at(f"the index `{bound.name}` has two bounds", bound.span)
-                if bound.name in outer:
-                    raise DslSyntaxError.at(f"the index `{bound.name}` has the name of something else", bound.span)
-                seen.add(bound.name)
-                self.names[bound.name] = StaticType("int")
-            for bound in bounds:
-                found = self.typed(bound.value)
-                if found.type and found.type != "int":
-                    raise DtypeError.at(f"the bound of `{bound.name}` is {found.type}, not int", bound.span)
-                self.names[bound.name] = StaticType("int", found.pack)
-            for local in formula.locals:
-                if local.name in self.names:
-                    raise DslSyntaxError.at(
-                        f"`{local.name}` has two meanings", local.span, "give the value another name"
-                    )
-                self.names[local.name] = self.typed(local.value)
-            self.typed(formula.target)
-            value = self.typed(formula.value)
-            wanted, hint = self.names[formula.target.name].type, "`real(x)` and `int(x)` convert"
-            fact = f"`{formula.target.name}` is {wanted}, and its value is"
-            self._is_type(value, wanted, fact, formula.value.span, hint)
-            if formula.condition is not None:
-                test = self.typed(formula.condition)
-                if test.type and test.type != "bool":
-                    raise DtypeError.at(f"a condition of type {test.type}, not bool", formula.condition.span)
-        finally:
-            self.names, self.in_formula = outer, False
+        inner = self._inner_names([*((formula.unrolled,) if formula.unrolled is not None else ()), *formula.bounds])
+        for local in formula.locals:
+            if inner.scope.knows(local.name):
+                raise DslSyntaxError.at(f"`{local.name}` has two meanings", local.span, "give the value another name")
+            inner.scope.names[local.name] = inner.value(local.value)
+        wanted = inner.value(formula.target).type
+        value, hint = inner.value(formula.value), "`real(x)` and `int(x)` convert"
+        _require_type(value, wanted, f"`{formula.target.name}`", formula.value.span, hint)
+        if formula.condition is not None:
+            kind = type_of(inner.value(formula.condition))
+            if kind not in ("bool", ""):
+                raise DtypeError.at(f"a condition of type {kind}, not bool", formula.condition.span)
 
     # -- compositions ----------------------------------------------------------------------------------------------
 
-    def _composition(self, operator: syntax.Operator) -> None:
-        known = dict(self.names)
-        outputs = {each.name for each in operator.outputs}
-        for each in operator.composition or ():
-            self._operation(each.operation)
-            for target in each.targets:
-                self._target(target, {given.name for given in operator.inputs})
-        for output in operator.outputs:
+    def _composition(self, assignments: Sequence[syntax.Assignment]) -> None:
+        self.block.run(assignments)
+        for output in self.operator.outputs:
             if output.name not in self.names:
                 raise DslSyntaxError.at(f"the output `{output.name}` is never assigned", output.span)
-        if operator.updates:
-            variables = {each.name for each in operator.variables}
-            for name in variables:
-                self.names.pop(name, None)
-            for assignment in operator.updates:
-                self.names |= {name: known[name] for name in variables}
-                self._operation(assignment.operation)
-                for target in assignment.targets:
-                    if target.name in outputs:
-                        hint = "outputs are assigned in `@compose`"
-                        raise DslSyntaxError.at(f"`@update` assigns the output `{target.name}`", target.span, hint)
-                    if target.name is not None and target.name not in variables:
-                        self._bind(target)
+        variables = [each.name for each in self.operator.variables]
+        outputs = [each.name for each in self.operator.outputs]
+        for each in self.operator.updates:
+            results = self.block.operation(each.operation, "")
+            for target, result in zip(each.targets, results, strict=False):
+                if target.name in outputs:
+                    hint = "outputs are assigned in `@compose`"
+                    raise DslSyntaxError.at(f"`@update` assigns the output `{target.name}`", target.span, hint)
+                if target.name not in variables:
+                    self.block.assign_one(target, result)
 
-    def _target(self, target: syntax.Target, inputs: set[str]) -> None:
+
+def _require_type(value: Any, wanted: str, what: str, span: Span | None, hint: str = "") -> None:
+    # Raise if the type of a value, or the one that is wanted, is known to be another one.
+    kind = type_of(value)
+    if kind in CONCRETE and wanted in CONCRETE and kind != wanted:
+        hint = "a real has a point: `1.0`" if (kind, wanted) == ("int", "real") else hint
+        raise DtypeError.at(f"{what} is {wanted}, and its value is {kind}", span, hint)
+
+
+def _fits(value: Any, wanted: syntax.TypeNode, what: str, span: Span | None) -> None:
+    _require_type(value, wanted.name, what, span)
+    if is_pack(value) and wanted.pack is None and wanted.shape is None:
+        raise DtypeError.at(f"{what} is one value, and is given a pack", span)
+
+
+@dataclass(slots=True)
+class _UncalledBlock(ComposedBlock):
+    """Assignments of an operator that nothing calls: operators are found by ``find_operator``, and not composed."""
+
+    operator: syntax.Operator = field(kw_only=True)
+    find_operator: Find = field(kw_only=True)
+
+    def assign_one(self, target: syntax.Target, result: Any) -> None:
+        """Know that a result has a name."""
+        names = self.evaluator.scope.names
         if target.items is not None:
+            if is_pack(result) is False:
+                raise DtypeError.at("what is no pack is taken apart", target.span)
             for each in target.items:
-                self._target(each, inputs)
+                self.assign_one(each, Unknown(type_of(result), each.length is not None, True))
             return
         if target.name is None:
             return
-        if target.name in inputs:
-            raise DslSyntaxError.at(
-                f"the input `{target.name}` is assigned", target.span, "give the result another name"
-            )
-        if target.name in self.names:
-            raise DslSyntaxError.at(
-                f"`{target.name}` is assigned twice", target.span, "each result has a name of its own"
-            )
-        self._bind(target)
-
-    def _bind(self, target: syntax.Target) -> None:
+        if target.name in names:
+            fact, hint = f"`{target.name}` is assigned twice", "each result has a name of its own"
+            if any(target.name == each.name for each in self.operator.inputs):
+                fact, hint = f"the input `{target.name}` is assigned", "give the result another name"
+            raise DslSyntaxError.at(fact, target.span, hint)
         if target.length is not None:
-            self.typed(target.length)
-        if target.name is not None:
-            self.names[target.name] = StaticType("", target.length is not None or None, True)
+            self.value(target.length)
+        names[target.name] = Unknown(type_of(result), target.length is not None or is_pack(result), True)
 
-    def _operation(self, node: syntax.Operation) -> None:
-        match node:
-            case syntax.Invocation():
-                self._invocation(node)
-            case syntax.Block():
-                self._inner(node)
-            case syntax.Branch():
-                for condition, chosen in node.arms:
-                    self._operation(condition)
-                    self._operation(chosen)
-                self._operation(node.other)
-            case syntax.Loop():
-                self._loop(node)
-            case _:
-                self.typed(node)
+    def test(self, condition: syntax.Operation) -> Any:
+        """A condition: both arms are looked at, also where it is known."""
+        ComposedBlock.test(self, condition)
+        return Unknown("bool", False)
 
-    def _inner(self, block: syntax.Block) -> None:
-        outer = dict(self.names)
-        own: set[str] = set()
-        for each in block.assignments:
-            self._operation(each.operation)
-            for target in each.targets:
-                if target.name is not None:
-                    if target.name in own:
-                        raise DslSyntaxError.at(f"`{target.name}` is assigned twice", target.span)
-                    own.add(target.name)
-                    self.names.pop(target.name, None)  # which shadows one around the block
-                self._target(target, set())
-        for result in block.results:
-            self.typed(result)
-        self.names = outer
-
-    def _loop(self, node: syntax.Loop) -> None:
-        outer = dict(self.names)
-        for each in node.carried:
-            assert each.default is not None
-            self.typed(each.default)
-        for _, pack in node.scanned:
-            self.typed(pack)
+    def _loop(self, node: syntax.Loop, own: str) -> list[Any]:
+        # One round of any loop.
+        packs = []
+        for name, pack in node.scanned:
+            value = self.value(pack)
+            if is_pack(value) is False:
+                raise DtypeError.at(f"`{name.name}` scans what is no pack", name.span)
+            packs.append((name, Pack.of((Unknown(type_of(value), False, True),))))
         if node.count is not None:
-            self.typed(node.count)
-        for each in node.carried:
-            self.names[each.name] = StaticType("", None, True)
-        if node.condition is not None and node.tested_first:
-            self._operation(node.condition)
-        for name, _ in node.scanned:
-            self.names[name.name] = StaticType("", None, True)
-        if node.index is not None:
-            self.names[node.index.name] = StaticType("int", False)
-        self._operation(node.body)
-        if node.condition is not None and not node.tested_first:
-            self._operation(node.condition)
-        self.names = outer
+            self.value(node.count)
+        starts = (self.value(each.default) for each in node.carried if each.default is not None)
+        state = [Unknown(type_of(each), is_pack(each), True) for each in starts]
+        results = LoopRounds(self, node, own, packs, state).one_round(self.composition)
+        return [*results[: len(state)], *(Unknown(type_of(each), True, True) for each in results[len(state) :])]
 
-    def _invocation(self, node: syntax.Invocation) -> None:
-        operator = self.find(node.operator, node.name_span)
+    def _invocation(self, node: syntax.Invocation, own: str) -> list[Any]:
+        operator = self.find_operator(node.operator, node.name_span)
         if operator is None:
             generics = [each.name for each in self.operator.generics]
             if len(node.arguments) == 1 and not node.attributes and node.operator in (*FUNCTIONS, *generics):
-                return
+                return ComposedBlock._invocation(self, node, own)
             module, _, name = node.operator.rpartition(".")
             what = f"the module `{module}` has no operator `{name}`" if module else f"there is no operator `{name}`"
             raise DslSyntaxError.at(what, node.name_span)
         known = {each.name: each for each in operator.attributes}
+        given = {each.name for each in node.attributes}
         for each in node.attributes:
             if each.name not in known:
                 close = get_close_matches(each.name, known, 1)
                 hint = f"did you mean `{close[0]}`?" if close else f"its attributes are {', '.join(known) or 'none'}"
                 raise ConfigurationError.at(f"`{node.operator}` has no attribute `{each.name}`", each.span, hint)
-            found = self.typed(each.value)
+            value = self.value(each.value)
             if known[each.name].type.name in CONCRETE:
-                self._fits(found, known[each.name].type, f"the attribute `{each.name}`", each.value.span)
+                _fits(value, known[each.name].type, f"the attribute `{each.name}`", each.value.span)
         for declared in operator.attributes:
-            given = any(each.name == declared.name for each in node.attributes)
-            if not given and declared.default is None and not declared.type.optional:
-                hint = f"write `{node.operator}{{{declared.name}=...}}`"
-                raise ConfigurationError.at(
-                    f"`{node.operator}` lacks the attribute `{declared.name}`", node.name_span, hint
-                )
+            if declared.name not in given and declared.default is None and not declared.type.optional:
+                fact = f"`{node.operator}` lacks the attribute `{declared.name}`"
+                raise ConfigurationError.at(fact, node.name_span, f"write `{node.operator}{{{declared.name}=...}}`")
         if len(node.arguments) > len(operator.inputs):
             fact = f"`{node.operator}` takes {len(operator.inputs)} inputs, and is given {len(node.arguments)}"
             raise ConfigurationError.at(fact, node.span)
@@ -406,6 +401,11 @@ class _Checks(ExpressionTyping):
                 if not declared.type.optional and declared.default is None:
                     raise ConfigurationError.at(f"`{node.operator}` lacks the input `{declared.name}`", node.span)
                 continue
-            found = self.typed(argument)
-            fact = f"the input `{declared.name}` of `{node.operator}` is {declared.type.name}, not"
-            self._is_type(found, declared.type.name, fact, argument.span, "convert it: `layout.cast`")
+            kind = type_of(self.value(argument))
+            if kind in CONCRETE and declared.type.name in CONCRETE and kind != declared.type.name:
+                fact = f"the input `{declared.name}` of `{node.operator}` is {declared.type.name}, not {kind}"
+                raise DtypeError.at(fact, argument.span, "convert it: `layout.cast`")
+        kinds = (each.type.name if each.type.name in CONCRETE else "" for each in operator.outputs)
+        return [
+            Unknown(kind, each.type.pack is not None, True) for kind, each in zip(kinds, operator.outputs, strict=True)
+        ]

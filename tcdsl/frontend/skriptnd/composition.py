@@ -16,11 +16,11 @@ from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, Straight
 from tcdsl.frontend.skriptnd.random_numbers import DISTRIBUTIONS, drawn
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, declared_shape, declared_tensors
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, ScalarValue, TensorValue, Unknown, is_pack, shown, type_of
 from tcdsl.ir.expressions import Read
 from tcdsl.span import Span
 
-__all__ = ["Composer", "Library", "Variables"]
+__all__ = ["ComposedBlock", "Composer", "Library", "Variables", "looked_at_variable"]
 
 MOST_OPERATIONS = 100_000
 
@@ -31,7 +31,7 @@ Library = Callable[[str, str, "Span | None"], "tuple[syntax.Operator, str] | Non
 Variables = Callable[[str, str, Pack, "Span | None"], TensorValue]
 
 
-def _looked_at_variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
+def looked_at_variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
     """A variable as one that is only looked at."""
     return TensorValue(label, kind, shape)
 
@@ -227,7 +227,7 @@ class Composer(TensorRecording):
 
     # -- tensors -----------------------------------------------------------------------------------------------------
 
-    def quiet(self, variables: Callable[..., Any] = _looked_at_variable) -> Composer:
+    def quiet(self, variables: Callable[..., Any] = looked_at_variable) -> Composer:
         """The same without a program; ``variables`` gives the variables."""
         return Composer(
             self.arithmetic,
@@ -341,7 +341,7 @@ class ComposedBlock:
                 if target.name in variables:
                     self._changed(target, variables[target.name], result)
                 else:
-                    self._assign_one(target, result)
+                    self.assign_one(target, result)
 
     def _changed(self, target: syntax.Target, variable: Any, result: Any) -> None:
         if result is variable:
@@ -446,8 +446,11 @@ class ComposedBlock:
             return test.constant
         if isinstance(test, bool):
             return test
-        if type_of(test) != "bool" or isinstance(test, Pack):
+        unknown = isinstance(test, Unknown) and test.type not in CONCRETE
+        if (type_of(test) != "bool" and not unknown) or is_pack(test):
             raise DtypeError.at(f"a condition of type {type_of(test) or 'null'}", condition.span, "it is one bool")
+        if isinstance(test, Unknown):
+            return test
         made = self.composition.recorded(test, "condition")
         if any(not self.composition.arithmetic.binary("==", each, 1, condition.span) for each in made.shape):
             fact = f"a condition of shape {shown(made.shape)}"
@@ -455,7 +458,7 @@ class ComposedBlock:
         return self.composition.scalar(made)
 
     def agreed(self, left: Sequence[Any], right: Sequence[Any], span: Span | None) -> list[Any]:
-        # What both arms, or a loop and its start, have in common.
+        """What both arms, or a loop and its start, have in common."""
         if len(left) != len(right):
             raise DslSyntaxError.at(f"{len(left)} results in one place, and {len(right)} in another", span)
         for first, second in zip(left, right, strict=True):
@@ -463,13 +466,15 @@ class ComposedBlock:
             if isinstance(first, Pack) and isinstance(second, Pack) and len(first) == len(second):
                 pairs = list(zip(first, second, strict=True))
             for a, b in pairs:
-                if isinstance(a, Pack) or isinstance(b, Pack):
+                unknown = isinstance(a, Unknown) or isinstance(b, Unknown)
+                if not unknown and (isinstance(a, Pack) or isinstance(b, Pack)):
                     raise ShapeError.at("packs of several lengths", span, "both have the same number of tensors")
                 if a is None or b is None:
                     raise DtypeError.at("a result that is null", span)
-                if a.type != b.type:
-                    raise DtypeError.at(f"results of type {a.type} and {b.type}", span, "both have one type")
-                if not self.composition.same_shape(a.shape, b.shape, span):
+                kinds = type_of(a), type_of(b)
+                if kinds[0] != kinds[1] and (not unknown or all(kinds)):
+                    raise DtypeError.at(f"results of type {kinds[0]} and {kinds[1]}", span, "both have one type")
+                if not unknown and not self.composition.same_shape(a.shape, b.shape, span):
                     raise ShapeError.at(
                         f"results of shape {shown(a.shape)} and {shown(b.shape)}", span, "both have one shape"
                     )
@@ -535,9 +540,10 @@ class ComposedBlock:
             fact = f"{len(results)} results are assigned to {len(targets)}"
             raise DslSyntaxError.at(fact, assignment.span, "`~` stands for a result that is not wanted")
         for target, result in zip(targets, results, strict=True):
-            self._assign_one(target, result)
+            self.assign_one(target, result)
 
-    def _assign_one(self, target: syntax.Target, result: Any) -> None:
+    def assign_one(self, target: syntax.Target, result: Any) -> None:
+        """Give a result its name, or its parts theirs."""
         names = self.evaluator.scope.names
         if target.items is not None:
             if not isinstance(result, Pack):
@@ -547,12 +553,12 @@ class ComposedBlock:
                 if each.length is None:
                     if at >= len(result):
                         raise ShapeError.at(f"a pack of {len(result)} tensors is taken apart into more", target.span)
-                    self._assign_one(each, result[at])
+                    self.assign_one(each, result[at])
                     at += 1
                 else:
                     length = self.evaluator.count(each.length, "the length of a pack")
                     part = syntax.Target(each.name, None, None, each.type, span=each.span)
-                    self._assign_one(part, Pack.of(result[at : at + length]))
+                    self.assign_one(part, Pack.of(result[at : at + length]))
                     at += length
             if at != len(result):
                 raise ShapeError.at(f"a pack of {len(result)} tensors is taken apart into {at}", target.span)

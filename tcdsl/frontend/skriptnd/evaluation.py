@@ -1,7 +1,7 @@
 """The one evaluator: attributes, shapes, helper symbols, formulas and compositions are evaluated by it.
 
 Operators are element by element on packs, and give null where a part is null. What a name stands for says its
-`Scope`; what a cell of a tensor is says ``cell``, which only formulas have.
+`Scope`; what a cell of a tensor is says ``cell``, which only formulas have. Of `Unknown` values types are computed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,28 @@ from itertools import pairwise
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
+from tcdsl.frontend.skriptnd.arithmetic import COMPARISONS, FUNCTIONS, LOGICAL, Arithmetic, article
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.skriptnd.values import (
+    CONCRETE,
+    GuardedIndex,
+    Pack,
+    ScalarValue,
+    TensorValue,
+    Unknown,
+    is_pack,
+    shown,
+    type_of,
+)
 from tcdsl.ir.expressions import Constant
 from tcdsl.span import Span
 
-__all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope"]
+__all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope", "is_tensor", "unknown_name"]
 
 MOST_ITEMS = 10_000
 _LONG = 8
 _EMPTY = {"+": 0, "*": 1, "&&": True, "||": False}
 _DECIDED = frozenset((("&&", False), ("||", True), ("=>", False)))
-_TYPES = ("int", "real", "bool", "str")
 _ZERO: Mapping[str, Any] = {"int": 0, "real": 0.0, "bool": False, "str": ""}
 
 
@@ -89,9 +98,9 @@ class ExpressionEvaluator:
         value = self.value(node)
         if value is None:
             return None
-        if isinstance(value, Pack):
+        if is_pack(value):
             raise DtypeError.at(f"{what} is a pack, not one {kind}", node.span)
-        if type_of(value) != kind:
+        if type_of(value) != kind and not (isinstance(value, Unknown) and value.type not in CONCRETE):
             raise DtypeError.at(f"{what} is of type {type_of(value) or 'null'}, not {kind}", node.span)
         if isinstance(value, ScalarValue) and not self.arithmetic.is_size(value):
             raise DtypeError.at(f"{what} depends on data", node.span, "it has to be known while the graph is composed")
@@ -119,54 +128,64 @@ class ExpressionEvaluator:
     def items(self, nodes: tuple[syntax.Expression, ...]) -> Any:
         """The values of the items of a list, in a row; None if one is null."""
         found: list[Any] = []
-        null = False
+        uniform, kind = None, ""
+        null = unknown = False
         for node in nodes:
-            match node:
-                case syntax.Expand(value=syntax.Zip(parts=parts)):
-                    packs = [self._pack(part) for part in parts]
-                    if None in packs:
-                        null = True
-                        continue
-                    self._same_length([len(each) for each in packs], node.span)
-                    found.extend(item for row in zip(*packs, strict=True) for item in row)
-                case syntax.Expand(value=inner, count=None):
-                    pack = self._pack(inner)
-                    null = null or pack is None
-                    found.extend(pack or ())
-                case syntax.Expand(value=inner, count=count) if count is not None:
-                    value = self.value(inner)
-                    if self.value(count) is None:
-                        null = True
-                        continue
-                    repeats = self.count(count, "the number of repetitions")
-                    if isinstance(value, Pack):
-                        if len(value) != repeats:
-                            raise ShapeError.at(f"a pack of {len(value)} items is expanded to {repeats}", node.span)
-                        found.extend(value)
-                        continue
-                    null = null or (value is None and repeats > 0)
-                    found.extend([value] * repeats)
-                    if not repeats and len(nodes) == 1:
-                        return Pack.of((), value)
-                case syntax.Range():
-                    part = self._range(node)
-                    null = null or part is None
-                    found.extend(part or ())
-                case _:
-                    value = self.value(node)
-                    null = null or value is None
-                    if isinstance(value, Pack):
-                        raise DtypeError.at("a pack as an item of a list", node.span, "expand it: `a..`")
-                    found.append(value)
+            part = self._part(node)
+            if part is None:
+                null = True
+                continue
+            other = type_of(part if isinstance(part, Unknown) else Pack.of(part))
+            if other in CONCRETE and kind in CONCRETE and other != kind:
+                raise DtypeError.at(f"a list of items of type {kind} and {other}", node.span)
+            kind = kind or other
+            if isinstance(part, Unknown):
+                unknown = True
+                continue
+            found.extend(part)
+            uniform = getattr(part, "uniform", None)
             if len(found) > MOST_ITEMS:
                 raise ShapeError.at(f"a pack of more than {MOST_ITEMS} items", node.span)
-        return None if null else Pack.of(found)
+        if null or unknown:
+            return None if null else Unknown(kind, True)
+        return Pack.of(found, None if found or len(nodes) > 1 else uniform)
+
+    def _part(self, node: syntax.Expression) -> Any:
+        # What one item of a list stands for, in a row; None if it is null.
+        match node:
+            case syntax.Expand(value=syntax.Zip(parts=parts)):
+                packs = [self._pack(part) for part in parts]
+                if None in packs:
+                    return None
+                unknown = [each for each in packs if isinstance(each, Unknown)]
+                if unknown:
+                    return reduce(lambda a, b: agreed("..", a, b, node.span), packs)
+                self._same_length([len(each) for each in packs], node.span)
+                return [item for row in zip(*packs, strict=True) for item in row]
+            case syntax.Expand(value=inner, count=None):
+                return self._pack(inner)
+            case syntax.Expand(value=inner, count=count) if count is not None:
+                value, repeats = self.value(inner), self.value(count)
+                if repeats is None:
+                    return None
+                if isinstance(value, Unknown) or isinstance(repeats, Unknown):
+                    return Unknown(type_of(value), True)
+                repeats = self.count(count, "the number of repetitions")
+                if isinstance(value, Pack):
+                    if len(value) != repeats:
+                        raise ShapeError.at(f"a pack of {len(value)} items is expanded to {repeats}", node.span)
+                    return Pack.of(value)
+                return None if value is None and repeats else Pack.of((value,) * repeats, value)
+            case syntax.Range():
+                return self._range(node)
+        value = self.value(node)
+        if is_pack(value):
+            raise DtypeError.at("a pack as an item of a list", node.span, "expand it: `a..`")
+        return None if value is None else (value,)
 
     def _pack(self, node: syntax.Expression) -> Any:
         value = self.value(node)
-        if value is not None and not isinstance(value, Pack):
-            if isinstance(value, TensorValue) and len(value.shape) == 1:
-                return value
+        if value is not None and is_pack(value) is False:
             raise DtypeError.at("`..` behind what is no pack", node.span, "give the number of repetitions: `a..(n)`")
         return value
 
@@ -175,29 +194,31 @@ class ExpressionEvaluator:
         if not isinstance(node, syntax.Range):
             return self.value(node)
         ends = self._ends(node)
+        if isinstance(ends, Unknown) or isinstance(value, Unknown):
+            return Unknown("int", True)
         return Pack.of(range(*ends.indices(len(value)))) if ends and isinstance(value, Pack | str) else None
 
     def _range(self, node: syntax.Range) -> Any:
         ends = self._ends(node)
-        if ends is None:
-            return None
+        if not isinstance(ends, slice):
+            return ends
         found = range(ends.start, ends.stop, ends.step or 1)
         if len(found) > MOST_ITEMS:
             raise ShapeError.at(f"a range of {len(found)} items", node.span, f"{MOST_ITEMS} are the most")
         return Pack.of(found)
 
-    def _ends(self, node: syntax.Range) -> slice | None:
-        found: list[int | None] = []
+    def _ends(self, node: syntax.Range) -> Any:
+        found: list[Any] = []
         for part in (node.begin, node.end, node.step):
             end = None if part is None else self.known(part, "int", "an end of a range")
             if part is not None and end is None:
                 return None
-            if end is not None and type(end) is not int:
+            if end is not None and type(end) is not int and not isinstance(end, Unknown):
                 raise DtypeError.at("an end of a range is a size that only a call knows", node.span)
             found.append(end)
         if found[2] == 0:
             raise DslSyntaxError.at("a range with step 0", node.span)
-        return slice(*found)
+        return Unknown("int", True) if any(isinstance(end, Unknown) for end in found) else slice(*found)
 
     def _same_length(self, lengths: list[int], span: Span | None) -> int:
         if len(set(lengths)) > 1:
@@ -207,11 +228,9 @@ class ExpressionEvaluator:
     def require_numbers(self, what: str, values: tuple[Any, ...], span: Span | None) -> None:
         """Raise if one of the operands of ``what`` is a tensor."""
         for value in values:
-            parts = value if isinstance(value, Pack) else (value,)
-            tensor = next((each for each in parts if isinstance(each, TensorValue)), None)
-            if tensor is not None:
+            if any(is_tensor(each) for each in (value if isinstance(value, Pack) else (value,))):
                 hint = "tensors meet in operators, such as `math.add(x, y)` and `math.exp(x)`"
-                raise DtypeError.at(f"`{what}` of the tensor `{tensor.name}`", span, hint)
+                raise DtypeError.at(f"`{what}` of a tensor", span, hint)
 
     # -- element by element ----------------------------------------------------------------------------------------
 
@@ -219,6 +238,9 @@ class ExpressionEvaluator:
         """``function`` of single values, or of the items of packs."""
         if any(value is None for value in values):
             return None
+        if any(isinstance(value, Unknown) for value in values):
+            one = function(*(Unknown(type_of(each), False) if is_pack(each) else each for each in values), span)
+            return Unknown(type_of(one), is_pack(*values))
         lengths = [len(value) for value in values if isinstance(value, Pack)]
         if not lengths:
             return function(*values, span)
@@ -232,6 +254,20 @@ class ExpressionEvaluator:
         return made
 
 
+def is_tensor(value: Any) -> bool:
+    """Whether ``value`` is a tensor, or may be a pack of some."""
+    return isinstance(value, TensorValue) or (isinstance(value, Unknown) and value.tensor)
+
+
+def agreed(what: str, left: Any, right: Any, span: Span | None) -> Unknown:
+    """What is known of one of two values, whose types agree."""
+    kinds = type_of(left), type_of(right)
+    if all(kinds) and kinds[0] != kinds[1]:
+        hint = "a real has a point: `1.0`" if {*kinds} == {"int", "real"} else "`real(x)` and `int(x)` convert"
+        raise DtypeError.at(f"`{what}` of {article(kinds[0])} and {article(kinds[1])}", span, hint)
+    return Unknown(kinds[0] or kinds[1], is_pack(left, right), is_tensor(left) or is_tensor(right))
+
+
 def _literal(self: ExpressionEvaluator, node: syntax.Literal) -> Any:
     return node.value
 
@@ -240,6 +276,8 @@ def _text(self: ExpressionEvaluator, node: syntax.TextValue) -> Any:
     values = [self.value(each) for each in node.values]
     if None in values:
         return None
+    if any(isinstance(value, Unknown) for value in values):
+        return Unknown("str", False)
     return "".join(
         piece + (shown(value) if k < len(values) else "")
         for k, (piece, value) in enumerate(zip(node.pieces, [*values, ""], strict=True))
@@ -264,6 +302,8 @@ def _member(self: ExpressionEvaluator, node: syntax.Member) -> Any:
     value = _identifier(self, syntax.Identifier(node.name, span=node.span))
     if value is None:
         return None
+    if isinstance(value, Unknown):
+        return Unknown("int", node.attribute == "shape")
     if node.attribute == "size":
         if isinstance(value, Pack):
             return value.size
@@ -280,13 +320,18 @@ def _list(self: ExpressionEvaluator, node: syntax.ListNode) -> Any:
 def _subscript(self: ExpressionEvaluator, node: syntax.Subscript) -> Any:
     value = self.value(node.value)
     index = self.positions(node.index, value)
-    if isinstance(value, TensorValue):
-        if isinstance(node.index, syntax.Range):
-            raise DslSyntaxError.at(f"`{value.name}` is a tensor, not a pack", node.span)
-        fact = f"`{node.span.text if node.span else value.name}` is an item of a pack, and `{value.name}` is a tensor"
-        raise DslSyntaxError.at(fact, node.span, f"a cell of a tensor of rank 1 is `{value.name}[i,]`")
-    if value is not None and not isinstance(value, Pack | str):
+    if is_tensor(value) and is_pack(value) is False:
+        text = node.span.text if node.span is not None else "x[i]"
+        hint = f"a cell of a tensor of rank 1 is `{text[:-1]},]`"
+        raise DslSyntaxError.at("a tensor is indexed as if it were a pack", node.span, hint)
+    kind = type_of(value)
+    if is_pack(value) is False and value is not None and kind not in ("str", ""):
         raise DtypeError.at("what is indexed is no pack", node.span)
+    if isinstance(value, Unknown) or isinstance(index, Unknown):
+        if type_of(index) in ("real", "str"):
+            raise DtypeError.at(f"an index of type {type_of(index)}", node.index.span)
+        tensor = any(map(is_tensor, value if isinstance(value, Pack) else (value,)))
+        return Unknown(kind, kind != "str" and is_pack(index), tensor)
     if value is None or index is None:
         return None
     if isinstance(index, Pack):
@@ -338,6 +383,8 @@ def _substitute(self: ExpressionEvaluator, node: syntax.Substitute) -> Any:
     index = self.positions(node.place.index, value)
     if value is None or index is None or replacement is None:
         return None
+    if any(isinstance(each, Unknown) for each in (value, index, replacement)):
+        return Unknown(type_of(value), True)
     if not isinstance(value, Pack):
         raise DtypeError.at("a substitution in what is no pack", node.span)
     if isinstance(index, Pack) and type_of(index) == "bool":
@@ -358,7 +405,7 @@ def _substitute(self: ExpressionEvaluator, node: syntax.Substitute) -> Any:
 def _unary(self: ExpressionEvaluator, node: syntax.Unary) -> Any:
     operand = self.value(node.operand)
     if node.operator == "?":
-        return operand is not None
+        return Unknown("bool", False) if isinstance(operand, Unknown) else operand is not None
     self.require_numbers(node.operator, (operand,), node.span)
     return self.each(lambda value, span: self.arithmetic.unary(node.operator, value, span), (operand,), node.span)
 
@@ -366,7 +413,10 @@ def _unary(self: ExpressionEvaluator, node: syntax.Unary) -> Any:
 def _binary(self: ExpressionEvaluator, node: syntax.Binary) -> Any:
     left = self.value(node.left)
     if node.operator == "??":
-        return self.value(node.right) if left is None else left
+        if left is not None and not isinstance(left, Unknown):
+            return left
+        right = self.value(node.right)
+        return right if left is None else agreed("??", left, right, node.span)
     # What a null test protects is not evaluated: `?x && x > 0`.
     if isinstance(left, bool) and (node.operator, left) in _DECIDED:
         return node.operator != "&&"
@@ -376,6 +426,13 @@ def _binary(self: ExpressionEvaluator, node: syntax.Binary) -> Any:
     if node.operator == "in":
         return _contains(self, node, *values)
     self.require_numbers(node.operator, values, node.span)
+    if node.operator in LOGICAL:
+        for part, value in zip((node.left, node.right), values, strict=True):
+            if type_of(value) in CONCRETE and type_of(value) != "bool":
+                raise DtypeError.at(f"`{node.operator}` takes bool, not {type_of(value)}", part.span)
+    cells = isinstance(node.left, syntax.Access) and isinstance(node.right, syntax.Access)
+    if cells and node.operator in COMPARISONS and any(isinstance(value, Unknown) for value in values):
+        return Unknown("bool", is_pack(*values))  # cells of several types are compared, others are not
     return self.each(partial(self.arithmetic.binary, node.operator), values, node.span)
 
 
@@ -383,6 +440,10 @@ def _select(self: ExpressionEvaluator, node: syntax.Select) -> Any:
     condition = self.value(node.condition)
     if condition is None:
         return None
+    if isinstance(condition, Unknown) and condition.type not in ("int", "real", "str"):
+        chosen, other = _both(self, node, True)
+        found = agreed("?:", chosen, other, node.span)
+        return Unknown(found.type, condition.pack or (chosen if node.other is None else found).pack, found.tensor)
     if isinstance(condition, bool):
         if condition:
             return self.value(node.chosen)
@@ -397,7 +458,7 @@ def _select(self: ExpressionEvaluator, node: syntax.Select) -> Any:
         if node.other is None:
             raise DslSyntaxError.at("a choice by data without another value", node.span, "write `c ? a : b`")
         return self.each(partial(_one, self, condition), _both(self, node, True), node.span)
-    raise DtypeError.at(f"the condition of `?` is of type {type_of(condition)}, not bool", node.condition.span)
+    raise DtypeError.at(f"the condition of `?` is {type_of(condition)}, not bool", node.condition.span)
 
 
 def _both(self: ExpressionEvaluator, node: syntax.Select, left_out: bool) -> tuple[Any, Any]:
@@ -416,15 +477,17 @@ def _one(self: ExpressionEvaluator, condition: Any, chosen: Any, other: Any, spa
     return self.arithmetic.selected(condition, chosen, other, span)
 
 
-def _same(self: ExpressionEvaluator, left: Any, right: Any, span: Span | None) -> bool:
+def _same(self: ExpressionEvaluator, left: Any, right: Any, span: Span | None) -> Any:
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):
         return left is right
-    return bool(self.arithmetic.binary("==", left, right, span))
+    return self.arithmetic.binary("==", left, right, span)
 
 
 def _contains(self: ExpressionEvaluator, node: syntax.Binary, item: Any, pack: Any) -> Any:
     if item is None or pack is None:
         return None
+    if isinstance(item, Unknown) or isinstance(pack, Unknown):
+        return Unknown("bool", is_pack(item))
     if isinstance(item, str) and isinstance(pack, str):
         return item in pack
     if not isinstance(pack, Pack):
@@ -441,11 +504,15 @@ def _fold(self: ExpressionEvaluator, node: syntax.Fold) -> Any:
     pack = self.value(node.operand)
     if pack is None:
         return None
-    if not isinstance(pack, Pack):
+    if is_pack(pack) is False:
         raise DtypeError.at(f"`{node.operator} ..` folds a pack", node.span)
     if node.operator == ":=":
-        return pack.single()
+        return Unknown(pack.type, False) if isinstance(pack, Unknown) else pack.single()
+    self.require_numbers(f"{node.operator} ..", (pack,), node.span)
     operate = self.arithmetic.binary
+    if isinstance(pack, Unknown):
+        one = Unknown(pack.type, False)
+        return Unknown(type_of(operate(node.operator, one, one, node.span)), node.cumulative)
     if node.cumulative:
         found: list[Any] = []
         for item in pack:
@@ -466,13 +533,17 @@ def _fold(self: ExpressionEvaluator, node: syntax.Fold) -> Any:
 
 
 def _call(self: ExpressionEvaluator, node: syntax.Call) -> Any:
-    kind = node.function if node.function in _TYPES else self.scope.generic(node.function)
+    kind = node.function if node.function in CONCRETE else self.scope.generic(node.function)
     if kind is not None:
         if node.argument is None:
-            return _ZERO[kind]
+            return _ZERO.get(kind, Unknown(kind, False))
         value = self.value(node.argument)
         self.require_numbers(node.function, (value,), node.span)
         return self.each(lambda value, span: self.arithmetic.converted(kind, value, span), (value,), node.span)
+    if node.function not in FUNCTIONS:
+        close = get_close_matches(node.function, FUNCTIONS, 1)
+        hint = f"did you mean `{close[0]}`?" if close else f"functions are {', '.join(FUNCTIONS)}"
+        raise DslSyntaxError.at(f"there is no function `{node.function}`", node.span, hint)
     if node.argument is None:
         raise DslSyntaxError.at(f"`{node.function}` takes one argument", node.span)
     value = self.value(node.argument)

@@ -129,7 +129,7 @@ class LoopRounds:
     def running(self, count: Any, length: int | None) -> list[Any]:
         """A loop of the program: its number of rounds, or whether there is another one, is data."""
         composition, node = self.region.composition, self.node
-        looked = self._looked_at(composition.quiet())
+        looked = self.one_round(composition.quiet())
         state, given = looked[: len(self.state)], looked[len(self.state) :]
         most = length if length is not None else self._most(count)
         if given and most is None:
@@ -157,14 +157,14 @@ class LoopRounds:
         ):
             return False
         try:
-            results = self._looked_at(self.region.composition.quiet(_own_variables))
+            results = self.one_round(self.region.composition.quiet(_own_variables))
         except TcdslError:
             # Unrolled it may be right, and else is told of there.
             return False
         return not any(isinstance(each, Pack) for each in results)
 
-    def _looked_at(self, quiet: Any) -> list[Any]:
-        # One round without a program says what the rounds give.
+    def one_round(self, quiet: Any) -> list[Any]:
+        """What a round gives, without a program."""
         region = self.region
         inner = replace(region, composition=quiet)
         names = {name.name: pack[0] for name, pack in self.packs if pack}

@@ -10,7 +10,7 @@ from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent
-from tcdsl.frontend.skriptnd.values import Extreme, Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.skriptnd.values import Extreme, Pack, ScalarValue, TensorValue, Unknown, shown, type_of
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.opaque_sizes import named_sizes
 from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
@@ -117,7 +117,7 @@ class TensorRecording:
             return Pack.of((self.recorded(each, name) for each in value), None, value.length)
         if isinstance(value, TensorValue) and value.shape and value.constant is not None and value.tensor is None:
             return self.filled(name, value.type, value.shape, value.constant)
-        if value is None or isinstance(value, TensorValue):
+        if value is None or isinstance(value, TensorValue | Unknown):
             return value
         if isinstance(value, ScalarValue) or type_of(value):
             return TensorValue(name, type_of(value), Pack(), None, value)

@@ -2,7 +2,8 @@
 
 What is known while a graph is composed is a value of Python's: ``bool``, ``int``, ``float``, ``str``, a `Pack` of them,
 None for null. A `ScalarValue` is known at a call: a size of an array, an index of a formula, a cell. `TensorValue`
-stands for a tensor, `GuardedIndex` for an index that may be out of range.
+stands for a tensor, `GuardedIndex` for an index that may be out of range. Of the values of an operator that nothing
+calls, only types are known: they are `Unknown`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,22 @@ from typing import Any
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr, SizeValue, walk
 
-__all__ = ["ENDS", "Extreme", "GuardedIndex", "Pack", "ScalarValue", "TensorValue", "is_size", "shown", "type_of"]
+__all__ = [
+    "CONCRETE",
+    "ENDS",
+    "Extreme",
+    "GuardedIndex",
+    "Pack",
+    "ScalarValue",
+    "TensorValue",
+    "Unknown",
+    "is_pack",
+    "is_size",
+    "shown",
+    "type_of",
+]
+
+CONCRETE = ("int", "real", "bool", "str")
 
 
 class Pack(tuple[Any, ...]):  # noqa: SLOT001  # a tuple has no slots
@@ -95,6 +111,21 @@ class TensorValue:
     cells: Any = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value of which the text tells the type at most: ``type`` is empty, ``pack`` None where that is open."""
+
+    type: str = ""
+    pack: bool | None = None
+    tensor: bool = False
+
+
+def is_pack(*values: Any) -> bool | None:
+    """Whether one of ``values`` is a pack; None where that is open."""
+    found = [each.pack if isinstance(each, Unknown) else isinstance(each, Pack) for each in values]
+    return True if True in found else None if None in found else False
+
+
 def is_size(value: Any) -> bool:
     """Whether ``value`` is an integer that a call knows, and no point of a formula."""
     if isinstance(value, ScalarValue):
@@ -112,8 +143,10 @@ def type_of(value: Any) -> str:
         return next((found for found in map(type_of, value) if found), "") or (
             type_of(value.uniform) if value.uniform is not None else ""
         )
-    if isinstance(value, ScalarValue | TensorValue):
+    if isinstance(value, ScalarValue | TensorValue | Unknown):
         return value.type
+    if isinstance(value, GuardedIndex):
+        return type_of(value.index)
     if isinstance(value, Extreme):
         return "int"
     return {bool: "bool", int: "int", float: "real", str: "str"}.get(type(value), "")

@@ -204,7 +204,8 @@ class _Row:
         except NotAffine:
             return [Loop(variable, self.low, self.high, 1, tuple(self.body.start_of()))]
         rest = arranged(rest if self.block is None else in_block(rest, self.block), (variable,), plan.outer)
-        rest = rest.subtract(arranged(written, (variable,), plan.outer)).coalesce()
+        # What holds around the row needs no pieces: else there were two for each size that is known.
+        rest = rest.subtract(arranged(written, (variable,), plan.outer).gist_params(self.context)).coalesce()
         if rest.n_basic_set() > _MOST_PIECES:
             return [Loop(variable, self.low, self.high, 1, tuple(self.body.start_of()))]
         return list(scan(rest, (variable,), partial(self.body.start_of, None), context=self.context, given=self.given))

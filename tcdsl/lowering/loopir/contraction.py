@@ -57,14 +57,20 @@ _ROWS, _LANES, _ROWS_ACROSS = 12, 16, 192
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The values ``first .. first + length`` of a variable: a side of the box of all points."""
+    """The values ``first .. first + length`` of a variable: a side of the box of all points.
+
+    Positions count from the last one ``down`` where that is the way along the left factor.
+    """
 
     variable: str
     first: Expr
     length: Expr
+    down: bool = False
 
     def at(self, position: Expr) -> Expr:
         """The value at a position, counted from 0."""
+        if self.down:
+            position = apply("sub", apply("sub", self.length, integer(1)), position)
         return normalized(apply("add", self.first, position))
 
 
@@ -89,6 +95,10 @@ class SumOfProducts:
     def __str__(self) -> str:
         rows, terms = (" ".join(span.variable for span in spans) for spans in (self.rows, self.summed))
         return f"tiles of {rows} by {self.lane.variable} over {terms}"
+
+    def within(self, values: Mapping[Expr, Expr]) -> SumOfProducts:
+        """The same inside of the loops around, whose variables have the ``values``."""
+        return self
 
     @property
     def count_of_rows(self) -> Expr:
@@ -173,7 +183,7 @@ def _ways(statement: Statement, tensor: Tensor, context: isl.Set) -> list[SumOfP
         summed.sort(key=lambda name: order.index(name) if name in order else -1)
         others, lane = tuple(spans[name] for name in lanes[:-1]), spans[lanes[-1]]
         outside, inside = tuple(spans[name] for name in around), tuple(spans[name] for name in rows)
-        terms = tuple(spans[name] for name in summed)
+        terms = tuple(replace(spans[name], down=_goes_down(left, name)) for name in summed)
         found = SumOfProducts(outside, inside, others, lane, terms, left, right, guards, truth(True))
         if _may_hold(found.pays):
             ways.append(found)
@@ -208,6 +218,11 @@ def _may_hold(condition: Expr) -> bool:
 
 def _variables(read: Read) -> frozenset[str]:
     return frozenset[str]().union(*map(index_variables, read.indices))
+
+
+def _goes_down(read: Read, name: str) -> bool:
+    scales = [linear_form(axis)[0].get(index(name), 0) for axis in read.indices]
+    return any(scale < 0 for scale in scales) and not any(scale > 0 for scale in scales)
 
 
 def _is_plain(read: Read) -> bool:

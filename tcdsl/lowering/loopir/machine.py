@@ -20,7 +20,7 @@ class Machine:
     registers: int = 16
     masks: bool = False
 
-    def lanes(self, dtype: str) -> int:
-        """How many cells side by side sums of products are made of: those of four registers, or of two."""
-        side_by_side = 4 if self.registers >= 32 else 2
-        return side_by_side * self.vector_bytes // numpy_dtype(dtype).itemsize
+    def widths(self, dtype: str) -> tuple[int, ...]:
+        """How many cells side by side sums of products are made of: those of one register, two, and four if many."""
+        cells = self.vector_bytes // numpy_dtype(dtype).itemsize
+        return tuple(cells << k for k in range(3 if self.registers >= 32 else 2))

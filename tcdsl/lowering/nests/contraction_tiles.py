@@ -8,21 +8,23 @@ the left factor where it lies, so that a multiplication with an addition is one 
             for lane in 0 .. 64:
                 panels[panel, k, lane] = B[k, 64*panel + lane], or 0 behind the last one
 
-    parallel for block of rows:
+    parallel for block of rows, for panel:
+        local sums: float32[48, 64]
         for block of k:
-            for panel, for tile of six rows in block:
+            for tile of six rows in block:
                 for lane in 0 .. 64, in lanes:
                     sum = sum1 = ... = 0
                     for k in block:
                         sum += A[row, k] * panels[panel, k, lane]
                         sum1 += A[row1, k] * panels[panel, k, lane]
                         ...
-                    tile[0, lane] = sum; ...
-                C[rows, lanes] += tile
+                    sums[row, lane] += sum; ...
+        C[rows, lanes] = sums
 
-Several variables of rows are one axis, whose positions are taken apart once a tile: so the pixels of an image are rows,
-whatever their number along each side. The last panel has half as many lanes where these are enough. Rows behind the
-last one are that one again, and are not stored. Blocks depend on the sizes alone, and so do all bits of a result.
+Several variables of rows are one axis, whose positions are taken apart once a block: so the pixels of an image are
+rows, whatever their number along each side. The last panel has fewer lanes where these are enough. Rows behind the last
+one are that one again, and are not stored. Sums are stored along memory, be that rows or lanes. Blocks depend on the
+sizes alone, and so do all bits of a result.
 
 Where sizes are such that there is little to do, and where a factor is infinite beside a zero that stands for no term,
 the plain loops run instead.
@@ -35,8 +37,9 @@ from dataclasses import replace
 
 import islpy as isl
 
+from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of
-from tcdsl.ir.expressions import Constant, Expr, Local, Read, substitute
+from tcdsl.ir.expressions import Constant, Expr, Local, Read, index_variables, substitute
 from tcdsl.lowering.loopir.contraction import Side, SumOfProducts
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
@@ -51,20 +54,19 @@ from tcdsl.lowering.loopir.loops import (
     loops_over,
 )
 from tcdsl.lowering.loopir.point_code import update
+from tcdsl.lowering.loopir.row_blocks import ROWS, ROWS_OF_BLOCK, RowBlock, defined, digit, in_tiles
 from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.program_passes.schedule import LoopOrder
+from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["ContractionTiles", "contraction_tiles"]
-
-_ROWS = 6
-"""Rows of a tile: with four registers of lanes their sums take twenty-four of thirty-two registers."""
 
 _TERMS = 256
 """Terms that are added before the next block: what a panel has of them stays in the second cache."""
 
-_ROWS_OF_BLOCK, _BLOCKS = 48, 16
-"""Rows that a panel serves before the next one comes, fewer where there would be less than so many blocks."""
+_UNITS = 16
+"""Units of work for threads at least, if there are so many tiles."""
 
 _SIDE = 64
 """Terms of a block of a panel that is stored across."""
@@ -90,12 +92,14 @@ class ContractionTiles:
         self._body = body
         self._names = body.setting.names
         self._dtype = plan.tensor.dtype
-        self._lanes = body.setting.machine.lanes(self._dtype)
+        self._widths = body.setting.machine.widths(self._dtype)
+        self._lanes = self._widths[-1]
         pays = found.pays
         self._pays = None if isinstance(pays, Constant) else pays
         #: Whether it is large enough for any sizes.
         self.is_large = self._pays is None
         self.always = self.is_large and not found.guards
+        self._sums = self._names.fresh("sums")
         self._panels = quotient_up(found.lane.length, integer(self._lanes))
         outer = tuple(span.length for span in found.outer)
         shape = (*outer, self._where_pays(self._panels), *(span.length for span in found.summed), integer(self._lanes))
@@ -165,7 +169,7 @@ class ContractionTiles:
     def _value(self, factor: Read, values: _Values) -> Expr:
         moved = substitute(factor, dict(values))
         assert isinstance(moved, Read)
-        return plain_read(self._body.setting.buffers[moved.tensor], moved.indices, moved.dtype)
+        return plain_read(self._body.setting.buffers[moved.tensor], map(normalized, moved.indices), moved.dtype)
 
     def _counters(self, spans: Sequence[Side]) -> tuple[list[str], dict[Expr, Expr]]:
         # Variables that count from 0 on, and what the spans' own are then.
@@ -193,7 +197,8 @@ class ContractionTiles:
     def _packing(self) -> tuple[Node, ...]:
         found, names = self._found, self._names
         outer, values = self._counters(found.outer)
-        summed, terms = self._counters(found.summed)
+        inner = found.within(values)
+        summed, terms = self._counters(inner.summed)
         panel, lane = names.fresh("panel"), names.fresh("lane")
         first, count, ends = self._lanes_of(panel)
         cell = (*map(index, outer), index(panel), *map(index, summed), index(lane))
@@ -205,7 +210,7 @@ class ContractionTiles:
         if self._sound is not None:
             copy = (*copy, Accumulate(total.name, "add", apply("mul", value, constant(0, self._dtype))))
         behind = Store(self._packed.name, cell, constant(0, self._dtype))
-        loops = dict(zip(summed, found.summed, strict=True))
+        loops = dict(zip(summed, inner.summed, strict=True))
         along = [name for name, side in loops.items() if found.is_along(side)]
         zero: tuple[Node, ...] = (behind,)
         if along:
@@ -233,59 +238,87 @@ class ContractionTiles:
 
     def _tiles(self) -> tuple[Node, ...]:
         found, names = self._found, self._names
-        outer, values = self._counters(found.outer)
-        total, most = found.count_of_rows, self._local("most")
-        tiles = apply("floor_div", total, integer(_ROWS * _BLOCKS))
-        few = apply("min", integer(_ROWS_OF_BLOCK), apply("mul", integer(_ROWS), apply("max", tiles, integer(1))))
-        block, low, high = names.fresh("block"), self._local("low"), self._local("high")
-        panel, tile = names.fresh("panel"), names.fresh("tile")
-        first, count, lanes = self._lanes_of(panel)
-        around, parts = self._blocks_of_terms()
-        inner = self._tile(values, outer, (tile, high), (panel, first, count), parts)
-        nodes: tuple[Node, ...] = (*lanes, Loop(tile, low, high, _ROWS, inner))
-        nodes = around(loops_over([(panel, integer(0), self._panels)], nodes))
+        unit, panel = names.fresh("unit"), names.fresh("panel")
+        out: list[Node] = []
+        most, units = self._units(out)
+        rest: Expr = index(unit)
+        places: list[Expr] = []
+        for title, length in reversed(units[1:]):
+            rest, place = digit(rest, length, title, names, out)
+            places.insert(0, place)
+        *outer, block, group = rest, *places
+        values: _Values = {index(side.variable): side.at(at) for side, at in zip(found.outer, outer, strict=True)}
+        inner = found.within(values)
+        low, high = Local(names.fresh("low"), "int64"), Local(names.fresh("high"), "int64")
+        out.append(Define(low.name, apply("mul", block, most), index=True))
+        out.append(Define(high.name, apply("min", inner.count_of_rows, apply("add", low, most)), index=True))
+        rows = RowBlock.of(inner.rows, low, high, names)
+        first, lanes, ends = self._lanes_of(panel)
+        sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, lanes)
+        begin = apply("mul", group, quotient_up(self._panels, units[-1][1]))
+        stop = apply("min", self._panels, apply("add", begin, quotient_up(self._panels, units[-1][1])))
+        panels = Loop(panel, begin, stop, 1, (*ends, *sums, *self._stores(values, rows, first, lanes)))
+        nodes: tuple[Node, ...] = (*out, *rows.nodes, panels)
         if self._sound is not None:
             before: list[Node] = []
             runs = self._soundness(before)
             nodes = (*before, Branch(runs, nodes))
-        ends = (
-            Define(most.name, few, index=True),
-            Define(low.name, apply("mul", index(block), most), index=True),
-            Define(high.name, apply("min", total, apply("add", low, most)), index=True),
+        count = self._where_pays(product_of(tuple(length for _, length in units)))
+        return (Loop(unit, integer(0), count, 1, nodes, "parallel"),)
+
+    def _units(self, out: list[Node]) -> tuple[Expr, list[tuple[str, Expr]]]:
+        # Rows of a block at most, and the loops around blocks, over blocks, and over groups of panels. There shall be
+        # enough for threads, but few rows in a block only where there are few panels.
+        total, outer = self._found.count_of_rows, [(side.variable, side.length) for side in self._found.outer]
+        count = product_of(tuple(length for _, length in outer))
+        tiles = quotient_up(total, integer(ROWS))
+        least = apply("min", tiles, _units_over(apply("mul", self._panels, count)))
+        blocks = _at_least_one(apply("max", quotient_up(total, integer(ROWS_OF_BLOCK)), least))
+        groups = _at_least_one(apply("min", self._panels, _units_over(apply("mul", blocks, count))))
+        rows = apply("min", integer(ROWS_OF_BLOCK), in_tiles(_at_least_one(quotient_up(tiles, blocks))))
+        most = defined("most", rows, self._names, out)
+        return most, [*outer, ("block", blocks), ("group", groups)]
+
+    def _sums_of_panel(
+        self, values: _Values, summed: tuple[Side, ...], panel: tuple[Expr, ...], rows: RowBlock, lanes: Expr
+    ) -> tuple[Node, ...]:
+        # The sums of all terms of a block of rows and a panel.
+        names, zero = self._names, constant(0, self._dtype)
+        row, lane, tile = names.fresh("row"), names.fresh("lane"), names.fresh("tile")
+        cleared = Loop(lane, integer(0), integer(self._lanes), 1, (Store(self._sums, (index(row), index(lane)), zero),))
+        around, parts = self._blocks_of_terms(summed)
+        at: _Values = {
+            index(side.variable): side.at(index(place)) for side, (place, _, _) in zip(summed, parts, strict=True)
+        }
+        out: list[Node] = []
+        lefts = [
+            self._value(self._found.left, {**values, **at, **rows.at(apply("add", index(tile), integer(k)), out)})
+            for k in range(ROWS)
+        ]
+        place = (*panel, *(index(counter) for counter, _, _ in parts))
+        made: tuple[Node, ...] = ()
+        for width in self._widths:
+            nodes = self._sums_of_tile(tile, place, lefts, parts, width)
+            made = (Branch(apply("gt", lanes, integer(width // 2)), nodes, made),) if made else nodes
+        bounds = ROWS_OF_BLOCK, self._lanes
+        return (
+            LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds),
+            Loop(row, integer(0), rows.count, 1, (cleared,)),
+            *around((Loop(tile, integer(0), rows.count, ROWS, (*out, *made)),)),
         )
-        blocks = self._where_pays(quotient_up(total, few))
-        nodes = loops_over([(block, integer(0), blocks)], (*ends, *self._starts(values, low, high), *nodes))
-        return tuple(map(_parallel, self._over(outer, found.outer, nodes)))
-
-    def _starts(self, values: _Values, low: Expr, high: Expr) -> tuple[Node, ...]:
-        # What the cells of a block hold before any term.
-        if self._body.started:
-            return ()
-        row, lane = self._names.fresh("row"), self._names.fresh("lane")
-        inside: list[Node] = []
-        cell = self._cell({**values, **self._positions(index(row), inside)}, index(lane))
-        starts = tuple(self._body.start_of(cell))
-        inside.append(Loop(lane, integer(0), self._found.lane.length, 1, starts, seldom=True))
-        return (Loop(row, low, high, 1, tuple(inside)),)
-
-    def _cell(self, values: _Values, lane: Expr) -> tuple[Expr, ...]:
-        # The target's cell at a position along the lanes.
-        place = {**values, index(self._found.lane.variable): self._found.lane.at(lane)}
-        return tuple(substitute(axis, place) for axis in self._plan.statement.target.indices)
 
     def _blocks_of_terms(
-        self,
+        self, summed: Sequence[Side]
     ) -> tuple[Callable[[tuple[Node, ...]], tuple[Node, ...]], list[tuple[str, Expr, Expr]]]:
         # What puts loops over blocks around, and each summed variable's counter with the ends of a block.
-        defined: list[Node] = []
+        out: list[Node] = []
         loops: list[tuple[str, Expr, tuple[Node, ...]]] = []
         parts: list[tuple[str, Expr, Expr]] = []
         inside: Expr = integer(1)
-        for span in reversed(self._found.summed):
-            steps, first, end = self._local("steps"), self._local("first"), self._local("end")
+        for span in reversed(summed):
+            first, end = self._local("first"), self._local("end")
             room = apply("max", apply("floor_div", integer(_TERMS), inside), integer(1))
-            length = apply("min", apply("max", span.length, integer(1)), room)
-            defined.append(Define(steps.name, length, index=True))
+            steps = defined("steps", apply("min", _at_least_one(span.length), room), self._names, out)
             inside = apply("mul", inside, steps)
             number = self._names.fresh("part")
             stop = apply("min", span.length, apply("add", first, steps))
@@ -297,65 +330,13 @@ class ContractionTiles:
         def around(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
             for number, count, ends in loops:
                 nodes = (Loop(number, integer(0), count, 1, (*ends, *nodes)),)
-            return (*defined, *nodes)
+            return (*out, *nodes)
 
         return around, parts[::-1]
 
-    def _positions(self, row: Expr, out: list[Node]) -> dict[Expr, Expr]:
-        # What the rows' variables are in a row.
-        values: dict[Expr, Expr] = {}
-        *others, last = reversed(self._found.rows)
-        for span in others:
-            here, left = self._local(span.variable), self._local("left")
-            out.append(Define(here.name, apply("mod", row, span.length), index=True))
-            out.append(Define(left.name, apply("floor_div", row, span.length), index=True))
-            values[index(span.variable)] = span.at(here)
-            row = left
-        values[index(last.variable)] = last.at(row)
-        return values
-
-    def _tile(
+    def _sums_of_tile(
         self,
-        values: _Values,
-        outer: Sequence[str],
-        rows: tuple[str, Expr],
-        lanes: tuple[str, Expr, Expr],
-        parts: Sequence[tuple[str, Expr, Expr]],
-    ) -> tuple[Node, ...]:
-        found, names = self._found, self._names
-        (tile, high), (panel, first, count) = rows, lanes
-        local = names.fresh("tile")
-        out: list[Node] = [
-            LocalBuffer(local, self._dtype, (integer(_ROWS), integer(self._lanes)), (_ROWS, self._lanes))
-        ]
-        last = apply("sub", high, integer(1))
-        places: list[dict[Expr, Expr]] = []
-        for k in range(_ROWS):
-            row = self._local("row")
-            out.append(Define(row.name, apply("min", apply("add", index(tile), integer(k)), last), index=True))
-            places.append(self._positions(row, out))
-        terms: dict[Expr, Expr] = {
-            index(s.variable): s.at(index(c)) for s, (c, _, _) in zip(found.summed, parts, strict=True)
-        }
-        panels = (*map(index, outer), index(panel), *(index(counter) for counter, _, _ in parts))
-        lefts = [self._value(found.left, {**values, **terms, **place}) for place in places]
-        wide = self._sums(local, panels, lefts, parts, self._lanes)
-        narrow = self._sums(local, panels, lefts, parts, self._lanes // 2)
-        out.append(Branch(apply("gt", count, integer(self._lanes // 2)), wide, narrow))
-        number, lane = names.fresh("row"), names.fresh("lane")
-        inside: list[Node] = []
-        place = {**values, **self._positions(apply("add", index(tile), index(number)), inside)}
-        cell = self._cell(place, apply("add", first, index(lane)))
-        made = plain_read(local, (index(number), index(lane)), self._dtype)
-        more = Update(self._body.place.buffer, cell, self._plan.statement.accumulate, made)
-        inside.append(Loop(lane, integer(0), count, 1, (more,), seldom=True))
-        left = apply("min", integer(_ROWS), apply("sub", high, index(tile)))
-        out.append(Loop(number, integer(0), left, 1, tuple(inside)))
-        return tuple(out)
-
-    def _sums(
-        self,
-        local: str,
+        tile: str,
         panels: tuple[Expr, ...],
         lefts: Sequence[Expr],
         parts: Sequence[tuple[str, Expr, Expr]],
@@ -368,12 +349,65 @@ class ContractionTiles:
         step: list[Node] = [Define(right.name, read)]
         for total, left in zip(sums, lefts, strict=True):
             step.append(Accumulate(total.name, "add", apply("mul", left, right)))
+        cells = ((apply("add", index(tile), integer(k)), index(lane)) for k in range(ROWS))
         nodes = (
             *(Define(total.name, constant(0, self._dtype)) for total in sums),
             *loops_over(parts, tuple(step)),
-            *(Store(local, (integer(k), index(lane)), total) for k, total in enumerate(sums)),
+            *(Update(self._sums, cell, "add", total) for cell, total in zip(cells, sums, strict=True)),
         )
         return (Loop(lane, integer(0), integer(lanes), 1, nodes, "vector"),)
+
+    def _stores(self, values: _Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
+        # The sums of a block of rows and a panel, where they belong.
+        statement, names = self._plan.statement, self._names
+        lane, row = names.fresh("lane"), names.fresh("row")
+        last = statement.target.indices[-1]
+        side = rows.sides[-1]
+        if self._found.lane.variable in index_variables(last) or side.variable not in index_variables(last):
+            inside: list[Node] = []
+            place = {**values, **rows.at(index(row), inside)}
+            inside += self._over_lanes(lane, lanes, self._stored(place, first, lane, index(row)))
+            return (Loop(row, integer(0), apply("sub", rows.high, rows.low), 1, tuple(inside)),)
+        if len(rows.sides) == 1:
+            place = {**values, index(side.variable): side.at(index(row))}
+            stored = self._stored(place, first, lane, apply("sub", index(row), rows.low))
+            return self._over_lanes(lane, lanes, (Loop(row, rows.low, rows.high, 1, stored),))
+        # Rows of the target, one after the other.
+        line, out = names.fresh("line"), list[Node]()
+        start = defined("start", apply("min", rows.high, apply("mul", index(line), side.length)), self._names, out)
+        begin = defined("begin", apply("max", rows.low, start), self._names, out)
+        end = defined("end", apply("min", rows.high, apply("add", start, side.length)), self._names, out)
+        place = {**values, **rows.at(apply("sub", begin, rows.low), out), index(side.variable): side.at(index(row))}
+        number = apply("sub", apply("add", index(row), start), rows.low)
+        stored = self._stored(place, first, lane, number)
+        out += self._over_lanes(
+            lane, lanes, (Loop(row, apply("sub", begin, start), apply("sub", end, start), 1, stored),)
+        )
+        low = apply("floor_div", rows.low, side.length)
+        return (Loop(line, low, quotient_up(rows.high, side.length), 1, tuple(out)),)
+
+    def _over_lanes(self, lane: str, lanes: Expr, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        return (Loop(lane, integer(0), lanes, 1, nodes, seldom=True),)
+
+    def _stored(self, values: _Values, first: Expr, lane: str, row: Expr) -> tuple[Node, ...]:
+        side, accumulate = self._found.lane, self._plan.statement.accumulate
+        place = {**values, index(side.variable): side.at(apply("add", first, index(lane)))}
+        cell = tuple(substitute(axis, place) for axis in self._plan.statement.target.indices)
+        total = plain_read(self._sums, (row, index(lane)), self._dtype)
+        if self._body.started:
+            return (Update(self._body.place.buffer, cell, accumulate, total),)
+        *before, start = self._body.start_of(cell)
+        assert isinstance(start, Store)
+        value = apply(ACCUMULATORS[accumulate].primitive, start.value, total)
+        return (*before, replace(start, value=value))
+
+
+def _units_over(count: Expr) -> Expr:
+    return apply("add", apply("floor_div", integer(_UNITS - 1), _at_least_one(count)), integer(1))
+
+
+def _at_least_one(expr: Expr) -> Expr:
+    return apply("max", expr, integer(1))
 
 
 def _parallel(node: Node) -> Node:

@@ -1,0 +1,94 @@
+"""Blocks of rows that several variables count: what these are in each row, taken apart once.
+
+::
+
+    rows = min(48, 6 * ((high - low + 5) // 6))      whole tiles; the last row again behind it
+    for row in 0 .. rows:
+        here = min(low + row, high - 1)
+        rows_y[row] = here % Y
+        rows_x[row] = here // Y
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcdsl.ir.build import apply, index, integer, plain_read
+from tcdsl.ir.expressions import Expr, Local
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.lowering.loopir.contraction import Side
+from tcdsl.lowering.loopir.loops import Define, LocalBuffer, Loop, Node, Store
+from tcdsl.lowering.loopir.tiles import quotient_up
+
+__all__ = ["ROWS", "ROWS_OF_BLOCK", "RowBlock", "defined", "digit", "in_tiles"]
+
+ROWS = 6
+"""Rows of a tile: with four registers of lanes their sums take twenty-four of thirty-two registers."""
+
+ROWS_OF_BLOCK = 48
+"""Rows that a panel serves before the next one comes."""
+
+
+def defined(title: str, value: Expr, names: FreshNames, out: list[Node]) -> Local:
+    """A new scalar for a position or a bound."""
+    local = Local(names.fresh(title), "int64")
+    out.append(Define(local.name, value, index=True))
+    return local
+
+
+def digit(number: Expr, length: Expr, title: str, names: FreshNames, out: list[Node]) -> tuple[Expr, Expr]:
+    """What is left of a number behind its last digit, which has so many values; and the digit."""
+    place = defined(title, apply("mod", number, length), names, out)
+    return defined("left", apply("floor_div", number, length), names, out), place
+
+
+def in_tiles(count: Expr) -> Expr:
+    """The rows of so many tiles."""
+    return apply("mul", integer(ROWS), count)
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """The rows ``low .. high``, which are ``count`` in whole tiles. ``nodes`` are before what is done in them."""
+
+    sides: tuple[Side, ...]
+    low: Expr
+    high: Expr
+    count: Expr
+    nodes: tuple[Node, ...]
+    _kept: Mapping[str, str]
+    _names: FreshNames
+
+    @staticmethod
+    def of(sides: tuple[Side, ...], low: Expr, high: Expr, names: FreshNames) -> RowBlock:
+        """The block, with its rows counted by the ``sides``."""
+        before: list[Node] = []
+        length = apply("max", apply("sub", high, low), integer(0))
+        whole = in_tiles(quotient_up(length, integer(ROWS)))
+        count = defined("rows", apply("min", integer(ROWS_OF_BLOCK), whole), names, before)
+        if len(sides) == 1:
+            return RowBlock(sides, low, high, count, tuple(before), {}, names)
+        row = names.fresh("row")
+        inside: list[Node] = []
+        last = apply("sub", high, integer(1))
+        here: Expr = defined("here", apply("min", apply("add", low, index(row)), last), names, inside)
+        kept = {side.variable: names.fresh(f"rows_{side.variable}") for side in sides}
+        for k, side in reversed(tuple(enumerate(sides))):
+            here, place = digit(here, side.length, side.variable, names, inside) if k else (here, here)
+            inside.append(Store(kept[side.variable], (index(row),), place))
+        before += (LocalBuffer(each, "int64", (integer(ROWS_OF_BLOCK),), (ROWS_OF_BLOCK,)) for each in kept.values())
+        before.append(Loop(row, integer(0), count, 1, tuple(inside), seldom=True))
+        return RowBlock(sides, low, high, count, tuple(before), kept, names)
+
+    def at(self, row: Expr, out: list[Node]) -> dict[Expr, Expr]:
+        """What the variables are in a row, counted from the first one of the block."""
+        if not self._kept:
+            (side,) = self.sides
+            here = apply("min", apply("add", self.low, row), apply("sub", self.high, integer(1)))
+            return {index(side.variable): side.at(defined("row", here, self._names, out))}
+        read = {side: plain_read(self._kept[side.variable], (row,), "int64") for side in self.sides}
+        return {
+            index(side.variable): side.at(defined(side.variable, place, self._names, out))
+            for side, place in read.items()
+        }

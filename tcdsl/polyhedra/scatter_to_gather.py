@@ -120,10 +120,6 @@ class _Equation:
     fixed: list[str]
     replacements: dict[Expr, Expr]
 
-    @staticmethod
-    def of(statement: Statement) -> _Equation:
-        return _Equation(statement.domain.set, list(statement.target.indices), [], {})
-
     def loose(self, axis: Expr) -> list[str]:
         """The variables of a target index that the cell does not determine yet."""
         return [name for name in dimension_names(self.points) if name in index_variables(axis) - set(self.fixed)]
@@ -221,22 +217,35 @@ class _Equation:
 
 
 def _solved(statement: Statement) -> Statement:
-    state = _Equation.of(statement)
-    state.indices = [normalized(axis) for axis in state.indices]
-    state.fix_determined()
-    taken = {*statement.domain.variables, *statement_sizes(statement)}
-    if not any(is_affine_index(axis) and state.loose(axis) for axis in state.indices):
+    indices = statement.target.indices
+    # Reads have places in the source, which those of equal statements have not.
+    solved = _solution if all(map(is_affine_index, indices)) else _solution.__wrapped__
+    solution = solved(statement.domain, indices, frozenset(statement_sizes(statement)))
+    if solution is None:
         return statement
-    while state.replace_one({*taken, *state.fixed}):
+    domain, indices, replacements = solution
+    return replace(
+        map_statement(statement, lambda expr: _rewritten(expr, replacements)),
+        target=Access(statement.target.tensor, indices, statement.target.span),
+        domain=domain,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _solution(
+    domain: Domain, indices: tuple[Expr, ...], sizes: frozenset[str]
+) -> tuple[Domain, tuple[Expr, ...], Mapping[Expr, Expr]] | None:
+    # Equal layers ask the same. The points of the cells, the target's indices, and what variables are in these.
+    state = _Equation(domain.set, list(map(normalized, indices)), [], {})
+    state.fix_determined()
+    if not any(is_affine_index(axis) and state.loose(axis) for axis in state.indices):
+        return None
+    while state.replace_one({*domain.variables, *sizes, *state.fixed}):
         state.fix_determined()
     left = [name for name in dimension_names(state.points) if name not in state.fixed]
     order = [name for axis in state.indices for name in sorted(index_variables(axis)) if name in state.fixed]
     variables = tuple(dict.fromkeys([*order, *state.fixed, *left]))
-    return replace(
-        map_statement(statement, lambda expr: _rewritten(expr, state.replacements)),
-        target=Access(statement.target.tensor, tuple(state.indices), statement.target.span),
-        domain=Domain.from_set(arranged(state.points, variables)),
-    )
+    return Domain.from_set(arranged(state.points, variables)), tuple(state.indices), state.replacements
 
 
 def _product_with_size(atom: Expr) -> tuple[Expr, Expr] | None:

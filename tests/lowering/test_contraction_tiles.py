@@ -216,3 +216,14 @@ def test_sizes_that_are_known(value: float) -> None:
     K[3, 1, 0, 2] = value
     np.testing.assert_allclose(known(I, K), wanted_padded(I, K), rtol=1e-10, atol=1e-12)
     assert "panels_O" in str(known.explain("loops"))
+
+
+def test_few_channels_are_known_to_be_few_without_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    @op
+    def small(I, K):
+        O = output(2, 15, 4, 5)
+        O[n, c, x, y] += I[n, d, x + r, y + s] * K[c, d, r, s]
+        return O
+
+    monkeypatch.setattr("tcdsl.lowering.loopir.contraction._points", None)
+    assert "panels_O" not in str(small.explain("loops", real(2, 3, 6, 7), real(15, 3, 3, 3)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter
 
@@ -214,3 +215,15 @@ def test_sums_have_any_number_of_parts() -> None:
     for _ in range(5000):
         total = apply("add", total, i)
     assert linear_form(total) == ({i: 5001}, 0)
+
+
+def test_equal_layers_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def layer(tensor: str) -> Statement:
+        return statement((apply("add", i, k),), "[N] -> { [i, k]: 0 <= i < N and 0 <= k < 77 }", read(tensor, i, k))
+
+    first = solve(layer("a"), str)
+    monkeypatch.setattr("tcdsl.polyhedra.scatter_to_gather._Equation", None)  # Nothing is asked again.
+    [second] = solve(layer("b"), str)
+    assert second.domain == first[0].domain
+    assert second.target == first[0].target
+    assert second.value == dataclasses.replace(first[0].value, tensor="b")

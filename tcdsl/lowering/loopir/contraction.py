@@ -120,8 +120,7 @@ class SumOfProducts:
         """Whether there are enough rows and lanes for tiles, a condition on sizes."""
         # Plain loops do as well for few rows of a matrix product, but not of a convolution.
         across = len(self.summed) == 1 and self.is_along(*self.summed)
-        enough = apply("ge", self.count_of_rows, integer(_ROWS_ACROSS if across else _ROWS))
-        return apply("and_", self.dense, apply("and_", enough, apply("ge", self.lane.length, integer(_LANES))))
+        return apply("and_", self.dense, _enough(self.count_of_rows, self.lane.length, across))
 
 
 def contraction_of(
@@ -159,6 +158,7 @@ def _ways(statement: Statement, tensor: Tensor, context: isl.Set) -> list[SumOfP
     variables = statement.domain.variables
     if len(variables) < 3:
         return []
+    extents = dict(zip(cells, tensor.shape, strict=True))
     ways: list[SumOfProducts] = []
     spans: Mapping[str, Side] | None = None
     for left, right in ((one, other), (other, one)):
@@ -169,6 +169,8 @@ def _ways(statement: Statement, tensor: Tensor, context: isl.Set) -> list[SumOfP
         summed = [name for name in variables if name not in cells]
         if not rows or not lanes or not summed or not set(variables) <= mine | its or not _is_plain(right):
             continue
+        if not _may_hold(_enough(product_of(tuple(extents[name] for name in rows)), extents[lanes[-1]])):
+            continue  # Before isl is asked.
         if spans is None:
             points = _points(statement, context)
             if points.is_empty():
@@ -210,6 +212,11 @@ def _points(statement: Statement, context: isl.Set, extents: Sequence[Expr] = ()
 
 
 _KNOWN: Recent[tuple[str, frozenset[str]], isl.Set] = Recent(1000)
+
+
+def _enough(rows: Expr, lane: Expr, across: bool = False) -> Expr:
+    many = apply("ge", rows, integer(_ROWS_ACROSS if across else _ROWS))
+    return apply("and_", many, apply("ge", lane, integer(_LANES)))
 
 
 def _may_hold(condition: Expr) -> bool:

@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from operator import is_
+from operator import attrgetter, is_
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -37,6 +37,14 @@ Part = TypeVar("Part")
 Kind = tuple[object, ...]
 Named = tuple[str, str]
 """What a name is of, a buffer, a size or a scalar, and the name."""
+
+
+def _reader(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    # `attrgetter` gives a tuple of two and more alone.
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda node: tuple([getattr(node, name) for name in names])
+
 
 # The field of each node that is a name, and what it is of.
 _NAMES: dict[type, Named] = {
@@ -71,13 +79,14 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     kind: tuple(each.name for each in fields(kind) if each.compare and each.name != _NAMES.get(kind, ("", ""))[1])
     for kind in (*_NAMES, *_OTHERS)
 }
+# What stands in these fields, read in one go.
+_PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {kind: _reader(own) for kind, own in _FIELDS.items()}
 
-
-# All fields of each node, and what they are: names of something, parts, or places in the user's source.
-_ALL_FIELDS: dict[type, tuple[tuple[str, str], ...]] = {
-    kind: tuple(
-        (each.name, "part" if each.name in own else _NAMES[kind][0] if each.compare else "place")
-        for each in fields(kind)
+# What all fields of each node are, names of something, parts, or places in the user's source, and what they hold.
+_ALL_PARTS: dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]] = {
+    kind: (
+        tuple("part" if each.name in own else _NAMES[kind][0] if each.compare else "place" for each in fields(kind)),
+        _reader([each.name for each in fields(kind)]),
     )
     for kind, own in _FIELDS.items()
 }
@@ -107,27 +116,25 @@ def _write(value: Any, parts: list[object], names: dict[Named, int]) -> None:
     kind = type(value)
     if kind is tuple:
         parts.append(len(value))
-        for each in value:
+        inner = value
+    elif kind in _PARTS:
+        parts.append(kind)
+        named = _NAMES.get(kind)
+        if named is not None:
+            parts.append(names.setdefault((named[0], getattr(value, named[1])), len(names)))
+        inner = _PARTS[kind](value)
+    elif kind is Domain:
+        parts.append(_text(value, names))
+        return
+    else:
+        # Not the number itself: 1, 1.0 and True are equal, and 0.0 and -0.0.
+        parts.append(repr(value) if kind in _NUMBERS else value)
+        return
+    for each in inner:
+        if type(each) in _WORDS:
+            parts.append(each)
+        else:
             _write(each, parts, names)
-        return
-    own = _FIELDS.get(kind)
-    if own is None:
-        if kind is Domain:
-            parts.append(_text(value, names))
-        else:
-            # Not the number itself: 1, 1.0 and True are equal, and 0.0 and -0.0.
-            parts.append(repr(value) if kind in _NUMBERS else value)
-        return
-    parts.append(kind)
-    named = _NAMES.get(kind)
-    if named is not None:
-        parts.append(names.setdefault((named[0], getattr(value, named[1])), len(names)))
-    for field in own:
-        part = getattr(value, field)
-        if type(part) in _WORDS:
-            parts.append(part)
-        else:
-            _write(part, parts, names)
 
 
 def _text(domain: Domain, names: dict[Named, int]) -> tuple[int | str, ...]:
@@ -145,19 +152,18 @@ def _text(domain: Domain, names: dict[Named, int]) -> tuple[int | str, ...]:
 def _renamed(value: Any, names: Mapping[Named, str]) -> Any:
     kind = type(value)
     if kind is tuple:
-        parts = [_renamed(each, names) for each in value]
+        parts = [each if type(each) in _PLAIN else _renamed(each, names) for each in value]
         return value if all(map(is_, parts, value)) else tuple(parts)
-    own = _ALL_FIELDS.get(kind)
-    if own is None:
+    found = _ALL_PARTS.get(kind)
+    if found is None:
         return value
-    parts = []
-    changed = False
-    for field, what in own:
-        part = getattr(value, field)
+    own, read = found
+    before = read(value)
+    parts = list(before)
+    for k, (what, part) in enumerate(zip(own, before, strict=True)):
         if what == "part":
-            made = part if type(part) in _PLAIN else _renamed(part, names)
-        else:
-            made = names.get((what, part), part)
-        changed = changed or made is not part
-        parts.append(made)
-    return kind(*parts) if changed else value
+            if type(part) not in _PLAIN:
+                parts[k] = _renamed(part, names)
+        elif what != "place":
+            parts[k] = names.get((what, part), part)
+    return value if all(map(is_, parts, before)) else kind(*parts)

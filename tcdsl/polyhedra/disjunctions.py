@@ -27,19 +27,30 @@ def convex_pieces(expr: Expr, holds: bool = True) -> int:
 
     As the expression stands, without asking isl: 1 for ``i + j`` and ``i < j``, 2 for ``min(i, j)`` and ``i != j``.
     """
-    if not isinstance(expr, Apply):
-        return 1
+    return _pieces(expr, holds, {})
+
+
+def _pieces(expr: Expr, holds: bool, known: dict[tuple[int, bool], int]) -> int:
+    # Of a choice both the condition and its contrary count: each is looked at once.
+    key = id(expr), holds
+    if key not in known:
+        known[key] = _counted(expr, holds, known) if isinstance(expr, Apply) else 1
+    return known[key]
+
+
+def _counted(expr: Apply, holds: bool, known: dict[tuple[int, bool], int]) -> int:
     primitive, arguments = expr.primitive, expr.arguments
     if primitive == "not_":
-        return convex_pieces(arguments[0], not holds)
+        return _pieces(arguments[0], not holds, known)
     if primitive in ("and_", "or_"):
-        parts = [convex_pieces(argument, holds) for argument in arguments]
+        parts = [_pieces(argument, holds, known) for argument in arguments]
         return prod(parts) if (primitive == "and_") == holds else sum(parts)
     if primitive == "where":
         condition, chosen, other = arguments
-        return convex_pieces(condition) * convex_pieces(chosen) + convex_pieces(condition, False) * convex_pieces(other)
+        sides = zip((True, False), (chosen, other), strict=True)
+        return sum(_pieces(condition, side, known) * _pieces(value, True, known) for side, value in sides)
     several = primitive in ("min", "max") or primitive == ("ne" if holds else "eq")
-    return (2 if several else 1) * prod(map(convex_pieces, arguments))
+    return (2 if several else 1) * prod(_pieces(argument, True, known) for argument in arguments)
 
 
 def narrowed(

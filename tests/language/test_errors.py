@@ -262,6 +262,18 @@ def test_ordinary_python_errors_stay_pythons_own() -> None:
         divided(np.ones(2))
 
 
+def test_whole_arrays_are_accumulated_onto_what_there_is() -> None:
+    @op
+    def total(a):
+        c += a
+        return c
+
+    hint = r"write it first, `c = ...`; a statement with an index list, `c\[i\] \+= x\[i\]`, starts anew"
+    for a in (np.ones(2), tc.tensor(np.ones(2))):
+        with pytest.raises(tc.DslSyntaxError, match=rf"`c` is read before anything is written to it\n.*\n.*\n{hint}"):
+            total(a)
+
+
 def test_several_targets_at_once_do_not_begin_a_declared_target_of_code() -> None:
     @cd
     def f(x):

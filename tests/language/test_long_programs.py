@@ -25,6 +25,11 @@ def statement(value: str) -> Any:
     return loaded(f"def f(x):\n    y[i] = {value}\n    return y\n")
 
 
+CHOICES = range(80)
+IN_ARMS = "(" * 80 + "x[i]" + "".join(f" * 0.5 + 1.0 if x[i] > {k - 79} else x[i])" for k in CHOICES)
+AS_CONDITIONS = "(x[i] > -1 if " * 80 + "x[i] > 0" + " else x[i] < -1)" * 80
+
+
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
@@ -33,8 +38,10 @@ def statement(value: str) -> Any:
         ("-" * 301 + "x[i]", -x),
         ("not " * 301 + "(x[i] > 0)", x < 0),
         ("".join(f"{k} if x[i] > {1 - k / 40} else " for k in range(40)) + "-1.0", [31, -1, 11]),
+        (IN_ARMS, [2, -0.5, 2]),
+        (f"1.0 if {AS_CONDITIONS} else 0.0", [1, 0, 1]),
     ],
-    ids=["sum", "difference", "minus", "not", "choice"],
+    ids=["sum", "difference", "minus", "not", "choice", "in arms", "as conditions"],
 )
 def test_long_expressions(value: str, wanted: Any) -> None:
     np.testing.assert_allclose(statement(value).interpret(x), wanted)

@@ -113,7 +113,8 @@ class _Placement:
         home = 0 if deep else reduce(self._common, uses)
         arrivals = [self._below(use, home) for use in uses]
         expr = self._exprs[home]
-        if isinstance(expr, Apply) and expr.primitive in LAZY and not any(map(is_definition, _level(value.expr))):
+        lazy = isinstance(expr, Apply) and expr.primitive in LAZY and not deep
+        if lazy and not any(map(is_definition, _level(value.expr))):
             parts = self._parts[home]
             if set(arrivals) <= set(parts[1:]):
                 for part in parts[1:]:

@@ -29,6 +29,7 @@ __all__ = ["Template"]
 
 # What Python says where an attribute of an array cannot be set.
 _KIND = r"'(?:\w*Tensor|\w*Array|View|BareReduction)' object"
+_UNBOUND = re.compile(r"'(?P<name>[^\W\d]\w*)'")
 _OF_ARRAYS = re.compile(
     rf"{_KIND} has no attribute '(?P<name>\w+)'|property '(?P<property>\w+)' of {_KIND} has no setter"
 )
@@ -88,7 +89,8 @@ class Template:
             with warning_of_impure_calls(self._function, receiver, keywords, self._function.__name__):
                 return self._run(*arguments, **keywords)
         except NameError as error:
-            fault = self._index_letter(error)
+            unbound = isinstance(error, UnboundLocalError)
+            fault = self._unwritten(error) if unbound else self._index_letter(error)
             if fault is None:
                 raise
             raise fault.error() from None
@@ -124,6 +126,19 @@ class Template:
             None if trace is None else Span.executed(trace.tb_frame, trace.tb_lasti),
             (f"it has {known}",),
             _INSTEAD.get(error.name or "", "write a statement, such as `y[i*M + j] = x[i, j]` for a reshape"),
+        )
+
+    def _unwritten(self, error: NameError) -> Diagnostic | None:
+        # `c += a` on a whole array that there is not.
+        trace, found = _last_entry(error), _UNBOUND.search(str(error))
+        if trace is None or found is None or trace.tb_frame.f_code.co_filename != self.filename:
+            return None
+        name = found["name"]
+        return Diagnostic(
+            DslSyntaxError,
+            f"`{name}` is read before anything is written to it",
+            Span.executed(trace.tb_frame, trace.tb_lasti),
+            hint=f"write it first, `{name} = ...`; a statement with an index list, `{name}[i] += x[i]`, starts anew",
         )
 
     def _index_letter(self, error: NameError) -> Diagnostic | None:

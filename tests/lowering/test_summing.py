@@ -203,3 +203,15 @@ def test_compiled_gradient_has_the_same_bits_for_any_number_of_threads() -> None
     np.testing.assert_allclose(results[0], expected, atol=1e-12)
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
+
+
+def test_of_many_places_each_is_compared_with_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcdsl.lowering.program_passes import summing
+
+    asked = []
+    common = summing._common
+    monkeypatch.setattr(summing, "_common", lambda *sets: asked.append(1) or common(*sets))
+    places = " + ".join(f"{k}.5 * x[i + {20 * k}]" for k in range(40))  # So far apart that no two are added up.
+    text = f"input x: float64[N]\ntensor y: float64[N - 780]\ny[i] = {places}  for [i]: 0 <= i < N - 780\nreturn y\n"
+    lower(adjoint(parse(text), ["x"], keep_outputs=False))
+    assert 8 * 20 < len(asked) <= 8 * 40

@@ -50,6 +50,8 @@ __all__ = ["summed"]
 _LARGEST = 480
 # Arrays that one pass reads: a loop over more has the processor fetch blindly, and takes long to compile.
 _MOST_ARRAYS = 8
+# Groups of terms that isl is asked about for each term, the latest ones: a stencil goes through its places in order.
+_MOST_TRIED = 8
 # What may be added up together; the first of each stands for the merged statement.
 _KINDS = {"add": "add", "subtract": "add", "multiply": "multiply", "max": "max", "min": "min", "or": "or", "and": "and"}
 
@@ -144,24 +146,35 @@ def _overtaken(program: Program, chain: Sequence[int]) -> bool:
     return any(updated & tensors_read(program.statements[position]) for position in chain)
 
 
+@dataclass(slots=True)
+class _Group:
+    """Terms that may be added up, the cells that all of them write but for thin ones, the arrays and nodes of all."""
+
+    members: list[_Term]
+    common: isl.Set | None
+    arrays: frozenset[str]
+    nodes: int
+
+    def has_room(self, arrays: frozenset[str], nodes: int) -> bool:
+        """Whether there may be a term with these arrays and so many nodes more."""
+        return len(self.arrays | arrays) <= _MOST_ARRAYS and self.nodes + nodes <= _LARGEST
+
+
 def _groups(terms: Sequence[_Term]) -> list[list[_Term]]:
     """Terms to be added up, each list at least two."""
-    groups: list[tuple[list[_Term], isl.Set | None]] = []
+    groups: list[_Group] = []
     for term in terms:
-        for number, (members, common) in enumerate(groups):
-            merged = _common(common, term.cells)
-            if merged is None or not _is_short((*members, term)):
-                continue
-            groups[number] = ([*members, term], merged[0])
-            break
+        arrays = frozenset(read.tensor for read in reads(term.value) if read.indices)
+        nodes = sum(1 for _ in walk(term.value))
+        for group in [each for each in groups if each.has_room(arrays, nodes)][-_MOST_TRIED:]:
+            merged = _common(group.common, term.cells)
+            if merged is not None:
+                group.members.append(term)
+                group.common, group.arrays, group.nodes = merged[0], group.arrays | arrays, group.nodes + nodes
+                break
         else:
-            groups.append(([term], None if is_thin(term.cells) else term.cells))
-    return [members for members, common in groups if len(members) > 1 and common is not None]
-
-
-def _is_short(terms: Sequence[_Term]) -> bool:
-    arrays = {read.tensor for term in terms for read in reads(term.value) if read.indices}
-    return len(arrays) <= _MOST_ARRAYS and sum(1 for term in terms for _ in walk(term.value)) <= _LARGEST
+            groups.append(_Group([term], None if is_thin(term.cells) else term.cells, arrays, nodes))
+    return [group.members for group in groups if len(group.members) > 1 and group.common is not None]
 
 
 def _common(common: isl.Set | None, cells: isl.Set) -> tuple[isl.Set | None] | None:

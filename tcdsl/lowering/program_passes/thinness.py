@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index, integer
-from tcdsl.polyhedra.affine import condition_set
-from tcdsl.polyhedra.spaces import dimension_names, twice
+from tcdsl.polyhedra.limits import new_question
 
 __all__ = ["is_thin"]
 
@@ -20,6 +18,7 @@ def is_thin(points: isl.Set) -> bool:
     ``{ [i, j] : i = 0 }`` and ``{ [i, j] : N - 2 <= j < N }`` are thin, a triangle or every second row is not. A set
     without variables is thin, and so is an empty one.
     """
+    new_question()
     return all(_is_thin(isl.Set.from_basic_set(part)) for part in points.get_basic_sets())
 
 
@@ -32,8 +31,6 @@ def _is_thin(part: isl.Set) -> bool:
 
 def _is_short(points: isl.Set, position: int) -> bool:
     # Whether no two values of the variable, for the same sizes, are far apart.
-    line = points.project_out(isl.dim_type.set, 0, position)
-    (name,) = dimension_names(line)
-    pairs, (other,) = twice(line)
-    distance = apply("sub", index(other), index(name))
-    return bool(pairs.intersect(condition_set(apply("ge", distance, integer(_WIDTH)), pairs)).is_empty())
+    line = points.project_out(isl.dim_type.set, 0, position).reset_tuple_id()
+    distances = isl.Map.from_domain_and_range(line, line).deltas()
+    return bool(distances.lower_bound_val(isl.dim_type.set, 0, _WIDTH).is_empty())

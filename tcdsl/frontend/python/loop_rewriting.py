@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,14 @@ from tcdsl.frontend.python.loop_jumps import breaks, without_jumps
 from tcdsl.frontend.python.named_conditions import with_names_before, with_names_inside
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
 from tcdsl.frontend.source.assigned_names import binding_of, bindings_of
-from tcdsl.frontend.source.changes_in_place import CHANGING, changed_names, deleted_names, names_given_to_calls, root_of
+from tcdsl.frontend.source.changes_in_place import (
+    CHANGING,
+    TellingParts,
+    changed_names,
+    deleted_names,
+    names_given_to_calls,
+    root_of,
+)
 from tcdsl.frontend.source.rewritten_functions import ARM, CHOICE, thunk
 from tcdsl.frontend.source.syntax_trees import copied
 
@@ -26,23 +34,29 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
     #: How many bodies of loops and arms of branches are around what is rewritten.
     _around = 0
 
+    @functools.cached_property
+    def _telling(self) -> TellingParts:
+        return TellingParts()
+
     def _loop_statement(
         self, body: Sequence[ast.stmt], loop: ast.For | ast.While | None = None, left: str = ""
     ) -> LoopStatement:
-        made = loop_statement(body, loop, left)
-        changes = {name: place for name, place in changed_names(body) if name in self.own}
+        parts = self._telling.of(body)
+        first = _first_stores(parts)
+        made = loop_statement(body, first, loop, left)
+        changes = {name: place for name, place in changed_names(parts) if name in self.own}
         found = {*made.names, *changes} - self.names.outside
-        if any(isinstance(part, ast.Call) for statement in body for part in ast.walk(statement)):
+        if any(isinstance(part, ast.Call) for part in parts):
             found |= self.names.of_nested_functions
         names = tuple(sorted(found.difference(made.numbers)))
         others = self.own.difference(names, made.numbers)
-        lent = {name: place for name, place in names_given_to_calls(body) if name in others}
-        deletes, stores = dict(deleted_names(body)), _first_stores(body)
+        lent = {name: place for name, place in names_given_to_calls(parts) if name in others}
         renewed: tuple[str, ...] = ()
         if loop is not None and not self.in_place:
             # Memory is what it was.
             renewed = tuple(name for name in _renewed(body, {*names, *made.numbers}) if name in self.names.targets)
-        return replace(made, names=names, changes=changes, deletes=deletes, stores=stores, lent=lent, renewed=renewed)
+        deletes = dict(deleted_names(parts))
+        return replace(made, names=names, changes=changes, deletes=deletes, stores=first, lent=lent, renewed=renewed)
 
     def visit(self, node: ast.AST) -> Any:
         """``node``, rewritten; what it changes outside of the function is told before it."""
@@ -142,7 +156,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             return self._visited([*before, last], around=False)
         body = [*node.body, *node.orelse]
         statement = self._loop_statement(body)
-        if statement.leaves or not _may_be_asked_again(node.test) or _yields(body):
+        if statement.leaves or not _may_be_asked_again(node.test) or self._yields(body):
             return self.generic_visit(node)
         place, test = node.test, self._condition(node)
         arm, given = f"{ARM}{len(self.statements)}", self._statement_name(statement)
@@ -199,6 +213,9 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
             given.append(thunk(copied(node.msg)))
         node.test = recorder_call("holds", *given, at=node.test)
         return node
+
+    def _yields(self, body: Sequence[ast.stmt]) -> bool:
+        return any(isinstance(part, ast.Yield | ast.YieldFrom | ast.Await) for part in self._telling.of(body))
 
     def _raising(self, body: list[ast.stmt], given: ast.expr) -> list[ast.stmt]:
         # An arm that ends by `raise`, which may be for the program to do.
@@ -319,7 +336,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         names = (*statement.numbers, *statement.names)
         after = self._store(names, ask("after"), node, several=True)
         last: ast.stmt = ast.If(ask("has_run"), [after], [])
-        return [ast.fix_missing_locations(each) for each in (node, ast.copy_location(last, node))]
+        return [node, ast.copy_location(last, node)]
 
 
 def as_branch(node: ast.Assign) -> ast.If:
@@ -333,10 +350,13 @@ def as_branch(node: ast.Assign) -> ast.If:
     return ast.copy_location(ast.If(value.test, arm(value.body), arm(value.orelse)), node)
 
 
-def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = None, left: str = "") -> LoopStatement:
+def loop_statement(
+    body: Sequence[ast.stmt], first: Mapping[str, ast.stmt], loop: ast.For | ast.While | None = None, left: str = ""
+) -> LoopStatement:
     """What the recorder is told of a loop, or of the arms of a branch, before it is rewritten.
 
-    ``left`` is the name that says whether a round was left by ``break``.
+    ``first`` are the statements that store into names first; ``left`` is the name that says whether a round was left by
+    ``break``.
     """
     bindings = bindings_of(body)
     numbers: list[str] = []
@@ -345,7 +365,7 @@ def loop_statement(body: Sequence[ast.stmt], loop: ast.For | ast.While | None = 
     bound = {*bindings.bound, *bindings.assigned, *bindings.augmented, *bindings.targets, *bindings.sizes}
     adds = {
         name: each
-        for name, each in _first_stores(body).items()
+        for name, each in first.items()
         if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Subscript) and name not in numbers
     }
     names = tuple(sorted(bound.difference(numbers, (left,))))
@@ -377,10 +397,9 @@ def _stored_parts(target: ast.expr) -> Iterator[ast.expr]:
             yield target
 
 
-def _first_stores(body: Sequence[ast.stmt]) -> dict[str, ast.stmt]:
+def _first_stores(parts: Iterable[ast.AST]) -> dict[str, ast.stmt]:
     # For each name the statement that stores into it, or binds it, first.
-    kinds = ast.Assign | ast.AugAssign | ast.AnnAssign
-    found = [each for each in ast.walk(ast.Module(list(body), [])) if isinstance(each, kinds)]
+    found = [each for each in parts if isinstance(each, ast.Assign | ast.AugAssign | ast.AnnAssign)]
     first: dict[str, ast.stmt] = {}
     for statement in sorted(found, key=lambda each: (each.lineno, each.col_offset)):
         for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
@@ -427,11 +446,6 @@ def _leaves(body: Sequence[ast.stmt], inner: bool = False) -> Iterator[ast.stmt]
 def _may_be_asked_again(test: ast.expr | ast.Assert) -> bool:
     # Whether a condition can stand in a function of its own, which binds nothing.
     return not any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in ast.walk(test))
-
-
-def _yields(body: Sequence[ast.stmt]) -> bool:
-    nodes = (part for statement in body for part in ast.walk(statement))
-    return any(isinstance(part, ast.Yield | ast.YieldFrom | ast.Await) for part in nodes)
 
 
 def _calls(*parts: ast.expr) -> bool:

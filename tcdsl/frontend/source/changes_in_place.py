@@ -5,10 +5,11 @@ and what it unbinds.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
     "CHANGING",
+    "TellingParts",
     "changed_names",
     "deleted_names",
     "names_from_outside",
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 _BLOCKS = ast.stmt | ast.ExceptHandler | ast.match_case
+_TELLING = ast.Call | ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Yield | ast.YieldFrom | ast.Await
 
 #: The methods of Python's containers that change them.
 CHANGING = frozenset(
@@ -50,9 +52,35 @@ def root_of(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def changed_names(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+class TellingParts:
+    """The parts of a body that say what it does to names, for each statement once: bodies stand in each other."""
+
+    def __init__(self) -> None:
+        self._known: dict[ast.AST, list[ast.AST]] = {}
+
+    def of(self, body: Sequence[ast.stmt]) -> list[ast.AST]:
+        """Calls, stores, what `del` unbinds, and what hands on control, in the order of the text."""
+        return [part for statement in body for part in self._of(statement)]
+
+    def _of(self, statement: ast.AST) -> list[ast.AST]:
+        found = self._known.get(statement)
+        if found is None:
+            found = self._known[statement] = []
+            waiting = [statement]
+            while waiting:
+                node = waiting.pop()
+                if node is not statement and isinstance(node, _BLOCKS):
+                    found += self._of(node)
+                    continue
+                if isinstance(node, _TELLING) or isinstance(getattr(node, "ctx", None), ast.Del):
+                    found.append(node)
+                waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+        return found
+
+
+def changed_names(parts: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
     """The names of containers that methods of theirs, or ``del``, change, and where."""
-    for part in ast.walk(ast.Module(list(body), [])):
+    for part in parts:
         match part:
             case ast.Call(func=ast.Attribute(value=value, attr=method)) if method in CHANGING:
                 pass
@@ -66,18 +94,18 @@ def changed_names(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
             yield value.id, part
 
 
-def names_given_to_calls(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+def names_given_to_calls(parts: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
     """The names that stand as arguments of calls, and where."""
-    for part in ast.walk(ast.Module(list(body), [])):
+    for part in parts:
         if isinstance(part, ast.Call):
             for each in (*part.args, *(keyword.value for keyword in part.keywords)):
                 if isinstance(each, ast.Name):
                     yield each.id, part
 
 
-def deleted_names(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+def deleted_names(parts: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
     """The names that ``del`` unbinds, and where."""
-    for part in ast.walk(ast.Module(list(body), [])):
+    for part in parts:
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Del):
             yield part.id, part
 

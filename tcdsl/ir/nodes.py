@@ -30,9 +30,7 @@ def node_class(kind: type[Made]) -> type[Made]:
     if all(field.init and field.default_factory is MISSING for field in fields(made)):
         made.__init__ = _initializer(made)
         made.__reduce__ = _reduction(made)
-    names = {"computed": made.__hash__, "keep": _KEEP}
-    exec(_HASH, names)  # noqa: S102  # the text below
-    made.__hash__ = names["__hash__"]
+    made.__hash__ = _method(_HASH, "__hash__", {"computed": made.__hash__, "keep": _KEEP})
     return kind
 
 
@@ -52,11 +50,16 @@ def __hash__(self):
 """
 
 
+def _method(text: str, name: str, names: dict[str, Any]) -> Any:
+    # Code in text has no file of its own. It is this one's, or whoever follows what users' code does would follow it.
+    names["__file__"] = __file__
+    exec(text, names)  # noqa: S102  # the text above, or one with the names of the fields
+    return names[name]
+
+
 def _reduction(kind: Any) -> Any:
-    names = {"kind": kind}
     parts = "".join(f"self.{field.name}, " for field in fields(kind))
-    exec(f"def __reduce__(self):\n    return kind, ({parts})", names)  # noqa: S102  # the names of the fields
-    return names["__reduce__"]
+    return _method(f"def __reduce__(self):\n    return kind, ({parts})", "__reduce__", {"kind": kind})
 
 
 def _initializer(kind: Any) -> Any:
@@ -72,8 +75,7 @@ def _initializer(kind: Any) -> Any:
             names[f"default_{field.name}"] = field.default
             parameters.append(f"{field.name}=default_{field.name}")
     text = "\n".join([f"def __init__({', '.join(parameters)}):", *lines])
-    exec(text, names)  # noqa: S102  # the names of the fields
-    made = names["__init__"]
+    made = _method(text, "__init__", names)
     made.__annotations__ = kind.__init__.__annotations__
     made.__qualname__ = f"{kind.__qualname__}.__init__"
     return made

@@ -120,16 +120,17 @@ class DecoratedStaging(StagedFunction):
                 if isinstance(value, SymbolicTensor):
                     value.memory = True
                     given[value.name] = value
-        session.read(owner.template.surroundings.read(owner.receiver, configuration), owner.function.__code__)
         names = [getattr(value, "label", f"x{k}") for k, value in enumerate(positional)]
-        recording = _recording(session, owner, names, positional, configuration)
-        if recording is not None:
-            positional = recording.values
-        result = owner.template.run(owner.receiver, *positional, **configuration)
-        if result is None and not owner.in_place:
-            session.faults.append(returns_nothing(owner))
-        if recording is not None:
-            result = recording.complete(result)
+        with session.uses.runs.following():
+            session.read(owner.template.surroundings.read(owner.receiver, configuration), owner.function.__code__)
+            recording = _recording(session, owner, names, positional, configuration)
+            if recording is not None:
+                positional = recording.values
+            result = owner.template.run(owner.receiver, *positional, **configuration)
+            if result is None and not owner.in_place:
+                session.faults.append(returns_nothing(owner))
+            if recording is not None:
+                result = recording.complete(result)
         outputs, structure = returned_if_passed(session, result, self.title)
         changed = {name: memory for name, memory in given.items() if memory.name != name}
         held = passed(session, [memory.held() for memory in changed.values()])

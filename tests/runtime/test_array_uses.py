@@ -9,6 +9,7 @@ import operator
 import pdb  # noqa: T100
 import sys
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
+from tcdsl.frontend.surroundings import code_runs
 
 W = np.ones(3)
 TABLE = np.ones((3, 3))
@@ -406,3 +408,25 @@ def test_a_debugger_stops_behind_the_breakpoint(monkeypatch: pytest.MonkeyPatch)
     # Behind the breakpoint in each call; from Python 3.13 on it stops at the breakpoint first.
     assert lines in (["-> return y * 2"] * 4, ["-> breakpoint()  # noqa: T100", "-> return y * 2"] * 2)
     assert "opcode" not in shown.getvalue()
+
+
+def test_code_of_the_user_alone_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed: set[str] = set()
+
+    class Followed(code_runs._Code):
+        def __init__(self, code: CodeType) -> None:
+            if code.co_names != ("_tuple_new",):  # named tuples, whoever made them
+                followed.add(code.co_filename)
+            super().__init__(code)
+
+    monkeypatch.setattr(code_runs, "_Code", Followed)
+
+    @op
+    def f(x: Any) -> Any:
+        y[i] = tanh(x[i]) * W[i]
+        return (y * W).sum()
+
+    x = np.arange(3.0)
+    tc.grad(f).program(x)
+    f.program(x)
+    assert followed == {__file__}

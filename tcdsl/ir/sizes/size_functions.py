@@ -34,6 +34,7 @@ class SizeFunction:
     def bound(self, given: Mapping[str, object] | None = None) -> Callable[..., Any]:
         """The function. ``given`` are the values of names that stand in it and belong to this process."""
         names: dict[str, Any] = {"__builtins__": {}, **{each.__name__: each for each in _BUILTINS}}
+        names["__file__"] = __file__  # or it would be taken for users' code
         names |= {name: _constant(kind, value) for name, kind, value in self.constants}
         names |= given or {}
         exec(self.code, names)  # noqa: S102  # the text that `SizeCode` wrote

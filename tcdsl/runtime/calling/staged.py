@@ -232,7 +232,7 @@ class StagedFunction(ABC):
                 else:
                     configuration[argument.place] = value
             try:
-                with session.active(), session.within(oob=self.oob), session.uses.runs.following():
+                with session.active(), session.within(oob=self.oob):
                     traced = self.trace(session, positional, configuration)
             except RunInProgram as needed:
                 loops.run(needed.loop)

@@ -125,7 +125,8 @@ class DerivativeStaging(StagedFunction):
         """Run the function symbolically, and derive."""
         positions = self.derivation.positions(self._name, len(positional))
         wrt = [self._input_name(positional[position], position) for position in positions]
-        outputs, structure = self._record(session, positional, configuration)
+        with session.uses.runs.following():
+            outputs, structure = self._record(session, positional, configuration)
         program = session.builder.program(outputs)
         traced = Traced(program, structure, tuple(session.readings)).checking(session.checked)
         return self._derived(session, traced, wrt, inside=False).without_needless_checks()

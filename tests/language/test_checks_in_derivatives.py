@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,8 +105,23 @@ TRANSFORMS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 TOTALS = [total, powers, large, unused, slope, slope_in_rounds, curvature]
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS)
-@pytest.mark.parametrize("function", TOTALS, ids=lambda each: each.__name__)
+def transformed(functions: Sequence[Any], thoroughly: Sequence[Any]) -> Any:
+    """Every function under every transform: by default these ones, and the others under one of each kind."""
+    few = ("values", "grad", "grad of grad", "columns", "jvp")
+    rows = [
+        pytest.param(
+            function,
+            transform,
+            id=f"{function.__name__}-{transform}",
+            marks=() if function in thoroughly or transform in few else pytest.mark.long,
+        )
+        for function in functions
+        for transform in TRANSFORMS
+    ]
+    return pytest.mark.parametrize(("function", "transform"), rows)
+
+
+@transformed(TOTALS, [total, slope_in_rounds])
 def test_all_transforms_of_all_orders_check(function: Any, transform: str) -> None:
     derivative = TRANSFORMS[transform](function)
     for _ in range(3):
@@ -251,14 +266,17 @@ CHOOSING = [
 ]
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS)
-@pytest.mark.parametrize("function", CHOOSING, ids=lambda each: each.__name__)
+@transformed(CHOOSING, [chosen_in_rounds, beside_chosen])
 def test_all_transforms_check_indices(function: Any, transform: str) -> None:
-    near, far = (TRANSFORMS[transform](lambda x, p=p: function(x, p)) for p in (NEAR, FAR))
+    # An array around the function is read at every call, so that one program is staged for both.
+    places = NEAR.copy()
+    derivative = TRANSFORMS[transform](lambda x: function(x, places))
     for _ in range(2):
-        near(ONES)
+        places[:] = NEAR
+        derivative(ONES)
+        places[:] = FAR
         with pytest.raises(tc.DataIndexError, match=r"out of range for axis 0 of `\w+`"):
-            far(ONES)
+            derivative(ONES)
 
 
 def test_an_index_that_is_in_range_where_it_is_read_alone_is_no_fault() -> None:

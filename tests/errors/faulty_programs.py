@@ -38,6 +38,28 @@ def undefined_name() -> Any:
 
 
 @fault
+def name_bound_later() -> Any:
+    @op
+    def f(x):
+        h = w * x
+        w = param("w", init=2.0)
+        return h
+
+    return f(ones(3))
+
+
+@fault
+def name_bound_in_no_round() -> Any:
+    @op
+    def f(x, *, n=0):
+        for k in range(n):
+            last = k * x
+        return last
+
+    return f(ones(3))
+
+
+@fault
 def undefined_function() -> Any:
     @op
     def f(x):

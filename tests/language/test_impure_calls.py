@@ -63,6 +63,11 @@ def configured(x, *, generator):
 
 
 @op
+def by_states(x):
+    return x * len(random.getstate()) * len(LEGACY.get_state()) * len(GENERATOR.bit_generator.state)
+
+
+@op
 def unseeded(x):
     return x + np.random.default_rng().normal()
 
@@ -104,6 +109,10 @@ CASES: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "configuration": (
         lambda: configured.program(X, generator=np.random.default_rng(4)),
         ["generator.normal"],
+    ),
+    "states": (
+        lambda: by_states.program(X),
+        ["GENERATOR.bit_generator.state", "LEGACY.get_state", "random.getstate"],
     ),
     "unseeded": (lambda: unseeded.program(X), ["np.random.default_rng"]),
     "clock": (lambda: clock.program(X), ["time.perf_counter"]),

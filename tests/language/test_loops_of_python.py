@@ -175,11 +175,44 @@ def prefixes_inside(x, *, n):
     return total
 
 
+@op
+def prefixes_by_arms(x, *, n):
+    total = 0.0
+    for A in range(n + 1):
+        if A < 2:
+            if A == 0:
+                continue
+            p[a] = x[a] * x[a], a < 1
+        else:
+            p[a] = x[a] * x[a], a < A
+        total = total + sum(p[a])
+    return total
+
+
+@op
+def prefixes_in_one_arm(x, *, n):
+    total = 0.0
+    for A in range(n + 1):
+        if A > 0:
+            if x[0] > -9:
+                q[a] = x[a], a < A
+            else:
+                q[a] = 0.0 * x[a], a < A
+            match A:
+                case 1:
+                    p[a] = x[a] * q[a], a < 1
+                case _:
+                    p[a] = x[a] * q[a], a < A
+            total = total + sum(p[a])
+    return total
+
+
 def test_a_target_that_each_round_writes_first_is_new_in_each_round():
     for part, size in zip(prefixes(X, sizes=(2, 4, 3)), (2, 4, 3), strict=True):
         np.testing.assert_allclose(part, X[:size] + 1)
     total = sum((X[:size] ** 2).sum() for size in range(1, 5))
-    for function in (prefixes_by_number, prefixes_by_while, prefixes_inside):
+    functions = prefixes_by_number, prefixes_by_while, prefixes_inside, prefixes_by_arms, prefixes_in_one_arm
+    for function in functions:
         np.testing.assert_allclose(function(X, n=4), total)
         np.testing.assert_allclose(function.interpret(X, n=4), total)
         np.testing.assert_allclose(function(tc.tensor(X), n=4).value, total)
@@ -217,6 +250,14 @@ def test_targets_that_go_on_in_an_unrolled_loop():
             p[k] = x[k]
         return p
 
+    @op
+    def not_in_each_round(x, *, n):
+        for A in range(n):
+            if A % 2 == 0:
+                p[a] = x[a] + A
+            total = sum(p[a])
+        return total
+
     @tc.cd
     def memory(x, *, n):
         for A in range(1, n + 1):
@@ -225,6 +266,7 @@ def test_targets_that_go_on_in_an_unrolled_loop():
     np.testing.assert_allclose(declared(X, n=3), [*(X[:3] + np.arange(3)), 0, 0, 0])
     np.testing.assert_allclose(written_before(X, n=4), X[:2] + 4)
     np.testing.assert_allclose(read_first(X, n=3), X + 2)
+    np.testing.assert_allclose(not_in_each_round(X, n=4), (X + 2).sum())
     with pytest.raises(tc.ShapeError, match="has given p the extent 1"):
         by_the_number(X, n=2)
     y = X.copy()

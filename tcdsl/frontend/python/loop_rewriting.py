@@ -27,6 +27,14 @@ from tcdsl.frontend.source.syntax_trees import copied
 __all__ = ["LoopRewriter", "as_branch"]
 
 
+class Renewal(ast.Pass):
+    """Where the ``target`` of a round of the loop that ``given`` names is new, if Python makes the rounds."""
+
+    def __init__(self, target: str, given: ast.expr) -> None:
+        super().__init__()
+        self.target, self.given = target, given
+
+
 class LoopRewriter(BindingRewriter, ast.NodeTransformer):
     """Rewrites `for`, `while` and `if`; ``loops`` says whether there was one."""
 
@@ -51,12 +59,17 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         names = tuple(sorted(found.difference(made.numbers)))
         others = self.own.difference(names, made.numbers)
         lent = {name: place for name, place in names_given_to_calls(parts) if name in others}
-        renewed: tuple[str, ...] = ()
+        renewals: list[tuple[str, list[ast.stmt]]] = []
         if loop is not None and not self.in_place:
             # Memory is what it was.
-            renewed = tuple(name for name in _renewed(body, {*names, *made.numbers}) if name in self.names.targets)
+            places = _renewed(loop.body, {*names, *made.numbers})
+            renewals = [(name, block) for name, block in places if name in self.names.targets]
+        renewed = frozenset(name for name, _ in renewals)
         deletes = dict(deleted_names(parts))
-        return replace(made, names=names, changes=changes, deletes=deletes, stores=first, lent=lent, renewed=renewed)
+        made = replace(made, names=names, changes=changes, deletes=deletes, stores=first, lent=lent, renewed=renewed)
+        for name, block in renewals:
+            block.insert(0, ast.copy_location(Renewal(name, self._statement_name(made)), block[0]))
+        return made
 
     def visit(self, node: ast.AST) -> Any:
         """``node``, rewritten; what it changes outside of the function is told before it."""
@@ -105,6 +118,12 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
 
     def _told(self, method: str, part: ast.expr, node: ast.AST) -> ast.Call:
         return recorder_call(method, ast.Constant(ast.unparse(part)), ast.Constant(root_of(part)), at=node)
+
+    def visit_Renewal(self, node: Renewal) -> ast.stmt:
+        """Where a target may be new."""
+        arguments = node.given, ast.Constant(node.target), ast.Name(node.target, ast.Load())
+        held = recorder_call("renewed", *arguments, at=node)
+        return ast.fix_missing_locations(self._store((node.target,), held, node))
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         """``for``, as a loop over the rounds that the recorder gives."""
@@ -327,9 +346,6 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         if statement.names:
             begin = self._store(statement.names, ask("carried"), node, several=True)
             node.body.insert(0, ast.If(ask("runs"), [begin], []))
-        for name in statement.renewed:
-            held = ask("renewed", ast.Constant(name), ast.Name(name, ast.Load()))
-            node.body.insert(0, self._store((name,), held, node))
         if left:
             leaving = ask("leaves", ast.Name(left, ast.Load()))
             node.body.append(ast.If(leaving, [ast.Break()], []))
@@ -410,9 +426,10 @@ def _first_stores(parts: Iterable[ast.AST]) -> dict[str, ast.stmt]:
     return first
 
 
-def _renewed(body: Sequence[ast.stmt], bound: Collection[str]) -> Iterator[str]:
+def _renewed(body: list[ast.stmt], bound: Collection[str]) -> Iterator[tuple[str, list[ast.stmt]]]:
     # The targets whose first statement of the body, or of a loop in it, is a plain `=` on points of index variables,
-    # which does not read them: with the round's number in the index list, rounds write parts of one target.
+    # which does not read them: with the round's number in the index list, rounds write parts of one target. Each with
+    # the body, or the arm in it that alone writes it.
     met: set[str] = set()
     for statement in body:
         parts = [part for part in ast.walk(statement) if isinstance(part, ast.Name)]
@@ -420,13 +437,27 @@ def _renewed(body: Sequence[ast.stmt], bound: Collection[str]) -> Iterator[str]:
         match statement:
             case ast.Assign([ast.Subscript(ast.Name(name), index)]) if name not in met and names.count(name) == 1:
                 if not any(isinstance(part, ast.Name) and part.id in bound for part in ast.walk(index)):
-                    yield name
-            case ast.For() | ast.While():
+                    yield name, body
+            case ast.For(iter=asked) | ast.While(test=asked):
                 stored = {part.id for part in parts if isinstance(part.ctx, ast.Store)}
-                asked = statement.iter if isinstance(statement, ast.For) else statement.test
-                before = met.union(part.id for part in ast.walk(asked) if isinstance(part, ast.Name))
-                yield from (name for name in _renewed(statement.body, {*bound, *stored}) if name not in before)
+                inner = _not_named(_renewed(statement.body, {*bound, *stored}), met, asked)
+                yield from ((name, body if block is statement.body else block) for name, block in inner)
+            case ast.If(asked, then, otherwise):
+                arms = [list(_not_named(_renewed(arm, bound), met, asked)) for arm in (then, otherwise)]
+                one, other = ({name for name, block in arm if block in (then, otherwise)} for arm in arms)
+                yield from ((name, body if name in one & other else block) for name, block in (*arms[0], *arms[1]))
+            case ast.Match(asked, cases):
+                for case in cases:
+                    yield from _not_named(_renewed(case.body, bound), met, asked)
         met.update(names)
+
+
+def _not_named(
+    found: Iterable[tuple[str, list[ast.stmt]]], met: Collection[str], asked: ast.expr
+) -> Iterator[tuple[str, list[ast.stmt]]]:
+    # Those of targets whose names what stands before has not met, nor what a loop or a branch asks.
+    named = {*met, *(part.id for part in ast.walk(asked) if isinstance(part, ast.Name))}
+    return ((name, block) for name, block in found if name not in named)
 
 
 def _leaves(body: Sequence[ast.stmt], inner: bool = False) -> Iterator[ast.stmt]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import partial
 from types import FunctionType, TracebackType
@@ -14,7 +15,7 @@ from tcdsl.frontend.names.function_scope import bound_at
 from tcdsl.frontend.python.recorder import Recorder
 from tcdsl.frontend.python.rewriting import RECORDER, rewrite
 from tcdsl.frontend.source.annotations import keep_tensor_annotations, parameter_size_names
-from tcdsl.frontend.source.assigned_names import parameters_of
+from tcdsl.frontend.source.assigned_names import binding_of, parameters_of
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_closure
 from tcdsl.frontend.source.syntax_trees import copied
@@ -29,7 +30,6 @@ __all__ = ["Template"]
 
 # What Python says where an attribute of an array cannot be set.
 _KIND = r"'(?:\w*Tensor|\w*Array|View|BareReduction)' object"
-_UNBOUND = re.compile(r"'(?P<name>[^\W\d]\w*)'")
 _OF_ARRAYS = re.compile(
     rf"{_KIND} has no attribute '(?P<name>\w+)'|property '(?P<property>\w+)' of {_KIND} has no setter"
 )
@@ -89,8 +89,7 @@ class Template:
             with warning_of_impure_calls(self._function, receiver, keywords, self._function.__name__):
                 return self._run(*arguments, **keywords)
         except NameError as error:
-            unbound = isinstance(error, UnboundLocalError)
-            fault = self._unwritten(error) if unbound else self._index_letter(error)
+            fault = self._without_a_value(error)
             if fault is None:
                 raise
             raise fault.error() from None
@@ -128,30 +127,38 @@ class Template:
             _INSTEAD.get(error.name or "", "write a statement, such as `y[i*M + j] = x[i, j]` for a reshape"),
         )
 
-    def _unwritten(self, error: NameError) -> Diagnostic | None:
-        # `c += a` on a whole array that there is not.
-        trace, found = _last_entry(error), _UNBOUND.search(str(error))
-        if trace is None or found is None or trace.tb_frame.f_code.co_filename != self.filename:
-            return None
-        name = found["name"]
-        return Diagnostic(
-            DslSyntaxError,
-            f"`{name}` is read before anything is written to it",
-            Span.executed(trace.tb_frame, trace.tb_lasti),
-            hint=f"write it first, `{name} = ...`; a statement with an index list, `{name}[i] += x[i]`, starts anew",
-        )
-
-    def _index_letter(self, error: NameError) -> Diagnostic | None:
-        # Python met an index variable: `a[i] = b[i] = x[i]`, `self.w[i] += x[i]`, `return y * k`.
+    def _without_a_value(self, error: NameError) -> Diagnostic | None:
         trace = _last_entry(error)
-        name = error.name or ""
-        if trace is None or trace.tb_frame.f_code.co_filename != self.filename or len(name) != 1 or not name.islower():
+        if trace is None or trace.tb_frame.f_code.co_filename != self.filename:
             return None
+        code = trace.tb_frame.f_code
+        own = code is self._run.__code__ or code.co_name.startswith("<")
         span = Span.executed(trace.tb_frame, trace.tb_lasti)
+        if own and isinstance(error, UnboundLocalError):
+            name = str(error).split("'")[1]
+            if any(
+                isinstance(each, ast.AugAssign) and each.lineno == trace.tb_lineno and name in binding_of(each)
+                for each in ast.walk(self._definition)
+            ):
+                # `c += a` on a whole array that there is not.
+                fact = f"`{name}` is read before anything is written to it"
+                hint = (
+                    f"write it first, `{name} = ...`; a statement with an index list, `{name}[i] += x[i]`, starts anew"
+                )
+                return Diagnostic(DslSyntaxError, fact, span, hint=hint)
+            hint = f"bind `{name}` before the branch or the loop that may leave it out"
+            for later in ast.walk(self._definition):
+                if isinstance(later, ast.stmt) and later.lineno > trace.tb_lineno and name in binding_of(later):
+                    hint = f"move what binds it, `{ast.unparse(later).splitlines()[0]}`, before this line"
+                    break
+            return Diagnostic(DslSyntaxError, f"nothing is bound to `{name}` here", span, hint=hint)
+        name = error.name or ""
+        if len(name) != 1 or not name.islower():
+            return None
+        # Python met an index variable: `a[i] = b[i] = x[i]`, `self.w[i] += x[i]`, `return y * k`.
         fact = f"`{name}` is not defined; an index variable has a meaning only in a tensor statement"
         hint = f"write `T[{name}] = ...` with a name for `T`, one at a time; all indices share one bracket, `T[i, j]`"
-        code = trace.tb_frame.f_code
-        if code is not self._run.__code__ and not code.co_name.startswith("<"):
+        if not own:
             fact = f"`{name}` is not defined; `{code.co_name}` is an ordinary function without tensor statements"
             hint = f"decorate `{code.co_name}` with @op"
         return Diagnostic(DslSyntaxError, fact, span, hint=hint)

@@ -114,7 +114,7 @@ class LoopRecorder:
         begun, fresh = False, unwritten_targets(statement.renewed, frame.f_locals)
         for each in values:
             begun = True
-            session.renewed[statement, frame] = fresh
+            session.renewed[statement, frame] = fresh, len(session.running)
             yield unpacked(session, each, statement.parts)
         session.renewed.pop((statement, frame), None)
         if not begun:
@@ -144,7 +144,7 @@ class LoopRecorder:
                     yield from self._left_out(session, statement, frame, True)
                 return
             begun = True
-            session.renewed[statement, frame] = fresh
+            session.renewed[statement, frame] = fresh, len(session.running)
             yield True
             session.renewed.pop((statement, frame), None)
             going = decided(session, condition())
@@ -418,8 +418,10 @@ class LoopRecorder:
         return bool(left)
 
     def renewed(self, statement: LoopStatement, name: str, value: Any) -> Any:
-        """What a target holds at the beginning of a round that writes it first: nothing, if the loop began so."""
-        return Unwritten(name) if name in session_of("a loop").renewed.get((statement, own_frame()), ()) else value
+        """What a target holds before a round writes it: nothing, if the loop began so and Python chose the arm."""
+        session = session_of("a loop")
+        fresh, running = session.renewed.get((statement, own_frame()), (frozenset(), 0))
+        return Unwritten(name) if name in fresh and len(session.running) == running else value
 
     def runs(self, statement: LoopStatement) -> bool:
         """Whether the loop that is being staged runs."""

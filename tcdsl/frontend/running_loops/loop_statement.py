@@ -21,7 +21,7 @@ class LoopStatement:
     where a method or ``del`` changes them, ``deletes`` names that ``del`` unbinds. What a round binds is unpacked into
     ``parts``: one name, or as many as a tuple of such has. ``stores`` are the statements that bind names first, and
     ``lent`` the names that the body gives to functions, which may change what they hold. ``renewed`` are targets that
-    each round writes first, by a plain ``=``.
+    a round, or an arm in it, writes first, by a plain ``=``.
     """
 
     numbers: tuple[str, ...]
@@ -37,4 +37,4 @@ class LoopStatement:
     parts: Parts = None
     stores: Mapping[str, ast.stmt] = field(default_factory=dict)
     lent: Mapping[str, ast.expr] = field(default_factory=dict)
-    renewed: tuple[str, ...] = ()
+    renewed: frozenset[str] = frozenset()

@@ -170,8 +170,8 @@ class Session:
         self.loops = LoopChoices(fixed=True)
         #: Whether the rounds of these loops of Python's were left, where that is data.
         self.left: dict[Any, Any] = {}
-        #: The names that each round of these loops of Python's, in these frames, makes anew.
-        self.renewed: dict[tuple[Any, Any], frozenset[str]] = {}
+        #: The names that each round of these loops of Python's, in these frames, makes anew, and how many loops run.
+        self.renewed: dict[tuple[Any, Any], tuple[frozenset[str], int]] = {}
         #: The lists that Python has joined or repeated, by id.
         self.python_lists: dict[int, Any] = {}
         #: How many tensors of random numbers have been drawn.

@@ -1,8 +1,8 @@
 """Random numbers, clocks and the like that a function asks for while it is staged: the user is warned, once a place.
 
 What they give becomes part of the program, which is the same at every call. Calls are found in the bytecode of the
-function and of the plain functions that it may call. Those of a generator of random numbers count if it has moved on;
-what initial values of parameters draw, later, does not.
+function and of the plain functions that it may call. Those of a generator of random numbers count if it has moved on,
+and those that give its state; what initial values of parameters draw, later, does not.
 """
 
 from __future__ import annotations
@@ -45,15 +45,17 @@ _BY_MODULE: Mapping[str, frozenset[str]] = {
 _NOW = frozenset(("now", "utcnow", "today"))
 _GENERATORS = np.random.Generator | np.random.RandomState | np.random.BitGenerator | random.Random
 _MAKERS = (np.random.default_rng, np.random.RandomState, np.random.SeedSequence, random.Random)
+_STATE = object()  # of a generator
 _WARNED: set[tuple[Span, str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    # A call, and the generator that it moves on, if it is one of random numbers.
+    # A call, and the generator that it moves on, if it is one of random numbers; or what reads its state.
     text: str
     span: Span
     generator: Any = None
+    happens: str = "runs"
 
 
 @contextmanager
@@ -108,6 +110,8 @@ def _value_of(chain: Path, names: Mapping[str, Any], cells: Mapping[str, CellTyp
     for step in chain[1:]:
         if isinstance(step, Item):
             value = step.of(value, MISSING) if type(value) in (list, tuple, dict) else MISSING
+        elif isinstance(value, np.random.BitGenerator) and step == "state":
+            return _STATE
         elif isinstance(value, ModuleType | type | _GENERATORS):
             value = attribute(value, step)
         else:
@@ -121,6 +125,10 @@ def _site(chain: Chain, value: Any, filename: str) -> _Site | None:
     span = Span(filename, line, column, end_line, end_column)
     text = spelled(chain.names)
     owner = attribute(value, "__self__")
+    if value is _STATE:
+        return _Site(text, span, happens="is read")
+    if isinstance(owner, _GENERATORS) and attribute(value, "__name__") in ("getstate", "get_state"):
+        return _Site(text, span)
     for each in (value, owner):
         if isinstance(each, _GENERATORS):
             return _Site(text, span, None if isinstance(each, random.SystemRandom) else each)
@@ -156,7 +164,8 @@ def _state(generator: Any) -> bytes | None:
 
 
 def _warn(site: _Site, title: str) -> None:
-    fact = f"`{site.text}` runs when `{title}` is staged, and what it gives is the same at every call from then on"
+    when = f"{site.happens} when `{title}` is staged"
+    fact = f"`{site.text}` {when}, and what it gives is the same at every call from then on"
     warn_once(site.text, fact, site.span, "call it outside of the function, and pass what it gives as an argument")
 
 

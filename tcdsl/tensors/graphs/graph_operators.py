@@ -16,6 +16,7 @@ from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of, literal_of
 from tcdsl.frontend.logics.logic_staging import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
+from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import declared_parameter
 from tcdsl.frontend.staging.given_arrays import given_array, instead_of
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
@@ -63,6 +64,8 @@ def as_operand(value: Any) -> Any:
         return literal_of(session, value)
     if is_literal(value) or hasattr(value, "__array__"):
         return tensor(value)
+    if isinstance(value, Unwritten | DeclaredTarget):
+        raise value.fault()
     raise fault(
         DtypeError,
         f"a {type(value).__name__} does not take part in tensor arithmetic",

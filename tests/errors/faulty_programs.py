@@ -60,6 +60,16 @@ def name_bound_in_no_round() -> Any:
 
 
 @fault
+def new_target_at_a_winner() -> Any:
+    @op
+    def f(x):
+        y[argmax(x[i])] = x[0]
+        return y
+
+    return f(ones(3))
+
+
+@fault
 def undefined_function() -> Any:
     @op
     def f(x):

@@ -451,3 +451,18 @@ def round_with_an_integer_power_of_a_negated_number() -> Any:
         return x
 
     return f(X)
+
+
+@fault
+def open_extent_at_a_carried_number() -> Any:
+    @op
+    def f(x: real[N]):
+        kept: real[K]
+        k = 0
+        for t in range(N):
+            if x[t] > 0:
+                kept[k] = x[t]
+                k += 1
+        return kept
+
+    return f(X)

@@ -346,6 +346,17 @@ def test_a_batch_beside_an_array_of_its_shape(recwarn):
             assert pairs().value.shape == (5, 5, 1)
 
 
+def test_a_parameter_with_input_axes_beside_an_array_of_its_shape(recwarn):
+    square, wide = tc.param("s", o=3, i=3, init=1.0), tc.param("w", o=2, i=3, init=1.0)
+    for like in (square.value, tc.tensor(square.value.copy(), input=1), np.ones(3)):
+        assert (square - like).value.shape == (3, 3)
+    assert not recwarn.list
+    with pytest.warns(RuntimeWarning, match=r"`s` is 3 -> 3(.|\n)*all pairs(.|\n)*`tc.tensor\(array, input=1\)`"):
+        assert (square - square.value.copy()).value.shape == (3, 3, 3)
+    with pytest.raises(tc.ShapeError, match=r"write `tc.tensor\(array, input=1\)` if its axes are those of the other"):
+        wide - 2 * wide.value
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -315,6 +315,10 @@ class RunningLoop:
                 settled &= self._name_settled(recording, key, value)
         if types != self._declared.types:
             self._names = known  # what this pass found of other names may come of the types that it took for these
+        found = {name: each for name, each in self._names.items() if each is not known.get(name)}
+        if not all(each.needed for each in found.values()):
+            # Open extents may come of numbers that this pass took for the first round's.
+            self._names = {name: each for name, each in self._names.items() if not (name in found and each.needed)}
         return settled
 
     def _carry_memory(self, memory: SymbolicTensor, name: str, dtype: str) -> None:

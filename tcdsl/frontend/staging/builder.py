@@ -64,6 +64,8 @@ class ProgramBuilder:
         self._declared: dict[str, Tensor] = {}
         self._known: SizeFacts | None = None
         self._open: set[str] = set()
+        #: The open sizes that a fault has left undetermined.
+        self._faulty: set[str] = set()
         self._numbers: dict[str, Expr] = {}
         self._retired = RetiredNames()
         self._names = FreshNames(elsewhere=lambda name: name in self._declared or name in self._retired)
@@ -144,7 +146,11 @@ class ProgramBuilder:
         # What the statement would need if its target were fresh; it is recorded with the size itself.
         named = {k: extent.name for k, extent in enumerate(sketch.extents) if self._is_open_extent(extent)}
         known = [k for k, name in named.items() if not self._is_undetermined(name)]
-        needed, assertions = needed_extents(sketch, self, named, known)
+        try:
+            needed, assertions = needed_extents(sketch, self, named, known)
+        except ShapeError:
+            self._faulty.update(named.values())
+            raise
         for assertion in assertions:
             self._require(assertion)
         for axis, extent in needed.items():
@@ -175,7 +181,7 @@ class ProgramBuilder:
         def add(size: Size) -> None:
             if size.name in done:
                 return
-            if self._is_undetermined(size.name) and size.name not in given:
+            if self._is_undetermined(size.name) and size.name not in given and size.name not in self._faulty:
                 raise ShapeError.at(
                     f"the extent `{size.name}` is open, but no statement writes to a target that is declared with it",
                     hint=f"write to it, or bind the size: `{size.name} = A.shape[0]`",

@@ -23,10 +23,12 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["NUMBER_NAMES", "ExpressionPrinter", "format_expr"]
+__all__ = ["NUMBER_NAMES", "REDUCTION_NAMES", "ExpressionPrinter", "format_expr"]
 
 NUMBER_NAMES: Mapping[str, float] = {"inf": math.inf, "nan": math.nan}
 """The numbers that have names: nothing else is called so."""
+REDUCTION_NAMES: Mapping[str, str] = {"add": "sum", "multiply": "prod", "or": "any", "and": "all"}
+"""What users write for reductions that are not called as their accumulators are."""
 
 # How tightly Python's operators bind.
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARISON = 1, 2, 3, 4, 5
@@ -95,8 +97,9 @@ class ExpressionPrinter:
                 return self._let(expr, dtype), _ATOM
             case Apply():
                 return self._apply(expr, dtype)
-            case Reduction():
-                raise TypeError("reductions stand in sketches only")
+            case Reduction(accumulate=accumulate, value=value):
+                # In sketches only, of which messages show parts.
+                return f"{REDUCTION_NAMES.get(accumulate, accumulate)}({self._text(value, dtype, 0)})", _ATOM
 
     def _has_type(self, expr: Expr) -> bool:
         """Whether the parser finds the type of ``expr`` without any context: it is not made of numbers alone."""

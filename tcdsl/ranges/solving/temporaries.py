@@ -18,6 +18,7 @@ from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_boolean, is_floating
 from tcdsl.ir.expressions import Boundary, Expr, Read, Reduction, map_children, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
+from tcdsl.ir.text.expression_printer import REDUCTION_NAMES
 from tcdsl.polyhedra.affine import expression_of_condition
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
@@ -29,8 +30,6 @@ from tcdsl.ranges.solving.for_all import interval_box
 from tcdsl.ranges.solving.regions import Ranges, Region, affine_guard, conjunction, ends_of, region_of
 
 __all__ = ["NestedReductions"]
-
-_NAMES = {"add": "sum", "multiply": "prod", "or": "any", "and": "all"}
 
 
 class NestedReductions:
@@ -141,7 +140,7 @@ class _Temporary:
     ) -> Expr:
         """A statement that fills a temporary, and the read of it."""
         dtype = compute_dtype(dtype)
-        hint = hint or _NAMES.get(accumulate, accumulate)
+        hint = hint or REDUCTION_NAMES.get(accumulate, accumulate)
         name = self.family.names.fresh(f"{self.inference.sketch.target.tensor}_{hint}")
         algebra = self.inference.algebra
         indices = tuple(

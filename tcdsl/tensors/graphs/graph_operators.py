@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from functools import partial
+from itertools import permutations, starmap
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,15 @@ def _shape(operand: Any) -> Shape:
     return operand.rows if isinstance(operand, Tensor) else scalar()
 
 
+def rows_to_tell(tensor: Tensor, array: Tensor) -> str:
+    """What says that ``array``, of that shape and with output axes only, has the rows of ``tensor``: `batch=1`."""
+    rows, plain = tensor.rows, array.rows
+    if not (array.is_leaf and not array.parameter and rows.is_known and plain.is_known and rows.sizes == plain.sizes):
+        return ""
+    counts = {"batch": rows.batch, "input": rows.input} if _is_plain(plain) else {}
+    return ", ".join(f"{name}={len(row.sizes)}" for name, row in counts.items() if row.sizes)
+
+
 def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequence[str] = ()) -> Tensor:
     """A new node: ``operation`` on ``arguments``, tensors and numbers. Raises where shapes contradict each other."""
     operands = [argument for argument in arguments if isinstance(argument, Tensor)]
@@ -97,7 +107,10 @@ def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequ
         element_type = recorded.element_type
     else:
         names = tuple(each.label if isinstance(each, Tensor) else str(each) for each in arguments)
-        rows = operation.constrain([_shape(each) for each in arguments], Origin(location, operands=names))
+        pairs = permutations(operands, 2) if operation.constrain is pointwise else ()
+        told = next(filter(None, starmap(rows_to_tell, pairs)), "")
+        hint = told and f"write `tc.tensor(array, {told})` if its axes are those of the other"
+        rows = operation.constrain([_shape(each) for each in arguments], Origin(location, names, hint))
     return Tensor(
         labels or (operation.name,),
         rows,

@@ -153,6 +153,85 @@ def test_loops_that_python_knows_stay_in_the_statement() -> None:
     ["out[n] = root(x[n]) if x[n] > 4 else 0.0\nreturn out", "out[n] = sum(root(x[k]) for k in range(n))\nreturn out"],
 )
 def test_where_not_all_points_are_asked_for_an_error_says_what_to_write(body: str) -> None:
-    said = r"(?s)`root\(x\[.\]\)` has loops or branches that run.*`found\[.\] = root"
+    said = r"(?s)`root\(x\[.\]\)` has loops, branches or statements, and.*`found\[.\] = root"
     with pytest.raises(DslSyntaxError, match=said):
         made(body)(X)
+
+
+W = np.array([1.0, 2.0, 4.0])
+
+
+@op
+def weighed(a, w):
+    d[()] += a * w[j]
+    return d
+
+
+@op
+def weighed_by_cells(a, w):
+    d[n] = a * w[n]
+    return sum(d[k])
+
+
+@op
+def weighed_in_place(a, w):
+    d = w * 1
+    d *= a
+    return d.sum()
+
+
+@op
+def weighed_by_a_sum(a, w):
+    s = sum(w[n] * a)
+    return (np.ones(2) * s).sum() / 2
+
+
+@op
+def weighed_inside(a, w):
+    d[j] = weighed(a, w) * w[j]
+    return sum(d[j]), 3.0
+
+
+@op
+def summed(a, w):
+    return sum(w[n] * a)
+
+
+@op
+def row(x, k, w):
+    d[j] = x[k] * w[j]
+    return d[0] + d[1] + d[2]
+
+
+@pytest.mark.parametrize("function", [weighed, weighed_by_cells, weighed_in_place, weighed_by_a_sum, summed])
+def test_statements_of_an_op_are_for_each_point(function: Any) -> None:
+    # The letters of the op are its own.
+    @op
+    def f(x, w):
+        out[n] = function(x[n], w) * x[n]
+        return out
+
+    np.testing.assert_allclose(f(X, W), 7 * X**2)
+    np.testing.assert_allclose(f.interpret(X, W), 7 * X**2)
+    np.testing.assert_allclose(tc.grad(lambda x: f(x, W).sum())(X), 14 * X)
+
+
+def test_statements_of_ops_in_reductions_tuples_and_code() -> None:
+    @op
+    def f(x, w):
+        total[()] += x[n] * weighed(x[n], w), x[n] > 3
+        second, third = weighed_inside(x[n], w)
+        rows[n] = second * third + row(x, n, w), n < x.shape[0]
+        return total, rows
+
+    @cd
+    def code(x, w):
+        x[n] += weighed(x[n], w)
+
+    total, rows = f(X, W)
+    np.testing.assert_allclose(total, (7 * X[X > 3] ** 2).sum())
+    np.testing.assert_allclose(rows, 3 * 49 * X + 7 * X)
+    y = X.copy()
+    code(y, W)
+    np.testing.assert_allclose(y, 8 * X)
+    np.testing.assert_allclose(f(tc.tensor(X), tc.tensor(W))[0].value, total)

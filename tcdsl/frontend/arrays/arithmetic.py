@@ -19,6 +19,7 @@ from tcdsl.errors import DtypeError
 from tcdsl.frontend.arrays.array_literals import Batch, is_literal, literal_of
 from tcdsl.frontend.arrays.chosen_cells import ChosenCells
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, common_rows, rows_of
+from tcdsl.frontend.points.point_scalars import PointValue, meeting_an_array
 from tcdsl.frontend.staging.declarations import DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import declared_parameter
 from tcdsl.frontend.staging.faults import valued
@@ -94,6 +95,8 @@ def element_of(operand: object, session: Session) -> tuple[Value, tuple[Expr, ..
             raise operand.fault()
         case Poison():
             raise StagingStopped
+        case PointValue():
+            raise meeting_an_array(operand.span)
         case _:
             raise session.fault(
                 DtypeError,

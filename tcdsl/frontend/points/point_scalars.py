@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.points.definitions import Definition, bounded, captured, define, index_names, marked
+from tcdsl.frontend.points.definitions import Definition, bounded, captured, define, index_names, marked, outside_names
 from tcdsl.frontend.staging.given_arrays import instead_of
 from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
@@ -33,7 +33,18 @@ from tcdsl.ir.expressions import Expr, Reduction, transform
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 
-__all__ = ["BareReduction", "PointValue", "as_points", "combine_points", "point_of", "scalar_of", "standing_alone"]
+__all__ = [
+    "BareReduction",
+    "PointValue",
+    "as_points",
+    "combine_points",
+    "leaves_of",
+    "meeting_an_array",
+    "point_of",
+    "points_in",
+    "scalar_of",
+    "standing_alone",
+]
 
 # So many nodes are written out once more where a helper function uses a value again.
 _REUSED = 30
@@ -96,6 +107,11 @@ class PointValue(PrimitiveOperators):
         """The index variables that the value mentions, in the order of their first occurrence."""
         return index_names(self.value.expr, self.definitions)
 
+    def variables(self) -> frozenset[str]:
+        """All index variables that the value mentions, those of generators around it too."""
+        expr, known = self.value.expr, self.definitions
+        return frozenset((*index_names(expr, known), *outside_names(expr, known)))
+
     def within(self, scope: Mapping[str, Expr]) -> PointValue:
         """The same value inside of a generator: its index variables that the generator binds are the generator's."""
         return PointValue(*captured(self.value, self.definitions, scope), self.span)
@@ -149,6 +165,16 @@ class PointValue(PrimitiveOperators):
         return combine_points(name, inputs)
 
 
+def meeting_an_array(span: Span | None) -> TcdslError:
+    """The error of whole-array arithmetic with a scalar at a point; a function that a statement calls may do it."""
+    session = current_session()
+    if session is not None:
+        session.needs_one_point()
+        span = session.location() or span
+    hint = "write a statement that indexes the array too, as in `y[i] = A[i] * z`"
+    return ShapeError.at("a value that is different at every point meets a whole array", span, hint)
+
+
 def combine_points(name: str, operands: Sequence[object]) -> Any:
     """A function of the language on operands one of which is a `PointValue`; ``NotImplemented`` if one is no scalar."""
     spans = [operand.span for operand in operands if isinstance(operand, PointValue) and operand.span is not None]
@@ -161,7 +187,8 @@ def combine_points(name: str, operands: Sequence[object]) -> Any:
     for operand in operands:
         value = scalar_of(operand, span)
         if value is None:
-            _refuse_array(operand, span)
+            if getattr(operand, "shape", ()):
+                raise meeting_an_array(span)
             if name not in ("eq", "ne") and type(operand).__module__ == "builtins":
                 fact = f"a {type(operand).__name__} does not take part in arithmetic at a point"
                 hint = (
@@ -185,14 +212,18 @@ def as_points(given: Any, definitions: Mapping[str, Definition], span: Span | No
     return given
 
 
-def _refuse_array(operand: object, span: Span | None) -> None:
-    if getattr(operand, "shape", ()):
-        session = current_session()
-        raise ShapeError.at(
-            "a value that is different at every point meets a whole array",
-            span if session is None else session.location() or span,
-            "write a statement that indexes the array too, as in `y[i] = A[i] * z`",
-        )
+def leaves_of(given: Any) -> list[Any]:
+    """What is in ``given``, also in tuples, lists and mappings."""
+    if isinstance(given, Mapping):
+        given = tuple(given.values())
+    if isinstance(given, tuple | list):
+        return [leaf for each in given for leaf in leaves_of(each)]
+    return [given]
+
+
+def points_in(given: Any) -> list[PointValue]:
+    """The scalars at a point among them."""
+    return [each for each in leaves_of(given) if isinstance(each, PointValue)]
 
 
 class BareReduction(PendingArray):
@@ -225,6 +256,7 @@ class BareReduction(PendingArray):
     def materialize(self, label: str = "") -> SymbolicTensor:
         """The tensor; the statement that computes it is recorded at the first call."""
         if self._made is None or not self.builder.knows(self._made.name):
+            session_of("a tensor statement").keep_apart(self.point.variables())
             self._made = self._record(self.point, self.label)
         return self._made
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
@@ -108,7 +108,8 @@ class StagingContext:
     function with projections stand for. ``graph`` is how tensors of graphs get into the program; without one they are
     arrays like any other. ``states`` are the tensors that code on tensors of graphs keeps from run to run.
     ``outer_location`` is the place of what is staged outside of decorated functions. ``point_calls`` are the calls in
-    the statement that is being evaluated, ``at_points`` says that one is being made on scalars at a point.
+    the statement that is being evaluated, ``at_points`` says that one is being made on scalars at a point, and
+    ``letters`` are the index variables in what functions that are being called so are given.
     """
 
     oob: str = "check"
@@ -119,6 +120,7 @@ class StagingContext:
     outer_location: Callable[[], Span | None] = _nowhere
     point_calls: PointCalls | None = None
     at_points: bool = False
+    letters: frozenset[str] = frozenset()
 
     def traces(self, rules: object) -> bool:
         """Whether ``rules`` are being traced."""
@@ -249,6 +251,14 @@ class Session:
     def needs_one_point(self) -> None:
         """What comes now is for one point: a function that a statement calls is called for each of them."""
         if self.context.at_points:
+            raise AtEachPoint
+
+    def keep_apart(self, names: Collection[str], letters: frozenset[str] | None = None) -> None:
+        """The same, where a statement, or what is made of a reduction, has variables in what the function is given.
+
+        These are ``letters``, or those of the function that runs.
+        """
+        if not (self.context.letters if letters is None else letters).isdisjoint(names):
             raise AtEachPoint
 
     def read(self, readings: Sequence[Reading], own: CodeType | None = None) -> None:

@@ -53,6 +53,10 @@ class Evaluator:
         self.unwritten: str | None = None
         self._scopes: list[dict[str, object]] = []
         self.undefined: set[str] = set()
+        #: Index variables that stand for other points than those of the statement; and such that do so where its own
+        #: text has them too.
+        self.letters: frozenset[str] = frozenset()
+        self.shared: frozenset[str] = frozenset()
         #: Whether a condition decides if what is evaluated is asked for.
         self.guarded = False
 
@@ -206,9 +210,14 @@ class Evaluator:
         point = point_of(given)
         if point is None:
             return given
+        self.meet(point)
         point = point.within(self._visible())
         self.definitions.update(point.definitions)
         return point.value
+
+    def meet(self, point: PointValue) -> None:
+        """A function that has this statement is called for each point, if ``point`` comes of what it is given."""
+        self.environment.session.keep_apart(point.variables(), self.letters | (self.shared & self.index_variables))
 
     def _visible(self) -> dict[str, Expr]:
         # What the names of the generators around stand for: a local definition that mentions them means those.

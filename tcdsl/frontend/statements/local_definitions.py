@@ -236,6 +236,7 @@ def _local(node: ast.Assign, environment: FunctionScope) -> Any:
     (target,) = node.targets
     assert isinstance(target, ast.Name)
     evaluation = Evaluation(environment, index_names((), node.value, (), environment))
+    evaluation.shared = environment.session.context.letters
     span = environment.span(node.value)
 
     def defined(given: object) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.points.definitions import Definition, all_definitions, index_names, outside_names
-from tcdsl.frontend.points.point_scalars import PointValue, combine_points, scalar_of
+from tcdsl.frontend.points.point_scalars import PointValue, combine_points, leaves_of, points_in, scalar_of
 from tcdsl.frontend.running_loops.bodies import labels_of
 from tcdsl.frontend.running_loops.loop_recorder import LoopRecorder
 from tcdsl.frontend.running_loops.loop_statement import LoopStatement
@@ -77,7 +77,7 @@ def with_point_calls(
             call = found.call
             if call is None:
                 raise
-        with session.within(point_calls=None, at_points=False):
+        with session.within(point_calls=None, at_points=False, letters=frozenset()):
             around = _Surroundings.of(call, calls, parts, environment)
             calls.results[call.place] = _PointLoop(environment, call, around).results()
 
@@ -121,7 +121,7 @@ def _with_a_mark(
 
     def stand_in(each: PointCall) -> Any:
         met[each.place] = each
-        point = _anything(_points_of(each))
+        point = _anything(points_in((each.positional, each.keywords)))
         marked = PointValue.mark("call", point.value, point.definitions, each.span)
         marks[each.place] = marked.value.expr
         given: Any = examples.get(each.place)
@@ -150,10 +150,6 @@ def _names_around(exprs: Sequence[Expr], known: Mapping[str, Definition], mark: 
     return names if there else None
 
 
-def _points_of(call: PointCall) -> list[PointValue]:
-    return [each for each in _leaves((call.positional, call.keywords)) if isinstance(each, PointValue)]
-
-
 def _anything(points: Sequence[PointValue]) -> PointValue:
     # True wherever what a call is given is in range.
     found: Any = True
@@ -172,7 +168,7 @@ class _PointLoop:
         self._session = environment.session
         self._call = call
         self._label = getattr(call.function, "__name__", "found")
-        self._points = _points_of(call)
+        self._points = points_in((call.positional, call.keywords))
         mentioned = [name for each in self._points for name in index_names(each.value.expr, each.definitions)]
         outside = {name for each in self._points for name in outside_names(each.value.expr, each.definitions)}
         bound = outside | around.names
@@ -280,7 +276,7 @@ class _PointLoop:
         return record_bare(self._environment, point, "given")
 
     def _scalars(self, given: Any) -> list[Value]:
-        found = [scalar_of(each) for each in _leaves(given)]
+        found = [scalar_of(each) for each in leaves_of(given)]
         scalars = [each for each in found if each is not None]
         if len(scalars) < len(found):
             raise DslSyntaxError.at(
@@ -295,11 +291,3 @@ class _PointLoop:
             count = iter(cells)
             return type(given)(next(count) for _ in given)
         return cells[0]
-
-
-def _leaves(given: Any) -> list[Any]:
-    if isinstance(given, Mapping):
-        given = tuple(given.values())
-    if isinstance(given, tuple | list):
-        return [leaf for each in given for leaf in _leaves(each)]
-    return [given]

@@ -24,7 +24,7 @@ from tcdsl.frontend.names.name_resolution import (
     index_names,
     value_meaning,
 )
-from tcdsl.frontend.points.point_scalars import PointValue, as_points
+from tcdsl.frontend.points.point_scalars import as_points, points_in
 from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound
 from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
@@ -270,10 +270,14 @@ def _users(
     place = None if calls is None else calls.meet()
     if calls is not None and place in calls.results:
         return calls.results[place]
-    here = place is not None and any(isinstance(each, PointValue) for each in (*given, *named.values()))
+    points = points_in((given, named))
+    for each in points:
+        evaluation.meet(each)
+    here = place is not None and bool(points)
+    letters = session.context.letters.union(*(each.variables() for each in points if here))
 
     def run() -> object:
-        with session.within(at_points=here):
+        with session.within(at_points=here, letters=letters):
             return called(*given, **named)
 
     try:
@@ -297,6 +301,6 @@ def _users(
 def _refused(evaluation: Evaluator, node: ast.Call) -> object:
     # What is not evaluated at all points has no loop over them.
     text, names = ast.unparse(node), ", ".join(index_names((), node, (), evaluation.environment))
-    fact = f"`{text}` has loops or branches that run, and is called where a condition or a generator says so"
+    fact = f"`{text}` has loops, branches or statements, and is called where a condition or a generator says so"
     hint = f"call it in a statement of its own: `found[{names}] = {text}, condition`, and then read `found[{names}]`"
     return evaluation.fault(DslSyntaxError, fact, node, hint)

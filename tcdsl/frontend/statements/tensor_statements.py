@@ -76,6 +76,7 @@ class _Evaluated:
 
 def _evaluated(form: Assignment, state: TargetState, environment: FunctionScope) -> _Evaluated:
     evaluation = Evaluation(environment, index_names(form.indices, form.value, form.conditions, environment))
+    evaluation.letters = environment.session.context.letters
     if isinstance(state, Fresh):
         evaluation.unwritten = form.name
     given = _target_indices(evaluation, form, state)

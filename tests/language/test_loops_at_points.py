@@ -235,3 +235,28 @@ def test_statements_of_ops_in_reductions_tuples_and_code() -> None:
     code(y, W)
     np.testing.assert_allclose(y, 8 * X)
     np.testing.assert_allclose(f(tc.tensor(X), tc.tensor(W))[0].value, total)
+
+
+@op
+def weighed_by_letter(n, w):
+    return sum(w[j] * n)
+
+
+@op
+def weighed_in_cells(n, w):
+    d[j] = w[j] * n
+    return sum(d[j])
+
+
+def test_calls_in_conditions_and_parameters_that_are_called_as_letters() -> None:
+    @op
+    def f(x, w):
+        total[()] += x[n] * root(x[n]), root(x[n]) > 2, x[n] < 11
+        many[n] = 1, weighed(root(x[n]), w) > 14
+        by_letter[n] = weighed_by_letter(x[n], w) + weighed_in_cells(x[n], w)
+        return total, many, by_letter
+
+    total, many, by_letter = f(X, W)
+    np.testing.assert_allclose(total, (X * np.sqrt(X))[(X > 4) & (X < 11)].sum())
+    np.testing.assert_array_equal(many, X > 4)
+    np.testing.assert_allclose(by_letter, 14 * X)

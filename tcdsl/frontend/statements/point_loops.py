@@ -78,7 +78,7 @@ def with_point_calls(
             if call is None:
                 raise
         with session.within(point_calls=None, at_points=False, letters=frozenset()):
-            around = _Surroundings.of(call, calls, parts, environment)
+            call, around = _Surroundings.of(call, calls, parts, environment)
             calls.results[call.place] = _PointLoop(environment, call, around).results()
 
 
@@ -91,31 +91,39 @@ class _Surroundings:
     @staticmethod
     def of(
         call: PointCall, calls: PointCalls, parts: Callable[[], StatementParts], environment: FunctionScope
-    ) -> _Surroundings:
+    ) -> tuple[PointCall, _Surroundings]:
+        """Those of ``call``; or of one that conditions wait for, which comes first, under those that do not wait."""
         met: dict[int, PointCall] = {}
-        found, names = _with_a_mark(call, calls, parts, environment, met, {})
+        found, marks = _with_marks(calls, parts, environment, met, {})
+        known = all_definitions(found.definitions)
+        names = _names_around(found.all, known, marks.get(call.place))
         if names is None:
             # What calls give is taken apart: `pair(x[n])[0]`.
             nothing = _Surroundings(frozenset(), ())
             examples = {place: _PointLoop(environment, each, nothing).example() for place, each in met.items()}
-            found, names = _with_a_mark(call, calls, parts, environment, met, examples)
-        known = all_definitions(found.definitions)
+            found, marks = _with_marks(calls, parts, environment, met, examples)
+            known = all_definitions(found.definitions)
+            names = _names_around(found.all, known, marks.get(call.place))
         if names is None:
             names = {name for expr in found.all for name in outside_names(expr, known)}
-        return _Surroundings(names, [PointValue(each, found.definitions) for each in found.conditions])
+        asked = {each: _locals_in(each.expr, known) for each in found.conditions}
+        waited = [place for place, mark in marks.items() if any(mark in each for each in asked.values())]
+        if waited and call.place not in waited:
+            return _Surroundings.of(met[waited[0]], calls, parts, environment)
+        told = [each for each, mentioned in asked.items() if mentioned.isdisjoint(marks.values())]
+        return call, _Surroundings(names, [PointValue(each, found.definitions) for each in told])
 
 
-def _with_a_mark(
-    call: PointCall,
+def _with_marks(
     calls: PointCalls,
     parts: Callable[[], StatementParts],
     environment: FunctionScope,
     met: dict[int, PointCall],
     examples: Mapping[int, Any],
-) -> tuple[StatementParts, set[str] | None]:
-    """The statement with something that stands for the result of ``call``, and the variables of all levels around that.
+) -> tuple[StatementParts, dict[int, Expr]]:
+    """The statement with something that stands for what calls without results give, and that for each of them.
 
-    ``met`` collects the calls without results, ``examples`` are such of what they give.
+    ``met`` collects these calls, ``examples`` are such of what they give.
     """
     marks: dict[int, Expr] = {}
 
@@ -128,8 +136,20 @@ def _with_a_mark(
         return type(given)(marked for _ in given) if type(given) in (tuple, list) else marked
 
     with environment.session.within(point_calls=PointCalls(stand_in, results=calls.results), at_points=False):
-        found = parts()
-    return found, _names_around(found.all, all_definitions(found.definitions), marks.get(call.place))
+        return parts(), marks
+
+
+def _locals_in(expr: Expr, known: Mapping[str, Definition]) -> set[Expr]:
+    # The definitions that an expression mentions, those in definitions and reductions too.
+    found: set[Expr] = set()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Local) and node not in found:
+            found.add(node)
+            stack.extend([known[node.name].value.expr] if node.name in known else [])
+        stack.extend((*node.conditions, node.value) if isinstance(node, Reduction) else children(node))
+    return found
 
 
 def _names_around(exprs: Sequence[Expr], known: Mapping[str, Definition], mark: Expr | None) -> set[str] | None:

@@ -24,7 +24,7 @@ from tcdsl.frontend.names.name_resolution import (
     index_names,
     value_meaning,
 )
-from tcdsl.frontend.points.point_scalars import as_points, points_in
+from tcdsl.frontend.points.point_scalars import as_points, point_of, points_in
 from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound
 from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
@@ -94,7 +94,7 @@ class Evaluation(Evaluator):
             if name in scope:
                 return scope[name]
         if position is Position.VALUE:
-            if name in self.variables:
+            if name in self.variables and point_of(self.environment.own(name)) is None:
                 return Value(IndexValue(name, self.span(node)), "int", "int64")
             if name == self.unwritten:
                 meaning: object = self.environment.own(name)

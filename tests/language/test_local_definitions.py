@@ -483,3 +483,19 @@ def test_generators_of_whole_arrays_are_combined_cell_by_cell() -> None:
     check(program("d = sum(row(A, k) for k in range(2))\nreturn d", "A", before=rows), (A,), A.sum(0))
     f = program("return argmax(x * k for k in range(3))", "x")
     assert "`argmax` over 3 Python objects" in refusal(tc.DslSyntaxError, f, x)
+
+
+def test_reductions_of_local_definitions_without_a_name() -> None:
+    @op
+    def f(x):
+        z = x[i] * 2
+        w = z + 1
+        return sum(z), sqrt(mean(w)), x * max(w), [argmin(w)]
+
+    @op
+    def by_python(x):
+        z = x[i] * 2
+        return [sum(each) for each in (z, z)]
+
+    assert_gives(f, x, wanted=(12.0, np.sqrt(5), 7 * x, [0]))
+    assert "`sum` of a scalar at a point, in a function that Python runs" in refusal(tc.DslSyntaxError, by_python, x)

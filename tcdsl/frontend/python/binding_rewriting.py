@@ -141,7 +141,7 @@ class BindingRewriter(ast.NodeTransformer):
         name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
         if self._inner or name not in REDUCTIONS or len(node.args) != 1 or node.keywords:
             return ""
-        return name if may_hold_letters(node, self.own) else ""
+        return name if self._may_define(node) else ""
 
     def _parts(self, value: ast.expr, target: ast.expr, node: ast.stmt, places: Mapping[str, str]) -> ast.expr:
         # What is unpacked: of a display each part for itself, so that whole arrays may stand beside scalars at a point.

@@ -320,4 +320,7 @@ def call_function(name: str, values: Sequence[Value], span: Span | None = None) 
     if name == "log" and len(values) == 2:
         logarithms = [apply_primitive("log", (value,), span) for value in values]
         return apply_primitive("div", logarithms, span)
+    if name not in PRIMITIVES:
+        fact = f"`{name}` of a scalar at a point, in a function that Python runs"
+        raise value_fault(fact, span, "reduce it where it is defined, `n = sum(z)`, and pass that", kind=DslSyntaxError)
     return apply_primitive(name, values, span)

@@ -75,7 +75,8 @@ class EqualGroups:
             )
             for name in tensors
         )
-        return (group.depth, kind, tuple(name for what, name in names if what == "size"), memory), names
+        depths = group.depth, tuple((each.depth, len(each.plans)) for each in group.swept)
+        return (depths, kind, tuple(name for what, name in names if what == "size"), memory), names
 
     def _again(self, known: _Made, group: Group, names: tuple[Named, ...]) -> tuple[Drafted, ...]:
         setting, fresh = self._setting, self._setting.names

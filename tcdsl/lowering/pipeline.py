@@ -26,12 +26,13 @@ from tcdsl.lowering.loop_passes.long_sums import in_blocks
 from tcdsl.lowering.loop_passes.square_tiles import through_tiles
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
 from tcdsl.lowering.loopir.contraction import contraction_of, padded
+from tcdsl.lowering.loopir.joined_nests import joined_kinds
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
-from tcdsl.lowering.nests.joined_nests import joined_kinds
 from tcdsl.lowering.nests.nests import Draft, drafts_of, finished
+from tcdsl.lowering.nests.sweeps import swept
 from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, widened
 from tcdsl.lowering.program_passes.fusion import fuse
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
@@ -274,6 +275,11 @@ def _phases(work: Work) -> None:
     work.groups = [part for group in parts for part in group]
 
 
+def _sweeps(work: Work) -> None:
+    thin = thin_targets(work.plans, work.memory)
+    work.groups = swept(work.groups, work.memory, work.context, thin)
+
+
 # -- loops
 
 
@@ -360,6 +366,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory),
     Pass("merging", "statements share outer loops", _merging),
     Pass("phases", "statements whose targets go in steps are done one phase at a time", _phases),
+    Pass("sweeps", "reductions of rows go through them together with what else does", _sweeps),
     Pass("loops", "loops with exact bounds, nest by nest, through the passes of nests", _loops),
     Pass("joining", "consecutive nests without parallel loops become one", _joining),
     Pass("unread_memory", "memory that nothing reads goes", _unread_memory),

@@ -13,12 +13,13 @@ __all__ = ["Machine"]
 class Machine:
     """``Machine(64, 32, masks=True)``: vectors of so many bytes, so many registers for them, and masks for their lanes.
 
-    `Machine()` is like every one.
+    `Machine()` is like every one. So many ``near_bytes`` stay in a core's own caches, beside what passes through them.
     """
 
     vector_bytes: int = 16
     registers: int = 16
     masks: bool = False
+    near_bytes: int = 1 << 18
 
     def widths(self, dtype: str) -> tuple[int, ...]:
         """How many cells side by side sums of products are made of: those of one register, two, and four if many."""

@@ -9,7 +9,7 @@ from tcdsl.ir.build import apply, index, integer, product_of
 from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.printer import format_statement
-from tcdsl.lowering.loopir.loops import Branch, Loop, LoopKind, Nest, Node, loops_over
+from tcdsl.lowering.loopir.loops import Branch, Loop, Nest, Node, loops_over
 from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.blocks import Block
@@ -19,6 +19,7 @@ from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
 from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
 from tcdsl.lowering.nests.shared_tiles import in_shared_tiles
+from tcdsl.lowering.nests.sweeps import swept_nests
 from tcdsl.lowering.program_passes.effort import is_small, points_of
 from tcdsl.lowering.program_passes.merging import Group
 from tcdsl.lowering.program_passes.schedule import LoopOrder
@@ -82,6 +83,13 @@ def _bodies(
     group: Group, setting: NestContext, small: bool
 ) -> Iterator[tuple[str, tuple[LoopOrder, ...], tuple[Node, ...]]]:
     first = group.plans[0]
+    if group.swept and small:
+        for each in group.swept:
+            yield from _bodies(each, setting, small)
+        return
+    if group.swept:
+        yield from swept_nests(group, setting, lambda each: _inside(each, 1, setting))
+        return
     if first.fixed is not None:
         yield "nest_", group.plans, StatementLoops(first, setting).in_fixed_order(first.fixed)
         return
@@ -110,12 +118,16 @@ def _bodies(
         return
     # Alone and serial, a statement may have another loop outside than those over its cells.
     depth = 0 if small and len(group.plans) == 1 else group.depth
-    nodes: tuple[Node, ...] = tuple(node for run in _runs(group) for node in _rows(run, depth, setting))
-    for level in reversed(range(depth)):
-        variable = first.outer[level]
-        kind: LoopKind = "serial" if level or first.statement.unique else "parallel"
-        nodes = (Loop(variable, integer(0), first.extent(variable), 1, nodes, kind),)
+    nodes = _inside(replace(group, depth=depth), 0, setting)
+    if depth and not first.statement.unique:
+        nodes = tuple(replace(node, kind="parallel") if isinstance(node, Loop) else node for node in nodes)
     yield "nest_", group.plans, nodes
+
+
+def _inside(group: Group, level: int, setting: NestContext) -> tuple[Node, ...]:
+    # The loops that the statements share from that one on, and those of each.
+    nodes = tuple(node for run in _runs(group) for node in _rows(run, group.depth, setting))
+    return loops_over(group.plans[0].spans(group.plans[0].outer[level : group.depth]), nodes)
 
 
 def _runs(group: Group) -> list[list[LoopOrder]]:

@@ -28,14 +28,17 @@ from tcdsl.polyhedra.affine import expression_of
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import arranged, has_end
 
-__all__ = ["in_parts", "partial_results"]
+__all__ = ["COLUMNS", "STEPS", "PartialResults", "PartialRows", "ReducedSpan", "in_parts", "partial_results"]
 
 # Blocks of a reduction to one number: at most so many, each of at least so many terms.
 _BLOCKS, _TERMS = 64, 128
-# Blocks of a reduction to a row: at most so many, each of at least so many steps, so that the partial rows stay small
-# beside what is reduced; more only if each would sum more terms than the longest, as long as they are few cells; and
-# columns per block, so that a partial row stays in the first cache.
-_ROWS, _STEPS, _LONGEST, _CELLS, _COLUMNS = 16, 64, 512, 1 << 17, 4096
+# Blocks of a reduction to a row: at most so many, more only if each would sum more terms than the longest, as long as
+# they are few cells.
+_ROWS, _LONGEST, _CELLS = 16, 512, 1 << 17
+STEPS, COLUMNS = 64, 4096
+"""A block of a reduction to a row has at least so many steps, so that the partial rows stay small beside what is
+reduced, and so many columns, so that a partial row stays in the first cache."""
+
 # Partial rows that are added up before they are added to the others.
 _TOGETHER = 64
 # Partial results of -= are negative already.
@@ -77,12 +80,12 @@ def _is_product(statement: Statement, reduced: str, row: str) -> bool:
 
 def partial_results(plan: LoopOrder, setting: NestContext) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """Two nests: the partial results, in parallel, and what they make together, which is stored."""
-    parts = _Parts.of(plan, setting)
+    parts = PartialResults.of(plan, setting)
     return parts.of_row() if plan.row is not None else parts.of_number()
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class ReducedSpan:
     """The blocks of ``first <= variable < stop``, a reduction."""
 
     block: Block
@@ -90,14 +93,16 @@ class _Span:
     stop: Expr
 
     @staticmethod
-    def of(body: StatementLoops, variable: str) -> _Span:
+    def of(body: StatementLoops, variable: str) -> ReducedSpan:
+        """Of all its steps."""
         line = arranged(body.points, (variable,))
         first, last = expression_of(line.dim_min(0)), expression_of(line.dim_max(0))
         block = Block.of(variable, body.setting.names)
-        return _Span(block, first, normalized(apply("add", last, integer(1))))
+        return ReducedSpan(block, first, normalized(apply("add", last, integer(1))))
 
     @property
     def steps(self) -> Expr:
+        """How many there are."""
         return normalized(apply("sub", self.stop, self.first))
 
     def ends(self, number: Expr, count: Expr) -> tuple[Node, ...]:
@@ -107,33 +112,36 @@ class _Span:
 
 
 @dataclass(slots=True)
-class _Parts:
+class PartialResults:
     """The blocks of the outermost reduction, and with a row of the next one, if that may be long."""
 
     body: StatementLoops
-    spans: tuple[_Span, ...]
+    spans: tuple[ReducedSpan, ...]
     dtype: str
 
     @staticmethod
-    def of(plan: LoopOrder, setting: NestContext) -> _Parts:
+    def of(plan: LoopOrder, setting: NestContext) -> PartialResults:
+        """Of a plan that is ``in_parts``."""
         body = StatementLoops(plan, setting)
         further = [name for name in plan.inner[1:-1] if plan.row is not None and _is_long(plan.statement, name)]
-        spans = tuple(_Span.of(body, name) for name in (plan.inner[0], *further[:1]))
-        return _Parts(body, spans, compute_dtype(plan.tensor.dtype))
+        spans = tuple(ReducedSpan.of(body, name) for name in (plan.inner[0], *further[:1]))
+        return PartialResults(body, spans, compute_dtype(plan.tensor.dtype))
 
     def neutral(self) -> Constant:
+        """What changes nothing."""
         return neutral_constant(self.body.plan.statement.accumulate, self.dtype)
 
     def buffer(self, *shape: Expr) -> Buffer:
+        """Memory for partial results."""
         name = self.body.setting.names.fresh(f"parts_{self.body.plan.tensor.name}")
         made = Buffer(name, self.dtype, shape, "temporary", ())
         self.body.setting.extra.append(made)
         return made
 
-    def visits(self, act: Action, row: Block | None = None) -> tuple[Node, ...]:
-        """The points of the blocks, and of the block ``row`` of the row."""
+    def visits(self, act: Action, spans: Sequence[ReducedSpan], row: Block | None = None) -> tuple[Node, ...]:
+        """The points of the blocks of ``spans``, and of the block ``row`` of the row."""
         points, context = self.body.points, self.body.setting.context
-        ends = [(span.block, span.first, span.stop) for span in self.spans]
+        ends = [(span.block, span.first, span.stop) for span in spans]
         if row is not None:
             ends.append((row, integer(0), self.body.plan.extent(row.variable)))
         given: list[str] = []
@@ -147,6 +155,7 @@ class _Parts:
         return tuple(nodes)
 
     def of_number(self) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        """Blocks of a reduction to one number."""
         body, names = self.body, self.body.setting.names
         statement = body.plan.statement
         wanted = apply("floor_div", self.terms(body.plan.inner[1:]), integer(_TERMS))
@@ -156,7 +165,7 @@ class _Parts:
         inner = (
             *self.spans[0].ends(index(number), count),
             Define(partial, self.neutral()),
-            *self.visits(sum_up(statement, partial)),
+            *self.visits(sum_up(statement, partial), self.spans),
         )
         kept = Store(parts.name, (index(number),), result)
         alone = self.alone(inner, (), result)
@@ -187,52 +196,38 @@ class _Parts:
 
     @property
     def accumulate(self) -> str:
+        """How partial results are joined."""
         own = self.body.plan.statement.accumulate
         return _JOINED.get(own, own)
 
     def part(self, parts: Buffer, number: str, *cell: Expr) -> Read:
+        """What part ``number`` has found for a cell."""
         return plain_read(parts.name, (index(number), *cell), self.dtype)
 
     def of_row(self) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
         """Blocks of the reduction times blocks of the row."""
-        body, names = self.body, self.body.setting.names
-        plan = body.plan
-        column = plan.inner[-1]
-        extent, columns = plan.extent(column), integer(_COLUMNS)
-        rows = product_of(self.counts())
-        across = quotient_up(extent, columns)
-        parts = self.buffer(rows, extent)
-        number, row = names.fresh("block"), Local(names.fresh("part"), "int64")
-        block = Block.of(column, names)
+        rows = self.partial_rows(product_of(self.counts()), integer(COLUMNS))
+        inner = (*self.ends(rows.row), rows.cleared(), *rows.added(self.spans), *rows.kept())
+        return (rows.over(inner),), rows.together()
 
-        def act(_scalars: Scalars, cell: tuple[Expr, ...], value: Expr, out: list[Node]) -> None:
-            out.append(Update(parts.name, (row, *cell), plan.statement.accumulate, value))
-
-        clear = Store(parts.name, (row, index(column)), self.neutral())
-        inner = (
-            Define(row.name, apply("floor_div", index(number), across), index=True),
-            *block.defined(apply("mul", apply("mod", index(number), across), columns), columns, extent),
-            *self.ends(row),
-            Loop(column, *block.ends, 1, (clear,)),
-            *self.visits(act, block),
-        )
-        together = self.rows_together(parts, rows, across)
-        cell = (index(column),)
-        if alone := self.alone(inner, cell, plain_read(parts.name, (row, *cell), self.dtype)):
-            inner = (*inner, Branch(apply("eq", rows, integer(1)), (Loop(column, *block.ends, 1, alone),)))
-            together = (Branch(apply("gt", rows, integer(1)), together),)
-        return (Loop(number, integer(0), apply("mul", rows, across), 1, inner, "parallel"),), together
+    def partial_rows(self, count: Expr, columns: Expr | None) -> PartialRows:
+        """As many rows of partial results, made in blocks of so many columns, or as a whole."""
+        names, column = self.body.setting.names, self.body.plan.inner[-1]
+        extent = self.body.plan.extent(column)
+        buffer = self.buffer(count, extent)
+        row = Local(names.fresh("part"), "int64")
+        return PartialRows(self, buffer, count, columns, row, Block.of(column, names), names.fresh("block"))
 
     def terms(self, inner: Sequence[str]) -> Expr:
         """What a cell sums in all steps of the outermost reduction and of those ``inner``."""
         lengths = (length_of(self.body.plan.statement, name, self.body.setting.tensors) for name in inner)
         return product_of((self.spans[0].steps, *lengths))
 
-    def counts(self, outermost: Expr | None = None) -> list[Expr]:
-        """How many blocks each span has; ``outermost`` holds how many the first one has."""
+    def counts(self, outermost: Expr | None = None, least: int = STEPS) -> list[Expr]:
+        """How many blocks of ``least`` steps each span has; ``outermost`` holds how many the first one has."""
         plan, (outer, *further) = self.body.plan, self.spans
         terms = self.terms(plan.inner[1:-1])
-        few = apply("min", apply("max", apply("floor_div", outer.steps, integer(_STEPS)), integer(1)), integer(_ROWS))
+        few = apply("min", apply("max", apply("floor_div", outer.steps, integer(least)), integer(1)), integer(_ROWS))
         room = apply("floor_div", integer(_CELLS), apply("max", plan.extent(plan.inner[-1]), integer(1)))
         many = apply("min", outer.steps, apply("floor_div", terms, integer(_LONGEST)))
         counts = [outermost or apply("max", few, apply("min", many, room))]
@@ -253,25 +248,105 @@ class _Parts:
         outer = self.spans[0].ends(apply("floor_div", row, named[1]), named[0])
         return (*defined, *outer, *self.spans[1].ends(apply("mod", row, named[1]), named[1]))
 
-    def rows_together(self, parts: Buffer, rows: Expr, across: Expr) -> tuple[Node, ...]:
-        body, names = self.body, self.body.setting.names
-        plan = body.plan
-        column = plan.inner[-1]
-        block, columns = Block.of(column, names), integer(_COLUMNS)
-        number, row = names.fresh("block"), names.fresh("part")
-        ends, cell = block.ends, (index(column),)
-        nodes = [*block.defined(apply("mul", index(number), columns), columns, plan.extent(column))]
+
+@dataclass(slots=True)
+class PartialRows:
+    """Rows of partial results in ``buffer``: the part ``row``, in the block ``column`` of the columns, if there are
+    blocks; ``found`` is what makes them.
+    """
+
+    parts: PartialResults
+    buffer: Buffer
+    count: Expr
+    columns: Expr | None
+    row: Local
+    column: Block
+    number: str
+    found: tuple[Node, ...] = ()
+
+    def beside(self, parts: PartialResults) -> PartialRows:
+        """Those of another reduction of the same rows, in the same loops."""
+        column = replace(self.column, variable=parts.body.plan.inner[-1])
+        extent = parts.body.plan.extent(column.variable)
+        return replace(self, parts=parts, buffer=parts.buffer(self.count, extent), column=column)
+
+    @property
+    def extent(self) -> Expr:
+        """The columns of the target."""
+        return self.parts.body.plan.extent(self.column.variable)
+
+    @property
+    def width(self) -> Expr:
+        """The columns of a block."""
+        return self.extent if self.columns is None else apply("min", self.extent, self.columns)
+
+    @property
+    def cell(self) -> tuple[Expr, ...]:
+        """Where a loop along the block writes the target."""
+        return (index(self.column.variable),)
+
+    def along(self, *body: Node) -> Loop:
+        """A loop over the block of the columns."""
+        return Loop(self.column.variable, *self.column.ends, 1, body)
+
+    def over(self, inner: Sequence[Node]) -> Loop:
+        """``inner`` for all parts and blocks of columns, in parallel."""
+        number = index(self.number)
+        if self.columns is None:
+            ends = self.column.defined(integer(0), self.extent, self.extent)
+            nodes = (Define(self.row.name, number, index=True), *ends, *inner)
+            return Loop(self.number, integer(0), self.count, 1, nodes, "parallel")
+        across = quotient_up(self.extent, self.columns)
+        first = apply("mul", apply("mod", number, across), self.columns)
+        ends = self.column.defined(first, self.columns, self.extent)
+        nodes = (Define(self.row.name, apply("floor_div", number, across), index=True), *ends, *inner)
+        return Loop(self.number, integer(0), apply("mul", self.count, across), 1, nodes, "parallel")
+
+    def cleared(self) -> Loop:
+        """Nothing is found yet."""
+        return self.along(Store(self.buffer.name, (self.row, *self.cell), self.parts.neutral()))
+
+    def added(self, spans: Sequence[ReducedSpan]) -> tuple[Node, ...]:
+        """What the points of the blocks ``spans`` add."""
+        accumulate = self.parts.body.plan.statement.accumulate
+
+        def act(_scalars: Scalars, cell: tuple[Expr, ...], value: Expr, out: list[Node]) -> None:
+            out.append(Update(self.buffer.name, (self.row, *cell), accumulate, value))
+
+        self.found = self.parts.visits(act, spans, self.column)
+        return self.found
+
+    def alone(self) -> tuple[Node, ...]:
+        """The only part's results become the target's cells, where that may be so."""
+        part = plain_read(self.buffer.name, (self.row, *self.cell), self.parts.dtype)
+        return self.parts.alone(self.found, self.cell, part)
+
+    def kept(self) -> tuple[Node, ...]:
+        """If there is one part, it has found the result."""
+        alone = self.alone()
+        return (Branch(apply("eq", self.count, integer(1)), (self.along(*alone),)),) if alone else ()
+
+    def together(self) -> tuple[Node, ...]:
+        """The nest that joins all parts."""
+        parts, body, names = self.parts, self.parts.body, self.parts.body.setting.names
+        made = replace(self, column=Block.of(self.column.variable, names), number=names.fresh("block"))
+        columns = integer(COLUMNS)
+        nodes = [*made.column.defined(apply("mul", index(made.number), columns), columns, self.extent)]
         if not body.started:
-            nodes.append(Loop(column, *ends, 1, tuple(body.start_of(cell))))
-        first = names.fresh("first")
-        others = Update(parts.name, (index(first), *cell), self.accumulate, self.part(parts, row, *cell))
-        more = Update(body.place.buffer, cell, self.accumulate, self.part(parts, first, *cell))
+            nodes.append(made.along(*body.start_of(self.cell)))
+        rows, row, first = self.count, names.fresh("part"), names.fresh("first")
+        others = parts.part(self.buffer, row, *self.cell)
+        others_added = Update(self.buffer.name, (index(first), *self.cell), parts.accumulate, others)
+        found = parts.part(self.buffer, first, *self.cell)
+        more = Update(body.place.buffer, self.cell, parts.accumulate, found)
         second = apply("add", index(first), integer(1))
-        if len(self.spans) > 1:
+        if len(parts.spans) > 1:
             total = Local(names.fresh("parts"), "int64")
             nodes.append(Define(total.name, rows, index=True))
             rows = total
         stop = apply("min", rows, apply("add", index(first), integer(_TOGETHER)))
-        together = Loop(row, second, stop, 1, (Loop(column, *ends, 1, (others,)),))
-        nodes.append(Loop(first, integer(0), rows, _TOGETHER, (together, Loop(column, *ends, 1, (more,)))))
-        return (Loop(number, integer(0), across, 1, tuple(nodes), "parallel"),)
+        joined = Loop(row, second, stop, 1, (made.along(others_added),))
+        nodes.append(Loop(first, integer(0), rows, _TOGETHER, (joined, made.along(more))))
+        across = quotient_up(self.extent, columns)
+        all_rows = (Loop(made.number, integer(0), across, 1, tuple(nodes), "parallel"),)
+        return (Branch(apply("gt", self.count, integer(1)), all_rows),) if self.alone() else all_rows

@@ -248,7 +248,9 @@ def _worth_repeating(producer: _Producer, reader: Statement, tensors: Declaratio
     if len(wide) > 1 or any(read.fill is not None for read in reads(producer.value)):
         return False
     own = work(producer.value)
-    if len(reader.domain.variables) > max(len(reader.target.indices), 2):
+    name = producer.statement.target.tensor
+    at_own_cells = all(_own_cell(reader, read.indices) for read in statement_reads(reader) if read.tensor == name)
+    if len(reader.domain.variables) > max(len(reader.target.indices), 2) and not at_own_cells:
         # Contractions stay what they are.
         return own == 0
     return own <= _TRIVIAL

@@ -25,28 +25,44 @@ from tcdsl.lowering.program_passes.touched_tensors import evaluated
 from tcdsl.polyhedra.affine import holds
 from tcdsl.polyhedra.index_variables import renamed
 
-__all__ = ["Group", "is_contraction", "merge", "thin_targets"]
+__all__ = [
+    "LARGEST",
+    "REACH",
+    "Group",
+    "Touched",
+    "Ways",
+    "aligned",
+    "is_contraction",
+    "merge",
+    "reads_own_cells",
+    "thin_targets",
+]
 
-# How many groups a statement may move past to join one.
-_REACH = 8
-# Operations of a group beyond which no other statement joins it: LLVM takes longer for each where there are more.
-_LARGEST = 1024
+REACH = 8
+"""How many groups a statement may move past to join one."""
+
+LARGEST = 1024
+"""Operations of a group beyond which no other statement joins it: LLVM takes longer for each where there are more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Statements, in order, that share their first ``depth`` outer loops; those loops have the same variables."""
+    """Statements, in order, that share their first ``depth`` outer loops; those loops have the same variables.
+
+    Those of the groups ``swept`` go over the same rows, some of which reduce them (`tcdsl.lowering.nests.sweeps`).
+    """
 
     plans: tuple[LoopOrder, ...]
     depth: int
+    swept: tuple[Group, ...] = ()
 
 
 def merge(plans: list[LoopOrder], memory: Memory, context: isl.Set, names: FreshNames) -> list[Group]:
     """Groups in an order that respects what depends on what."""
     groups: list[Group] = []
-    touched = _Touched(memory)
+    touched = Touched(memory)
     for plan in plans:
-        for back in range(min(len(groups), _REACH)):
+        for back in range(min(len(groups), REACH)):
             position = len(groups) - 1 - back
             joined = _joined(groups[position], plan, touched, context, names)
             if joined is not None:
@@ -61,12 +77,21 @@ def merge(plans: list[LoopOrder], memory: Memory, context: isl.Set, names: Fresh
 
 
 def is_contraction(plan: LoopOrder) -> bool:
-    """Whether the statement sums products over at least three loops: a matrix product, a convolution."""
+    """Whether the statement sums products over at least three loops, and uses what it reads several times: a matrix
+    product, a convolution.
+    """
     statement = plan.statement
     if plan.single or len(statement.domain.variables) < 3 or statement.accumulate not in ("add", "subtract"):
         return False
     product = any(isinstance(node, Apply) and node.primitive == "mul" for node in walk(statement.value))
-    return product and len({read.indices for read in reads(statement.value)}) >= 2
+    several = len({read.indices for read in reads(statement.value)}) >= 2
+    return product and several and not reads_own_cells(statement)
+
+
+def reads_own_cells(statement: Statement) -> bool:
+    """Whether each point reads a cell of some tensor that no other point reads: its memory is gone over once."""
+    variables = set(map(IndexValue, statement.domain.variables))
+    return any(variables <= set(read.indices) for expr in evaluated(statement) for read in reads(expr))
 
 
 def thin_targets(plans: Sequence[LoopOrder], memory: Memory) -> frozenset[str]:
@@ -96,7 +121,7 @@ def _scalar_code(plan: LoopOrder) -> bool:
 
 
 # By memory: for each outer loop the axes of an access that run with it, and whether the access writes.
-_Ways = dict[str, set[tuple[tuple[frozenset[int], ...], bool]]]
+Ways = dict[str, set[tuple[tuple[frozenset[int], ...], bool]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +135,16 @@ class _Touches:
     work: int
 
 
-class _Touched:
+class Touched:
     """The `_Touches` of plans, found once: every plan is compared with many others."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._found: dict[int, _Touches] = {}
-        self._ways: dict[int, _Ways] = {}
+        self._ways: dict[int, Ways] = {}
 
     def of(self, plan: LoopOrder) -> _Touches:
+        """What the statement of a plan touches."""
         known = self._found.get(id(plan))
         if known is None:
             cells: dict[str, list[tuple[Access, bool]]] = {}
@@ -132,10 +158,10 @@ class _Touched:
             self._found[id(plan)] = known
         return known
 
-    def ways(self, plan: LoopOrder) -> _Ways:
+    def ways(self, plan: LoopOrder) -> Ways:
         """How a plan touches each memory."""
         outer = plan.outer
-        found: _Ways = {}
+        found: Ways = {}
         for name, cells in self.of(plan).cells.items():
             for access, writes in cells:
                 axes = [
@@ -145,13 +171,13 @@ class _Touched:
                 found.setdefault(name, set()).add((tuple(axes), writes))
         return found
 
-    def ways_of_all(self, plans: Sequence[LoopOrder]) -> _Ways:
+    def ways_of_all(self, plans: Sequence[LoopOrder]) -> Ways:
         """How the plans of a group touch each memory: those of many statements are few."""
         last = plans[-1]
         if id(last) not in self._ways:
             # Groups grow by one plan at a time: what is known of the others goes on.
             known = self._ways.pop(id(plans[-2]), None) if len(plans) > 1 else None
-            found: _Ways = {} if known is None else known
+            found: Ways = {} if known is None else known
             for plan in plans if known is None else plans[-1:]:
                 for name, ways in self.ways(plan).items():
                     found.setdefault(name, set()).update(ways)
@@ -172,8 +198,8 @@ class _Touched:
         return any(True for _ in self.ordered(first, second))
 
 
-def _joined(group: Group, plan: LoopOrder, touched: _Touched, context: isl.Set, names: FreshNames) -> Group | None:
-    if sum(touched.of(each).work for each in (*group.plans, plan)) > _LARGEST:
+def _joined(group: Group, plan: LoopOrder, touched: Touched, context: isl.Set, names: FreshNames) -> Group | None:
+    if sum(touched.of(each).work for each in (*group.plans, plan)) > LARGEST:
         return None
     if _scalar_code(plan) and all(_scalar_code(other) for other in group.plans):
         return Group((*group.plans, plan), 0)
@@ -190,7 +216,7 @@ def _joined(group: Group, plan: LoopOrder, touched: _Touched, context: isl.Set, 
     return Group((*group.plans, _with_variables(single, group.plans[0].outer[:depth], names)), depth)
 
 
-def _fits(group: Group, plan: LoopOrder, depth: int, touched: _Touched, context: isl.Set) -> bool:
+def _fits(group: Group, plan: LoopOrder, depth: int, touched: Touched, context: isl.Set) -> bool:
     return _same_extents(group, plan, depth, context) and _aligned(group, plan, depth, touched)
 
 
@@ -201,7 +227,7 @@ def _one_cell_at_a_time(plan: LoopOrder) -> LoopOrder | None:
     return replace(plan, outer=(*plan.outer, plan.row), inner=(), scalar=True)
 
 
-def _related(group: Group, plan: LoopOrder, touched: _Touched) -> bool:
+def _related(group: Group, plan: LoopOrder, touched: Touched) -> bool:
     others = [touched.of(other) for other in group.plans]
     mine = touched.of(plan).cells.keys()
     return all(other.mergeable for other in others) and any(not mine.isdisjoint(other.indexed) for other in others)
@@ -222,9 +248,12 @@ def _same_extents(group: Group, plan: LoopOrder, depth: int, context: isl.Set) -
     return all(one == other or holds(apply("eq", one, other), context) for one, other in zip(mine, its, strict=True))
 
 
-def _aligned(group: Group, plan: LoopOrder, depth: int, touched: _Touched) -> bool:
-    # Of memory that one of two statements writes, both must touch the cells of one iteration of the shared loops.
-    mine, its = touched.ways(plan), touched.ways_of_all(group.plans)
+def _aligned(group: Group, plan: LoopOrder, depth: int, touched: Touched) -> bool:
+    return aligned(touched.ways(plan), touched.ways_of_all(group.plans), depth)
+
+
+def aligned(mine: Ways, its: Ways, depth: int) -> bool:
+    """Whether of memory that one of two statements writes, both touch cells of one iteration of ``depth`` loops."""
     return all(
         not one[level].isdisjoint(other[level])
         for name in mine.keys() & its.keys()

@@ -357,7 +357,11 @@ PASSES: tuple[Pass, ...] = (
     Pass("wide_cells", "sums in half precision are kept in single precision", _named(widened)),
     Pass("plain_cells", "targets that single variables determine are written cell by cell", _named(_plain_cells)),
     Pass("transposing", "small factors are copied so that their rows lie along the target's", _named(transposed)),
-    Pass("columns", "columns that all rows read are copied first", _named(with_columns_copied)),
+    Pass(
+        "columns",
+        "what all rows read or compute alike is copied first",
+        _named(with_columns_copied),
+    ),
     Pass("padding", "factors that have no terms beyond their ends are copied with zeros around", _padding),
     Pass("loop_orders", "each statement gets the order of its loops", _loop_orders),
     Pass("phase_rows", "rows whose cells go in steps become the innermost loop", _phase_rows),

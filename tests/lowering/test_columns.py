@@ -70,3 +70,23 @@ def test_only_columns_that_several_rows_read_are_copied() -> None:
     assert "_column" not in alone.explain("loops", np.ones(30), w)
     with tc.config(optimize="-columns"):
         assert "_column" not in scaled.explain("loops", x, np.ones((30, 2, 4)), 1)
+
+
+@op
+def spread(x: real[N, M], v: real[M]):
+    y[i, j] = x[i, j] / sqrt(square(v[j]) + 1)
+    s[j] += x[i, j] * exp(v[j])
+    z[i, j] = x[i, j] * (v[j] + 1)
+    return y, s, z
+
+
+def test_what_rows_have_in_common_is_computed_once() -> None:
+    x, v = np.random.default_rng(5).normal(size=(20, 30)), np.linspace(-1, 2, 30)
+    wanted = x / np.sqrt(v**2 + 1), x.sum(0) * np.exp(v), x * (v + 1)
+    for rows in (20, 1, 0):
+        for one, two in zip(spread(x[:rows], v), wanted, strict=True):
+            np.testing.assert_allclose(one, two[:rows] if two.ndim > 1 else x[:rows].sum(0) * np.exp(v), rtol=1e-12)
+    text = spread.explain("loops", x, v)
+    assert all(part in text for part in ("x[i, j] / y_row[j]", "x[i, j] * s_row[j]", "x[i, j] * (v[j] + 1.0)"))
+    with tc.config(optimize="-columns"):
+        assert "_row" not in spread.explain("loops", x, v)

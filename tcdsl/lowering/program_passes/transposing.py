@@ -21,11 +21,15 @@ Products alone are left as they are: sums of them along any axis stay in registe
 Whatever the sizes, a column that every row of a target reads is copied first, so that its cells lie side by side::
 
     A[i, j] -= A[i, k] * A[j, k]       A_column[j] = A[j, k];  A[i, j] -= A[i, k] * A_column[j]
+
+So is what costs more than a few operations and is the same for all rows::
+
+    y[i, j] = x[i, j] / sqrt(v[j] + e)     y_row[j] = sqrt(v[j] + e);  y[i, j] = x[i, j] / y_row[j]
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -38,7 +42,10 @@ from tcdsl.ir.expressions import (
     Constant,
     Expr,
     IndexValue,
+    Let,
+    Local,
     Read,
+    children,
     index_variables,
     is_plain_read,
     reads,
@@ -48,16 +55,20 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor, Unset, map_statement, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations
+from tcdsl.lowering.program_passes.fusion import work
 from tcdsl.lowering.program_passes.schedule import constant_count, constant_length
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.boxes import box, over_box
+from tcdsl.polyhedra.spaces import arranged
 
 __all__ = ["transposed", "with_columns_copied"]
 
 # Cells of a copy at most, and how many points each must be worth; the longest sum, and the shortest row.
 _CELLS, _POINTS = 1 << 12, 4
 _SUM, _ROW = 64, 8
+# Operations of what is computed first: those of one function.
+_COST = 10
 
 _Lengths = Mapping[Expr, int]
 
@@ -244,7 +255,7 @@ _ROWS_OF_COLUMN = 8
 
 
 def with_columns_copied(program: Program, names: FreshNames) -> Program:
-    """``program`` with such columns in tensors of their own."""
+    """``program`` with such columns, and what rows have in common, in tensors of their own."""
     declared = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     made: list[Tensor] = []
     statements: list[Statement] = []
@@ -266,6 +277,11 @@ def with_columns_copied(program: Program, names: FreshNames) -> Program:
                 made.append(column)
                 statements.append(copy)
             moved[read] = plain_read(copies[key], (read.indices[axis],), read.dtype)
+        for value in _values_of_rows(statement, declared[statement.target.tensor]):
+            first = _first_computed(value, statement, declared[statement.target.tensor], names)
+            made.append(first[0])
+            statements.append(_reading(first[1], moved))
+            moved[value] = plain_read(first[0].name, first[1].target.indices, value.dtype)
         statements.append(_reading(statement, moved) if moved else statement)
     if not made:
         return program
@@ -279,13 +295,63 @@ def _has_rows(statement: Statement) -> bool:
     if not isinstance(last, IndexValue) or len(variables) < 2:
         return False
     cells = set(map(index, variables)) <= {*others, last}
-    lengths = [constant_length(statement, name) for name in variables if name != last.name]
+    return cells and _are_several(statement, [name for name in variables if name != last.name])
+
+
+def _are_several(statement: Statement, variables: Iterable[str]) -> bool:
     few = 1
-    for length in lengths:
+    for name in variables:
+        length = constant_length(statement, name)
         if length is None:
-            return cells
+            return True
         few *= length
-    return cells and few >= _ROWS_OF_COLUMN
+    return few >= _ROWS_OF_COLUMN
+
+
+def _values_of_rows(statement: Statement, target: Tensor) -> list[Expr]:
+    # The largest parts of the value that several rows have in common, change along them, and cost something.
+    *_, last = statement.target.indices or (integer(0),)
+    if not isinstance(last, IndexValue) or statement.unique or can_fail(statement):
+        return []
+    along = [read for read in statement_reads(statement) if read.indices and read.indices[-1] == last]
+    if not any(index_variables(axis) - {last.name} for read in along for axis in read.indices):
+        return []
+    found: dict[Expr, None] = {}
+    cells = {axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)}
+
+    def look(part: Expr) -> None:
+        names = frozenset[str]().union(*map(index_variables, _indices(part)))
+        others = [name for name in statement.domain.variables if name not in names]
+        if last.name in names <= cells and others and _is_costly(part) and _are_several(statement, others):
+            found[part] = None
+        else:
+            for child in children(part):
+                look(child)
+
+    look(statement.value)
+    return list(found)
+
+
+def _indices(part: Expr) -> list[Expr]:
+    inside = [axis for read in reads(part) for axis in read.indices]
+    return [*inside, *(node for node in walk(part) if isinstance(node, IndexValue))]
+
+
+def _is_costly(part: Expr) -> bool:
+    simple = part.dtype in ("float32", "float64") and work(part) >= _COST
+    plain = all(is_plain_read(read) and read.fill is None for read in reads(part))
+    return simple and plain and not any(isinstance(node, Let | Local) for node in walk(part))
+
+
+def _first_computed(value: Expr, statement: Statement, target: Tensor, names: FreshNames) -> tuple[Tensor, Statement]:
+    # Wherever the statement has a point, so that all reads are in range.
+    inside = frozenset[str]().union(*map(index_variables, _indices(value)))
+    axes = [axis for axis, place in enumerate(statement.target.indices) if place in set(map(index, inside))]
+    cells = tuple(statement.target.indices[axis] for axis in axes)
+    row = Tensor(names.fresh(f"{target.name}_row"), value.dtype, tuple(target.shape[axis] for axis in axes))
+    points = arranged(statement.domain.set, [name for cell in cells for name in index_variables(cell)])
+    made = Statement(Access(row.name, cells), "assign", Unset(), value, Domain.from_set(points), span=statement.span)
+    return row, made
 
 
 def _column_axis(read: Read, whole: Tensor, statement: Statement) -> int | None:

@@ -75,7 +75,7 @@ class EqualGroups:
             )
             for name in tensors
         )
-        depths = group.depth, tuple((each.depth, len(each.plans)) for each in group.swept)
+        depths = group.depth, tuple((each.depth, len(each.plans)) for each in group.swept), len(group.tiled)
         return (depths, kind, tuple(name for what, name in names if what == "size"), memory), names
 
     def _again(self, known: _Made, group: Group, names: tuple[Named, ...]) -> tuple[Drafted, ...]:

@@ -32,6 +32,7 @@ from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
 from tcdsl.lowering.nests.nests import Draft, drafts_of, finished
+from tcdsl.lowering.nests.stencil_chains import chained
 from tcdsl.lowering.nests.sweeps import swept
 from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, widened
 from tcdsl.lowering.program_passes.fusion import fuse
@@ -266,8 +267,13 @@ def _memory(work: Work) -> None:
     work.groups = [Group((each,), len(each.outer) if each.plain else 0) for each in work.plans]
 
 
+def _chains(work: Work) -> None:
+    kept = frozenset((*work.program.outputs, *(name for _, name in work.program.updates)))
+    work.groups = chained(work.groups, work.memory, kept)
+
+
 def _merging(work: Work) -> None:
-    work.groups = merge(work.plans, work.memory, work.context, work.names)
+    work.groups = merge(work.groups, work.memory, work.context, work.names)
 
 
 def _phases(work: Work) -> None:
@@ -368,6 +374,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("scans", "cells that have the terms of the one before go on from there", _scans),
     Pass("panels", "sums of products are made in tiles that stay in registers", _panels),
     Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory),
+    Pass("chains", "stencils of stencils are made a tile at a time", _chains),
     Pass("merging", "statements share outer loops", _merging),
     Pass("phases", "statements whose targets go in steps are done one phase at a time", _phases),
     Pass("sweeps", "reductions of rows go through them together with what else does", _sweeps),

@@ -22,6 +22,7 @@ from tcdsl.ir.expressions import Expr, Local
 from tcdsl.lowering.loopir.loops import Branch, Check, Define, Loop, Node, loops_over
 from tcdsl.lowering.loopir.point_code import first, update
 from tcdsl.lowering.loopir.traversal import renamed, walk_nodes
+from tcdsl.lowering.loopir.unrolling import unrolled
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, inside_block, with_locals, with_parameters
 from tcdsl.lowering.nests.bodies import StatementLoops
 from tcdsl.lowering.nests.chunks import in_chunks
@@ -29,7 +30,6 @@ from tcdsl.lowering.nests.interleaving import skipping
 from tcdsl.lowering.nests.long_rows import in_row_blocks
 from tcdsl.lowering.nests.polyhedron_scanning import scan
 from tcdsl.lowering.nests.scans import scan_loops
-from tcdsl.lowering.nests.unrolling import unrolled
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import has_cases

@@ -19,6 +19,7 @@ from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
 from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
 from tcdsl.lowering.nests.shared_tiles import in_shared_tiles
+from tcdsl.lowering.nests.stencil_chains import chained_nest
 from tcdsl.lowering.nests.sweeps import swept_nests
 from tcdsl.lowering.program_passes.effort import is_small, points_of
 from tcdsl.lowering.program_passes.merging import Group
@@ -83,9 +84,12 @@ def _bodies(
     group: Group, setting: NestContext, small: bool
 ) -> Iterator[tuple[str, tuple[LoopOrder, ...], tuple[Node, ...]]]:
     first = group.plans[0]
-    if group.swept and small:
-        for each in group.swept:
+    if small and (group.swept or group.tiled):
+        for each in (*group.swept, *group.tiled):
             yield from _bodies(each, setting, small)
+        return
+    if group.tiled:
+        yield "nest_", group.plans, chained_nest(group, setting)
         return
     if group.swept:
         yield from swept_nests(group, setting, lambda each: _inside(each, 1, setting))

@@ -49,30 +49,33 @@ LARGEST = 1024
 class Group:
     """Statements, in order, that share their first ``depth`` outer loops; those loops have the same variables.
 
-    Those of the groups ``swept`` go over the same rows, some of which reduce them (`tcdsl.lowering.nests.sweeps`).
+    Those of the groups ``swept`` go over the same rows, some of which reduce them (`tcdsl.lowering.nests.sweeps`);
+    those of the groups ``tiled`` are stencils of stencils (`tcdsl.lowering.nests.stencil_chains`).
     """
 
     plans: tuple[LoopOrder, ...]
     depth: int
     swept: tuple[Group, ...] = ()
+    tiled: tuple[Group, ...] = ()
 
 
-def merge(plans: list[LoopOrder], memory: Memory, context: isl.Set, names: FreshNames) -> list[Group]:
-    """Groups in an order that respects what depends on what."""
+def merge(given: Sequence[Group], memory: Memory, context: isl.Set, names: FreshNames) -> list[Group]:
+    """Groups in an order that respects what depends on what; those ``given`` of one statement are joined."""
     groups: list[Group] = []
     touched = Touched(memory)
-    for plan in plans:
-        for back in range(min(len(groups), REACH)):
+    for group in given:
+        plan = group.plans[0]
+        for back in range(min(len(groups), REACH) if len(group.plans) == 1 else 0):
             position = len(groups) - 1 - back
-            joined = _joined(groups[position], plan, touched, context, names)
+            joined = None if groups[position].tiled else _joined(groups[position], plan, touched, context, names)
             if joined is not None:
                 groups[position] = joined
                 break
             if any(touched.conflict(other, plan) for other in groups[position].plans):
-                groups.append(Group((plan,), _depth(plan)))
+                groups.append(group)
                 break
         else:
-            groups.append(Group((plan,), _depth(plan)))
+            groups.append(group)
     return groups
 
 

@@ -22,11 +22,11 @@ from tcdsl.lowering.loop_passes.data_bounds import within_data_ranges
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
 from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
+from tcdsl.lowering.loop_passes.joined_nests import joined_kinds
 from tcdsl.lowering.loop_passes.long_sums import in_blocks
 from tcdsl.lowering.loop_passes.square_tiles import through_tiles
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
 from tcdsl.lowering.loopir.contraction import contraction_of, padded
-from tcdsl.lowering.loopir.joined_nests import joined_kinds
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import serial

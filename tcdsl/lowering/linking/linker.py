@@ -25,7 +25,7 @@ from tcdsl.lowering.linking.reusing import reused
 from tcdsl.lowering.linking.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.lowering.linking.rounds_in_nests import in_one_nest
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
-from tcdsl.lowering.loopir.joined_nests import joined
+from tcdsl.lowering.loop_passes.joined_nests import joined
 from tcdsl.lowering.loopir.loops import Buffer, Define, Kernel, Loop, Nest, Node, Rounds, Store
 from tcdsl.lowering.loopir.traversal import buffers_read
 from tcdsl.polyhedra.linear import normalized

@@ -32,6 +32,7 @@ from tcdsl.targets.cpu.emission.expression_emission import ExpressionEmission
 from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, operation
 from tcdsl.targets.cpu.emission.rounds import InterruptibleRounds
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name, settled_names
+from tcdsl.targets.cpu.emission.transposed_copies import TransposedCopy, transposed, transposed_copy
 from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, vector_loop
 from tcdsl.targets.cpu.emission.vector_steps import VectorSum, counted, once, plan_of, whole_blocks
 from tcdsl.targets.cpu.instructions import ir
@@ -252,6 +253,10 @@ class NestEmission(ExpressionEmission):
             self._at_once(loop)
             return
         first, last = self._bounds(loop)
+        copy = None if self._machine is None or self._lanes is not None else transposed_copy(loop, self._kind_of)
+        if copy is not None and {("", copy.along_source), ("", copy.along_target)} <= self._settled:
+            self._transposed(loop, copy, scalar(self._builder, first), scalar(self._builder, last))
+            return
         vectors = self._vector_loop(loop)
         if loop.rounds:
             self._in_rounds(loop, scalar(self._builder, first), scalar(self._builder, last), vectors)
@@ -355,6 +360,43 @@ class NestEmission(ExpressionEmission):
             counted(builder, end, last, 1, lambda at: self._step(loop, at))
         builder.branch(after)
         builder.leave(after)
+
+    def _transposed(self, loop: Loop, copy: TransposedCopy, first: Scalar, last: Scalar) -> None:
+        # Whole squares of vectors, and what they leave over at both ends.
+        assert self._machine is not None
+        builder, lanes, inner = self._builder, self._machine.vector_bytes // copy.size, copy.inner
+        begin, stop = (scalar(builder, bound) for bound in self._bounds(inner))
+        end, _ = whole_blocks(first, last, lanes)
+        border, _ = whole_blocks(begin, stop, lanes)
+
+        def square(at: Scalar, place: Scalar) -> None:
+            corner = {loop.variable: at, inner.variable: place}
+
+            def at_row(across: str, k: int) -> list[Scalar]:
+                self._values.update({("", name): value for name, value in corner.items()})
+                start = corner[across]
+                row = start.like(builder.add(start.value, ir.ConstantOperand(WORD, k), steady=True))
+                self._values["", across] = row
+                return self._positions(copy.source.indices if across == copy.along_target else copy.target.indices)
+
+            source, target = self._memory[copy.source.tensor], self._memory[copy.target.buffer]
+            read = Lanes.of(builder, copy.along_source, lanes, corner[copy.along_source], None)
+            rows = [read.load(source, at_row(copy.along_target, k)) for k in range(lanes)]
+            written = Lanes.of(builder, copy.along_target, lanes, corner[copy.along_target], None)
+            for k, row in enumerate(transposed(builder, [row.value for row in rows])):
+                written.store(target, at_row(copy.along_source, k), rows[0].like(row))
+
+        def cells(begin: Scalar) -> Callable[[Scalar], None]:
+            def row(at: Scalar) -> None:
+                self._assign(("", loop.variable), at)
+                self._steps(begin, stop, lambda place: self._step(inner, place))
+
+            return row
+
+        counted(builder, first, end, lanes, lambda at: counted(builder, begin, border, lanes, lambda k: square(at, k)))
+        self.has_plain_loops = True
+        counted(builder, first, end, 1, cells(border))
+        self._steps(end, last, cells(begin))
 
 
 def _integer(expr: Expr) -> Expr:

@@ -216,6 +216,14 @@ class Builder:
         text = f"shufflevector {kind.text} {first.text}, {kind.text} {nothing.text}, {lanes}"
         return self._computed(kind, text, value.depth)
 
+    def shuffled(self, first: Operand, second: Operand, lanes: Sequence[int]) -> Operand:
+        """A vector of these lanes of ``first``, counted from 0, and of ``second``, counted on behind it."""
+        assert isinstance(first.type, VectorType)
+        listed = ", ".join(f"i32 {lane}" for lane in lanes)
+        operands = f"{first.type.text} {first.text}, {first.type.text} {second.text}"
+        text = f"shufflevector {operands}, <{len(lanes)} x i32> <{listed}>"
+        return self._computed(VectorType(first.type.element, len(lanes)), text, max(first.depth, second.depth))
+
     def lane(self, vector: Operand, position: Operand) -> Operand:
         """The number in a lane."""
         assert isinstance(vector.type, VectorType)

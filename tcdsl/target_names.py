@@ -6,7 +6,7 @@ from tcdsl.errors import ConfigurationError
 
 __all__ = ["TARGET_NAMES", "known_target"]
 
-TARGET_NAMES: set[str] = {"cpu"}
+TARGET_NAMES: set[str] = {"cpu", "numba"}
 """The names that ``tc.config(target=...)`` takes."""
 
 

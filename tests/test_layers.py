@@ -41,7 +41,8 @@ MODULES_MAY_IMPORT = {
 MOST_FILES = 16
 
 # Rooms that other packages do not see, and why.
-PRIVATE = {"targets/cpu": "programs run on any target: others know what a target is, and find each by its name"}
+_BY_NAME = "programs run on any target: others know what a target is, and find each by its name"
+PRIVATE = {"targets/cpu": _BY_NAME, "targets/numba": _BY_NAME}
 
 
 def module_name(path: Path) -> str:

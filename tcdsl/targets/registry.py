@@ -18,7 +18,13 @@ def _cpu() -> Target:
     return CpuTarget()
 
 
-_MAKERS: dict[str, Callable[[], Target]] = {"cpu": _cpu}
+def _numba() -> Target:
+    from tcdsl.targets.numba.target import NumbaTarget
+
+    return NumbaTarget()
+
+
+_MAKERS: dict[str, Callable[[], Target]] = {"cpu": _cpu, "numba": _numba}
 _MADE: dict[str, Target] = {}
 
 

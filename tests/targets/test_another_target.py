@@ -118,7 +118,7 @@ def test_the_module_is_what_the_target_generates() -> None:
 
 
 def test_targets_have_names() -> None:
-    with pytest.raises(tc.TcdslError, match=r"there is no target 'gpu'; the targets are cpu, interpreter"):
+    with pytest.raises(tc.TcdslError, match=r"there is no target 'gpu'; the targets are cpu, interpreter, numba"):
         tc.config(target="gpu")
     assert settings().target == "cpu"
 

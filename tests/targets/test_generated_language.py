@@ -20,7 +20,7 @@ from tcdsl.lowering.lower import lower
 from tcdsl.targets.cpu.compiled import CompiledKernel, load_kernel
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
 from tcdsl.targets.cpu.layout.kernel_code import kernel_code
-from tcdsl.targets.cpu.machine.machine_code import CompiledModule, nest_symbol
+from tcdsl.targets.cpu.machine.machine_code import CompiledModule
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 from tcdsl.targets.cpu.printing.module import printed_module
 from tcdsl.targets.cpu.registers.register_tiles import in_register_tiles
@@ -43,9 +43,7 @@ def both(kernel: Kernel, options: Build, contiguous: bool = True) -> tuple[Compi
     callbacks = [NEST(functions[name]) for name in printed.functions]
     numbers = [ctypes.cast(callback, ctypes.c_void_p).value for callback in callbacks]
     fast = load_kernel(kernel, code, build)
-    pairs = list(zip(code.keys, numbers, strict=True))
-    addresses = {nest_symbol(key, level): address for key, address in pairs for level in (1, 2)}
-    slow = CompiledModule(addresses, callbacks, from_disk=False)
+    slow = CompiledModule([number or 0 for number in numbers], callbacks, from_disk=False)
     return fast, CompiledKernel(kernel, code, slow, build)
 
 

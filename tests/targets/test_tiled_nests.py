@@ -21,7 +21,7 @@ from tcdsl.lowering.loopir.loops import (
     ProcedureCall,
     Store,
 )
-from tcdsl.lowering.loopir.unrolling import unrolled
+from tcdsl.lowering.loopir.tiles import unrolled
 from tcdsl.targets.cpu.compiled import CompiledKernel
 from tcdsl.targets.protocol.target import Build
 from tests.lowering.loop_interpreter import execute

@@ -5,19 +5,25 @@ A tile is a whole number of short windows, or a part of a long row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.build import apply, index, integer
-from tcdsl.ir.expressions import Apply, Constant, Expr, Local, index_variables
+from tcdsl.ir.expressions import Apply, Constant, Expr, Local, index_variables, walk
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.loops import Define, Loop, Node
+from tcdsl.lowering.loopir.loops import Accumulate, Define, Loop, Node
+from tcdsl.lowering.loopir.traversal import renamed, rewritten, walk_nodes
 from tcdsl.polyhedra.linear import normalized
 
-__all__ = ["IN_VECTORS", "Tiles", "length_of_loop", "most_steps", "nest_of", "quotient_up"]
+__all__ = ["IN_VECTORS", "Tiles", "length_of_loop", "most_steps", "nest_of", "quotient_up", "unrolled"]
 
 IN_VECTORS = 8192
 """Points of a tile at most. Vectors sum many terms at once, and what follows them costs as much as a few hundred."""
+
+# Nodes of a loop that is written out.
+_LARGEST = 64
+# Steps, and parts of expressions in all of them, of a sum that LLVM unrolls itself before it vectorizes.
+_STEPS, _PARTS = 10, 160
 
 
 def nest_of(loop: Loop) -> list[Loop]:
@@ -110,3 +116,27 @@ class Tiles:
                 Loop(number, integer(0), count, 1, (Define(first, low, index=True), *body)),
             )
         )
+
+
+def unrolled(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """``nodes`` without serial loops whose ends are constants, innermost first, as long as that stays short.
+
+    LLVM vectorizes the loop around short ones only if it sees no other.
+    """
+    return rewritten(nodes, lambda node: _loop(node) if isinstance(node, Loop) else (node,))
+
+
+def _loop(loop: Loop) -> tuple[Node, ...]:
+    if loop.kind == "parallel" or not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
+        return (loop,)
+    steps = range(int(loop.start.value), int(loop.stop.value), loop.step)
+    if len(steps) * sum(1 for _ in walk_nodes(loop.body)) > _LARGEST or _unrolled_later(loop, len(steps)):
+        return (loop,)
+    return tuple(node for step in steps for node in renamed(loop.body, {index(loop.variable): integer(step)}))
+
+
+def _unrolled_later(loop: Loop, steps: int) -> bool:
+    # Compiling it takes a fraction of the time.
+    if steps < _STEPS or len(loop.body) != 1 or not isinstance(loop.body[0], Accumulate):
+        return False
+    return steps * sum(1 for _ in walk(loop.body[0].value)) <= _PARTS

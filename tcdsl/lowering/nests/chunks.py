@@ -20,7 +20,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local
 from tcdsl.lowering.loopir.loops import Define, Loop, Node, Store, loops_over
 from tcdsl.lowering.loopir.point_code import point, sum_up
-from tcdsl.lowering.loopir.unrolling import unrolled
+from tcdsl.lowering.loopir.tiles import unrolled
 from tcdsl.lowering.nests.bodies import StatementLoops
 from tcdsl.lowering.nests.long_rows import SummedCells, in_row_blocks
 from tcdsl.lowering.program_passes.schedule import constant_count

@@ -21,8 +21,8 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, Local
 from tcdsl.lowering.loopir.loops import Branch, Check, Define, Loop, Node, loops_over
 from tcdsl.lowering.loopir.point_code import first, update
+from tcdsl.lowering.loopir.tiles import unrolled
 from tcdsl.lowering.loopir.traversal import renamed, walk_nodes
-from tcdsl.lowering.loopir.unrolling import unrolled
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, inside_block, with_locals, with_parameters
 from tcdsl.lowering.nests.bodies import StatementLoops
 from tcdsl.lowering.nests.chunks import in_chunks

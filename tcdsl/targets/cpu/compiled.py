@@ -67,9 +67,7 @@ class CompiledKernel(Launcher):
         self._temporary_numbers = {buffer.name: k for k, buffer in enumerate(self._temporaries.buffers)}
         buffers = {buffer.name: buffer for buffer in kernel.buffers}
         self._outputs = [buffers[name] for name in kernel.outputs]
-        symbols = [nest_symbol(key, _level(kernel, build)) for key in code.keys]
-        addresses = [module.addresses[symbol] for symbol in symbols]
-        super().__init__(self._facts(), addresses, code.places, module, build.cache_dir)
+        super().__init__(self._facts(), module.addresses, code.places, module, build.cache_dir)
 
     @property
     def source(self) -> str:

@@ -299,8 +299,8 @@ class KeptKernel(Launcher):
     """A kernel that an earlier process has kept, for calls like its own alone."""
 
     def __init__(self, kept: KeptValues, facts: KernelFacts, module: CompiledModule, cache_dir: Path | None) -> None:
-        _, symbols, places, self._numbers, code, constants, self._table = kept
-        super().__init__(facts, [module.addresses[symbol] for symbol in symbols], places, module, cache_dir)
+        _, _, places, self._numbers, code, constants, self._table = kept
+        super().__init__(facts, module.addresses, places, module, cache_dir)
         self._written = SizeFunction(code, constants)
 
     def written_plan(self, numbers: tuple[int, ...]) -> tuple[SizeFunction, int]:

@@ -28,12 +28,12 @@ __all__ = ["CompiledModule", "begin_driver", "compiled_driver", "compiled_module
 
 
 class CompiledModule:
-    """Machine code: ``addresses`` are those of functions by their symbols.
+    """Machine code: ``addresses`` are those of a kernel's nests, in order.
 
     ``from_disk`` says whether nothing had to be compiled. The addresses are good as long as this lives.
     """
 
-    def __init__(self, addresses: Mapping[str, int], loaded: object, from_disk: bool) -> None:
+    def __init__(self, addresses: Sequence[int], loaded: object, from_disk: bool) -> None:
         self.from_disk = from_disk
         self.addresses = addresses
         self._loaded = loaded
@@ -63,7 +63,7 @@ def compiled_module(store: ProgramStore, kernel: Kernel, code: KernelCode, build
 
 
 def _of_nests(symbols: Sequence[str], loaded: Mapping[str, LoadedObject], *, from_disk: bool) -> CompiledModule:
-    addresses = {symbol: loaded[symbol].addresses[symbol] for symbol in symbols}
+    addresses = [loaded[symbol].addresses[symbol] for symbol in symbols]
     return CompiledModule(addresses, list(loaded.values()), from_disk=from_disk)
 
 
@@ -76,13 +76,12 @@ def kept_module(store: ProgramStore, symbols: Sequence[str]) -> CompiledModule |
         return _of_nests(symbols, loaded, from_disk=True)
 
 
-def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> CompiledModule:
+def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> LoadedObject:
     """The driver of this ``text``: see `tcdsl.targets.cpu.emission.driver_emission`."""
     stem = module_stem("tcdsl_driver", text)
     symbols = driver_symbols(text)
     with COMPILING:
         loaded = _from_disk(store, {f"{stem}.code": symbols})
-        from_disk = loaded is not None
         if loaded is None:
             ahead = _BEGUN.pop(stem, None)
             if ahead is not None:
@@ -92,7 +91,7 @@ def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]
                 code = _DRIVERS[stem] = _driver_code(text, constants)
             store.write(f"{stem}.code", code)
             loaded = LoadedObject([code], symbols)
-        return CompiledModule(loaded.addresses, loaded, from_disk)
+        return loaded
 
 
 def begin_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tcdsl.targets.cpu.emission.driver_symbols import python_symbol
-from tcdsl.targets.cpu.machine.machine_code import CompiledModule
+from tcdsl.targets.cpu.machine.object_code import LoadedObject
 
 __all__ = ["python_function"]
 
@@ -31,7 +31,7 @@ _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_vo
 )
 
 
-def python_function(driver: CompiledModule, name: str) -> Callable[..., Any]:
+def python_function(driver: LoadedObject, name: str) -> Callable[..., Any]:
     """The function of this name, of the driver `tcdsl.targets.cpu.machine.machine_code.compiled_driver`."""
     definition = _Definition(name.encode(), driver.addresses[python_symbol(name)], _FASTCALL, None)
     _DEFINITIONS.append(definition)

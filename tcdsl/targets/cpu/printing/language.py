@@ -21,6 +21,7 @@ from tcdsl.targets.cpu.layout.frame import (
     CHECK_FAILED,
     CHECK_WORD,
     EXTENT_WORD,
+    FIRST_WORD,
     OUT_OF_RANGE,
     PLACES_WORD,
     POSITION_WORD,
@@ -34,10 +35,12 @@ __all__ = [
     "checked_buffer",
     "checked_local_buffer",
     "fail",
+    "frame_of",
     "lanes",
     "local_buffer",
     "nest",
     "power",
+    "prange",
     "procedure",
     "rounds",
     "seldom",
@@ -54,6 +57,10 @@ def nest(*, fastmath: tuple[str, ...]) -> Callable[[Callable[..., None]], Callab
 
 procedure = nest
 """A function of the module that its nests call."""
+
+
+prange = range
+"""The steps of a loop that may run at once; Python makes them one after the other."""
 
 
 def seldom(rounds: range) -> range:
@@ -130,6 +137,25 @@ def _word(frame: int, position: int) -> int:
 def _placed(frame: int, place: int) -> int:
     # The word that the nest's place names.
     return _word(_word(frame, PLACES_WORD), place)
+
+
+def frame_of(*values: int | np.ndarray) -> np.ndarray:
+    """A frame for a nest that is called by hand: of the sizes and arrays that its first lines name, in order.
+
+    ``nest_C(0, N, frame.ctypes.data)`` then runs it, and ``frame[0]`` is not 0 if one of its checks has failed.
+    """
+    words = [0] * FIRST_WORD
+    places = []
+    for value in values:
+        places.append(len(words))
+        if isinstance(value, np.ndarray):
+            strides = [stride // value.itemsize for stride in value.strides]
+            words += [value.ctypes.data, *strides, *value.shape]
+        else:
+            words.append(value)
+    frame = np.array([*words, *places], np.int64)
+    frame[PLACES_WORD] = frame.ctypes.data + 8 * len(words)
+    return frame
 
 
 def lanes(start: int, count: int, stop: int | None = None) -> range:

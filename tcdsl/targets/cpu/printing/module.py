@@ -94,7 +94,7 @@ def _reserved() -> frozenset[str]:
         if isinstance(node, ast.Name)
     }
     fixed = ("begin", "end", "frame", "range", "size", "buffer", "checked_buffer", "fail", "bool_", "seldom")
-    local = ("lanes", "local_buffer", "checked_local_buffer", "view")
+    local = ("lanes", "local_buffer", "checked_local_buffer", "prange", "view")
     return frozenset((*functions, *fixed, *local, *_DECORATORS, *DTYPES, *WIDE_INTEGERS, *_MATH, "_", "__name__"))
 
 

@@ -25,6 +25,7 @@ from tcdsl.lowering.loopir.loops import (
     Update,
 )
 from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps
+from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 from tcdsl.targets.cpu.layout.kernel_code import parallel_loop, shown_loops, words_of
 from tcdsl.targets.cpu.printing.expression_printing import ExpressionWriter, assignment, call, function_definition, name
@@ -174,12 +175,17 @@ class NestWriter:
         if loop.rounds:
             body = [*self._ends(loop), *body]
         target = ast.Name(self.names("variable", loop.variable), ast.Store())
-        over = self._lanes(loop) if loop.kind == "vector" else call("range", *bounds, *step)
+        over = self._lanes(loop) if loop.kind == "vector" else call(self._range(loop), *bounds, *step)
         if loop.rounds:
             over = call(self.values.function("rounds"), name("frame"), over)
         elif loop.seldom:
             over = call(self.values.function("seldom"), over)
         self.values.block.append(ast.For(target, over, body, [], lineno=0))
+
+    def _range(self, loop: Loop) -> str:
+        # What Numba runs on several threads takes single steps and has no way out, such as that of a check that fails.
+        ends = any(isinstance(node, Check) for node in walk_nodes(loop.body))
+        return "range" if loop is not self.split or loop.step != 1 or ends else self.values.function("prange")
 
     def _lanes(self, loop: Loop) -> ast.expr:
         # As many as there are at most; where there may be less, also where they end.

@@ -1,0 +1,1 @@
+"""The second target: printed modules, compiled by Numba as they stand."""

@@ -230,3 +230,14 @@ def test_some_sizes_of_a_row_are_found():
         (tc.param("k", o=(2, None)) @ x).value
     with pytest.raises(tc.ShapeError, match=r"has 8 cells, but its axes have the sizes \[3, None\]"):
         tc.param("k", o=(3, None), init=np.arange(8.0))
+
+
+def test_functions_that_initialize_are_python():
+    @op
+    def f(x, *, scale):
+        a = param("a", o=3, init=lambda generator, sizes: scale * np.ones(sizes) + [1, 2, 3])
+        b = param("b", o=3, init=lambda generator, sizes: [k if k > 0 and not k > 1 else -k for k in range(sizes[0])])
+        c = param("c", o=3, init=lambda generator, sizes: -np.arange(3.0)[::-1] if len(sizes) == 1 or scale else None)
+        return x * a, x * b, x * c
+
+    assert [each.value.tolist() for each in f(scale=2.0)(tc.tensor(np.ones(3)))] == [[3, 4, 5], [0, 1, -2], [-2, -1, 0]]

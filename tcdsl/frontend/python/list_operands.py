@@ -42,12 +42,14 @@ _SYMBOLIC = SymbolicNumber | SymbolicSize
 _NUMBERS = bool | int | float | np.generic | SymbolicNumber | SymbolicSize
 
 
-def binary(session: Session, kind: str, left: Any, right: Any, written: Sequence[bool]) -> Any:
+def binary(session: Session | None, kind: str, left: Any, right: Any, written: Sequence[bool]) -> Any:
     """``left <operator> right``, the operator by its name in `ast`.
 
     ``written`` says which of the two are displays, such as ``[a, b]``.
     """
     primitive, python = _OPERATORS[kind]
+    if session is None:
+        return python(left, right)
     given = [each for each in (left, right) if is_literal(each)]
     if not given:
         return _plain(session, primitive, python, left, right)
@@ -116,11 +118,11 @@ def _plain(session: Session, primitive: str, python: Callable[[Any, Any], Any], 
     return as_python_does(python, left, right)
 
 
-def unary(session: Session, kind: str, operand: Any) -> Any:
+def unary(session: Session | None, kind: str, operand: Any) -> Any:
     """``-[x, y]``, and ``-"w"``, which is no text."""
-    if is_literal(operand):
+    if session is not None and is_literal(operand):
         operand = literal_of(session, operand)
-    elif isinstance(operand, str):
+    elif session is not None and isinstance(operand, str):
         operand = declared_parameter(operand, session.location())
     return _SIGNS[kind](operand)
 

@@ -18,19 +18,22 @@ __all__ = ["OperatorRecorder"]
 
 
 class OperatorRecorder:
-    """The part of the recorder for calls, and for operators whose operands may be lists or arrays around it."""
+    """The part of the recorder for calls, and for operators whose operands may be lists or arrays around it.
+
+    A lambda may run when nothing is staged any more, as those that initialize parameters do: then all is Python's.
+    """
 
     def operation(self, kind: str, left: Any, right: Any, *written: bool) -> Any:
         """``left + right`` and the like, where lists may take part."""
-        return binary(session_of("arithmetic"), kind, left, right, written)
+        return binary(current_session(), kind, left, right, written)
 
     def item(self, value: Any, key: Any) -> Any:
         """``value[key]``, where an array of the function's surroundings becomes an input if the program has the key."""
-        return indexed(session_of("an index"), value, key)
+        return indexed(current_session(), value, key)
 
     def sign(self, kind: str, operand: Any) -> Any:
         """``-[x, y]``."""
-        return unary(session_of("arithmetic"), kind, operand)
+        return unary(current_session(), kind, operand)
 
     def called(self, function: Any) -> Callable[..., Any]:
         """What is called for ``function(...)``: a primitive on symbolic arguments, else the function itself.

@@ -36,7 +36,7 @@ from tcdsl.frontend.source.spacing import refused, signed
 from tcdsl.frontend.staging.declarations import BegunInRound, DeclaredInRound, DeclaredTarget, Unwritten
 from tcdsl.frontend.staging.declared_parameters import InlineDeclaration, current_parameters, declared_parameter
 from tcdsl.frontend.staging.held_memory import held, is_tensor_memory, of_its_own
-from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, materialized, session_of
+from tcdsl.frontend.staging.session import Poison, Session, StagingStopped, current_session, materialized, session_of
 from tcdsl.frontend.staging.target_states import UNBOUND, Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.frontend.statements.local_definitions import evaluate_local, is_local_definition
@@ -273,7 +273,9 @@ class Recorder(LoopRecorder, OperatorRecorder):
 
     def part(self, definition: RecordedDefinition, ordinary: Callable[[], object]) -> object:
         """One of the values that are unpacked: scalars at a point, or Python's."""
-        return self._defined(self._scope(own_frame()), definition, ordinary)
+        return (
+            ordinary() if current_session() is None else self._defined(self._scope(own_frame()), definition, ordinary)
+        )
 
     def defines(self, definition: RecordedDefinition) -> bool:
         """Whether ``z = a if c else b`` is a local definition, and not a branch."""

@@ -11,7 +11,7 @@ from tcdsl.frontend.arrays.arithmetic import combine, element_of, record_element
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.bodies import labels_of
 from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
-from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.staging.subprograms import Part
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.retired_values import OF_A_ROUND
@@ -49,8 +49,10 @@ def is_data(value: Any) -> bool:
     return isinstance(value, SymbolicArray | SymbolicSize)
 
 
-def decided(session: Session, condition: Any) -> Any:
+def decided(session: Session | None, condition: Any) -> Any:
     """A condition; one of a tensor of a graph is known when the function is staged as a whole, with constant sizes."""
+    if session is None:
+        return condition
     if isinstance(condition, GraphTensor):
         if session.may_be_whole:
             raise RunsOnTensors
@@ -182,7 +184,7 @@ def connected(primitive: str, parts: Sequence[Callable[[], Any]], branch: Branch
     """
     known: Any = None
     for k, part in enumerate(parts):
-        known = decided(session_of("a condition"), part())
+        known = decided(current_session(), part())
         if is_data(known):
             others = parts[k + 1 :]
             if asks_more(session_of("a condition"), known, others):
@@ -195,7 +197,7 @@ def connected(primitive: str, parts: Sequence[Callable[[], Any]], branch: Branch
 
 def is_among(value: Any, others: Any) -> Any:
     """``value in others``: whether it is equal to any of them, or any cell, which the program asks where it is data."""
-    value = decided(session_of("a condition"), value)
+    value = decided(current_session(), value)
     if isinstance(others, range) and is_data(value):
         rising = others if others.step > 0 else others[::-1]
         inside = combine("and_", combine("ge", value, rising.start), combine("lt", value, rising.stop))

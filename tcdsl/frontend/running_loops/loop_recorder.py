@@ -234,16 +234,16 @@ class LoopRecorder:
         other: Callable[[], Any],
     ) -> Any:
         """``first() if condition() else other()``: a branch whose arms bind a name, if Python does not know."""
-        session, around = session_of("a branch"), own_frame().f_locals
+        session, around = current_session(), own_frame().f_locals
         value = decided(session, condition())
-        entry = entry_of(session, around) if is_data(value) else None
+        entry = entry_of(session, around) if session is not None and is_data(value) else None
         return self._chosen(statement, value, first, other, entry)
 
     def first_of(self, statement: LoopStatement, wanted: bool, *parts: Callable[[], Any]) -> Any:
         """``a and b`` if the first one that is false is ``wanted``, else ``a or b``."""
         value: Any = None
         for k, part in enumerate(parts):
-            value = decided(session_of("a condition"), part())
+            value = decided(current_session(), part())
             rest = parts[k + 1 :]
             if not rest or (not is_data(value) and bool(value) != wanted):
                 return value
@@ -308,7 +308,7 @@ class LoopRecorder:
 
     def negation(self, operand: Any) -> Any:
         """``not a`` in a condition."""
-        operand = decided(session_of("a condition"), operand)
+        operand = decided(current_session(), operand)
         return combine("not_", operand) if is_data(operand) else not operand
 
     def holds(self, condition: Callable[[], Any], message: Callable[[], Any] | None = None) -> bool:

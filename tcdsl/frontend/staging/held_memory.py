@@ -41,8 +41,10 @@ def of_its_own(current: Any, name: str) -> Any:
     return session.capture(current, name) if any(reading.seen is root for reading in session.readings) else current
 
 
-def indexed(session: Session, value: Any, key: Any) -> Any:
+def indexed(session: Session | None, value: Any, key: Any) -> Any:
     """``value[key]``; an array with a key that the program computes is an input of the program."""
+    if session is None:
+        return value[key]
     array = isinstance(value, np.ndarray) or (isinstance(value, GraphTensor) and session.context.graph is None)
     if array and any(map(_is_computed, key if isinstance(key, tuple) else (key,))):
         value = session.capture(value)

@@ -52,6 +52,7 @@ __all__ = [
     "statement_sizes",
     "tensors_read",
     "with_statements",
+    "without_rules",
 ]
 
 
@@ -342,6 +343,12 @@ def with_statements(program: Program, statements: Iterable[Statement]) -> Progra
     made = {statement.target.tensor for statement in kept}
     made.update(name for repeat in program.repeats for name in repeat.results)
     return replace(program, statements=kept, tensors=tuple(each for each in program.tensors if each.name in made))
+
+
+def without_rules(program: Program) -> Program:
+    """``program`` without what it, and the bodies of its loops, say of derivatives, which keeps values alive."""
+    repeats = tuple(replace(each, body=without_rules(each.body)) for each in program.repeats)
+    return replace(program, rules=(), repeats=repeats)
 
 
 def map_statement(statement: Statement, rule: Callable[[Expr], Expr]) -> Statement:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from tcdsl.errors import ShapeError
-from tcdsl.ir.program import Program
+from tcdsl.ir.program import Program, without_rules
 from tcdsl.lowering.linking.linker import linked
 from tcdsl.lowering.loop_passes.carried_cells import with_cells_in_registers
 from tcdsl.lowering.loop_passes.index_widths import size_intervals, with_index_widths
@@ -55,7 +55,7 @@ def lower(
     enabled, machine = chosen_passes(optimize), machine or Machine()
     if not program.repeats:
         return _straight(program, enabled, machine, largest, watch, orders=orders)
-    program = replace(program, rules=())
+    program = without_rules(program)
     if "contractions" in enabled:
         program = contracted(program, chosen(orders))
     if {"copies", "dead_statements"} <= enabled:

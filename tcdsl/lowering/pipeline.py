@@ -16,7 +16,7 @@ import islpy as isl
 
 from tcdsl.ir.expressions import Expr, Let, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
-from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement
+from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement, without_rules
 from tcdsl.lowering.equal_groups import Drafted, EqualGroups
 from tcdsl.lowering.loop_passes.data_bounds import within_data_ranges
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
@@ -99,7 +99,7 @@ class Work:
     limit: int = 0
 
     def __post_init__(self) -> None:
-        self.program = replace(self.program, rules=())  # they say how to differentiate
+        self.program = without_rules(self.program)  # they say how to differentiate
         self.names = _names(self.program)
         self.context = size_context(self.program)
 

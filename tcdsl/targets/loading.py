@@ -9,10 +9,9 @@ What is kept depends on the program, with its positions in the user's source, on
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from tcdsl.ir.program import Program
+from tcdsl.ir.program import Program, without_rules
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
 from tcdsl.targets.cache.store import store
@@ -31,7 +30,7 @@ def load_program(
     """
     place = store(build.cache_dir)
     # Rules of derivatives do not matter, and the copy has none of what the program has looked up.
-    content = (replace(program, rules=()), choices, target.name, tuple(target.fingerprint()))
+    content = (without_rules(program), choices, target.name, tuple(target.fingerprint()))
     name = value_name(program.name, (*content, build.contiguous, build.checked, build.lasting), "kernel")
     kept = kept_value(place, name)
     if kept is None:

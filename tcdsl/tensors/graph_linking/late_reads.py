@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tcdsl.ir.program import Program, tensors_read, with_statements
+from tcdsl.ir.program import Program, tensors_read, with_statements, without_rules
 from tcdsl.ir.stages import needed_by, tensors_needed
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import TensorMemory
@@ -65,7 +65,7 @@ def split(program: Program, names: Sequence[str], versions: Collection[str]) -> 
     needed = tensors_needed(program, names)
     before = {tensor.name for tensor in program.tensors if tensor.name in needed}
     # Code is not differentiated.
-    program = replace(program, rules=())
+    program = without_rules(program)
     loops = [each for each in program.repeats if before.intersection(each.results)]
     before.update(name for each in loops for name in each.results)
     first = with_statements(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl import op
+from tcdsl import op, output
 from tcdsl.autodiff import adjoint, gradient, tangent
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
@@ -308,3 +308,21 @@ def test_they_are_right(name: str) -> None:
         return function(*(moved.get(k, each) for k, each in enumerate(given)))
 
     tc.check_grads(loss, tuple(given[k] for k in by))
+
+
+@op
+def rows_by_cells(row: int64[M], col, x: real[N]):
+    y = output(M - 1)
+    for i in range(M - 1):
+        for k in range(row[i], row[i + 1]):
+            y[i] += x[col[k]]
+    return sum(y[j] * y[j])
+
+
+def test_rows_of_ranges_of_data_keep_no_whole_array() -> None:
+    peaks = []
+    for rows in (200, 400):
+        row, col, x = np.arange(rows + 1) * 2, np.arange(2 * rows) % rows, np.ones(rows)
+        text = str(tc.grad(rows_by_cells, argnums=2).explain("loops", row, col, x))
+        peaks.append(int(text.rstrip().rpartition("peak ")[2]))
+    assert peaks[1] < 2.1 * peaks[0]

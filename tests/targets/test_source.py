@@ -25,7 +25,7 @@ def matmul_0(begin, end, frame):
     C = buffer(frame, 2, 'float32[:, ::1]')
     A = buffer(frame, 3, 'float32[:, :]')
     B = buffer(frame, 4, 'float32[:, ::1]')
-    for i in range(begin, end):
+    for i in prange(begin, end):
         for j in range(M):
             C[i, j] = float32(0.0)
         for k in range(P):

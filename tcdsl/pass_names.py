@@ -16,7 +16,7 @@ Enabled = frozenset[str]
 OPTIONAL: Enabled = frozenset((
     "chains", "columns", "constants", "contractions", "copies", "data_bounds", "dead_statements", "forwarding",
     "fusion", "hoisting", "joining", "long_sums", "merging", "one_thread", "padding", "panels", "phase_rows",
-    "phases", "plain_cells", "scans", "single_steps", "sparse_tensors", "summing", "sweeps", "tiles",
+    "phases", "plain_cells", "row_buffers", "scans", "single_steps", "sparse_tensors", "summing", "sweeps", "tiles",
     "transposing", "unit_axes",
 ))  # fmt: skip
 

@@ -24,6 +24,7 @@ from tcdsl.lowering.loop_passes.hoisting import hoisted
 from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
 from tcdsl.lowering.loop_passes.joined_nests import joined_kinds
 from tcdsl.lowering.loop_passes.long_sums import in_blocks
+from tcdsl.lowering.loop_passes.row_buffers import with_row_buffers
 from tcdsl.lowering.loop_passes.square_tiles import through_tiles
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
 from tcdsl.lowering.loopir.contraction import contraction_of, padded
@@ -336,6 +337,12 @@ def _unread_memory(work: Work) -> None:
     work.nests = list(nests)
 
 
+def _row_buffers(work: Work) -> None:
+    needed = frozenset((*work.outputs, *(source for _, source in work.memory.updates)))
+    work.nests, buffers = with_row_buffers(work.nests, work.buffers, needed, work.names)
+    work.buffers = tuple(buffers)
+
+
 def _index_widths(work: Work) -> None:
     nests, work.limit = with_index_widths(work.nests, work.program, work.largest)
     work.nests = list(nests)
@@ -381,6 +388,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("loops", "loops with exact bounds, nest by nest, through the passes of nests", _loops),
     Pass("joining", "consecutive nests without parallel loops become one", _joining),
     Pass("unread_memory", "memory that nothing reads goes", _unread_memory),
+    Pass("row_buffers", "temporaries of single iterations are memory for a few of them", _row_buffers),
     Pass("index_widths", "indices get as many bits as they need", _index_widths),
 )
 

@@ -249,7 +249,7 @@ def _scans(work: Work) -> None:
 def _tiled(work: Work, plan: LoopOrder) -> LoopOrder:
     if not plan.plain or plan.extents or plan.fixed is not None or plan.scan:
         return plan
-    return replace(plan, contraction=contraction_of(plan.statement, plan.tensor, work.context, work.zeros_around))
+    return replace(plan, contraction=contraction_of(plan.statement, work.tensors, work.context, work.zeros_around))
 
 
 def _panels(work: Work) -> None:

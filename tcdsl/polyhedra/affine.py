@@ -7,7 +7,7 @@ gives them names (`tcdsl.ir.Size`). Products of an index variable and a size are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import islpy as isl
@@ -18,7 +18,7 @@ from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeVa
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.polyhedra.disjunctions import convex_pieces, within
 from tcdsl.polyhedra.limits import new_question
-from tcdsl.polyhedra.spaces import dimension_names
+from tcdsl.polyhedra.spaces import arranged, dimension_names
 from tcdsl.recent import Recent
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "isl_value",
     "knowing",
     "sizes_condition",
+    "substituted",
     "universe",
     "with_variable",
 ]
@@ -184,6 +185,14 @@ def condition_set(expr: Expr, points: isl.Set) -> isl.Set:
 def equated(points: isl.Set, left: Expr, right: Expr) -> isl.Set:
     """Those of ``points`` at which two integers are equal. `NotAffine`."""
     return points.intersect(function_of(left, points).eq_set(function_of(right, points)))
+
+
+def substituted(points: isl.Set, values: Mapping[Expr, Expr], order: Sequence[str]) -> isl.Set:
+    """``points`` over the variables ``order``, in terms of which ``values`` gives those that go."""
+    points = arranged(points, tuple(dict.fromkeys((*dimension_names(points), *order))))
+    for variable, value in values.items():
+        points = equated(points, variable, value)
+    return arranged(points, tuple(order))
 
 
 def holds(condition: Expr, points: isl.Set) -> bool:

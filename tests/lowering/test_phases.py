@@ -113,7 +113,8 @@ def divides(nodes: tuple[Node, ...]) -> bool:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_inner_loop_divides_and_no_cell_is_written_twice(name: str) -> None:
-    made = lower(adjoint(primal(name), ["x"], keep_outputs=False))
+    # Tiles, which need no phases of their own, are left out.
+    made = lower(adjoint(primal(name), ["x"], keep_outputs=False), optimize="-panels -padding")
     for loop in innermost(made):
         assert not divides(loop.body)
     n, m = 41, 37

@@ -8,6 +8,10 @@ A variable of the target is a *row* if it indexes the left factor alone, a *lane
 
 `tcdsl.lowering.nests.contraction_tiles` makes the loops.
 
+In the gradient of a convolution with strides, whose factors are at ``z - 2*x`` and at ``x``, cells are counted as
+``z = 2*q + p`` and ``x = q - m``. Then one factor is at ``2*m + p`` and the other at ``q - m``, which is a convolution
+again: the phases p are others, with loops around.
+
 Where a convolution leaves out the terms that its window has outside of the image, its rows are not a box. Then the left
 factor is copied first, with zeros around, and there are no such terms::
 
@@ -18,14 +22,14 @@ The statement keeps its domain, since zeros are no such terms beside infinite fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import islpy as isl
 
 from tcdsl.ir.build import apply, constant, in_range, index, integer, plain_read, product_of, truth
-from tcdsl.ir.domain import text_of
+from tcdsl.ir.domain import Domain, text_of
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -37,34 +41,39 @@ from tcdsl.ir.expressions import (
     index_variables,
     is_affine_index,
     size_names,
-    transform,
+    substitute,
 )
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Program, Statement, Tensor
+from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, holds
+from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, holds, substituted, universe
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.linear import linear_form, normalized
-from tcdsl.polyhedra.spaces import arranged, has_end, parameter_names
+from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, parameter_names
 from tcdsl.recent import Recent
 
 __all__ = ["Side", "SumOfProducts", "contraction_of", "padded"]
 
 _TYPES = frozenset(("float32", "float64"))
-# Rows and lanes from which panels pay; rows where what they hold is read across memory.
-_ROWS, _LANES, _ROWS_ACROSS = 12, 16, 192
+# Rows and lanes from which panels pay; both where what they hold is read across memory, and dot products do as well.
+_ROWS, _LANES, _ACROSS = 12, 2, (192, 16)
+# Of so many terms in tiles one is such of a plain loop, which takes as long as many.
+_SPARSE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     """The values ``first .. first + length`` of a variable: a side of the box of all points.
 
-    Positions count from the last one ``down`` where that is the way along the left factor.
+    They may depend on phases, all of which have values in ``least .. least + most``. Positions count from the last one
+    ``down`` where that is the way along the left factor.
     """
 
     variable: str
     first: Expr
     length: Expr
+    least: Expr
+    most: Expr
     down: bool = False
 
     def at(self, position: Expr) -> Expr:
@@ -73,15 +82,22 @@ class Side:
             position = apply("sub", apply("sub", self.length, integer(1)), position)
         return normalized(apply("add", self.first, position))
 
+    def within(self, values: Mapping[Expr, Expr]) -> Side:
+        """The side where variables have the ``values``."""
+        first, length = (substitute(expr, dict(values)) for expr in (self.first, self.length))
+        return replace(self, first=first, length=length)
+
 
 @dataclass(frozen=True, slots=True)
 class SumOfProducts:
     """A statement as such a sum: its variables, in the order of loops, and its factors.
 
-    There is one ``lane``; ``others`` could be lanes too. With ``guards`` the statement leaves points of the box out, at
-    which the left factor is 0, and ``dense`` is the condition that these are few.
+    There is one ``lane``; ``others`` could be lanes too, or are phases. With ``guards`` the statement leaves points of
+    the box out, at which the left factor is 0, and ``dense`` is the condition that these are few. ``statement`` is the
+    one that was given, or the same in phases. In a ``full`` one every cell of the target has rows and lanes.
     """
 
+    statement: Statement
     around: tuple[Side, ...]
     rows: tuple[Side, ...]
     others: tuple[Side, ...]
@@ -91,6 +107,8 @@ class SumOfProducts:
     right: Read
     guards: bool
     dense: Expr
+    phases: frozenset[str]
+    full: bool = True
 
     def __str__(self) -> str:
         rows, terms = (" ".join(span.variable for span in spans) for spans in (self.rows, self.summed))
@@ -98,12 +116,13 @@ class SumOfProducts:
 
     def within(self, values: Mapping[Expr, Expr]) -> SumOfProducts:
         """The same inside of the loops around, whose variables have the ``values``."""
-        return self
+        rows, summed = (tuple(side.within(values) for side in sides) for sides in (self.rows, self.summed))
+        return replace(self, rows=rows, summed=summed)
 
     @property
     def count_of_rows(self) -> Expr:
-        """How many rows there are."""
-        return product_of(tuple(span.length for span in self.rows))
+        """How many rows there are at most."""
+        return product_of(tuple(span.most for span in self.rows))
 
     @property
     def outer(self) -> tuple[Side, ...]:
@@ -118,20 +137,22 @@ class SumOfProducts:
     @property
     def pays(self) -> Expr:
         """Whether there are enough rows and lanes for tiles, a condition on sizes."""
-        # Plain loops do as well for few rows of a matrix product, but not of a convolution.
         across = len(self.summed) == 1 and self.is_along(*self.summed)
         return apply("and_", self.dense, _enough(self.count_of_rows, self.lane.length, across))
 
 
 def contraction_of(
-    statement: Statement, tensor: Tensor, context: isl.Set, zeros_around: Mapping[str, Expr] = MappingProxyType({})
+    statement: Statement,
+    tensors: Declarations,
+    context: isl.Set,
+    zeros_around: Mapping[str, Expr] = MappingProxyType({}),
 ) -> SumOfProducts | None:
-    """The contraction that ``statement``, which writes ``tensor``, is, if it is one that may pay.
+    """The contraction that ``statement`` of a program with ``tensors`` is, if it is one that may pay.
 
     ``zeros_around`` are the tensors that are 0 wherever a statement that reads them has no point, with the condition
     that there are few zeros.
     """
-    ways = _ways(statement, tensor, context)
+    ways = _ways(statement, tensors, context)
     ways = [each for each in ways if _is_plain(each.left) and (not each.guards or each.left.tensor in zeros_around)]
     found = min(ways, key=lambda each: _rank(each, statement), default=None)
     return replace(found, dense=zeros_around[found.left.tensor]) if found is not None and found.guards else found
@@ -142,7 +163,8 @@ def _rank(each: SumOfProducts, statement: Statement) -> tuple[bool, bool]:
     return len(each.others) > 0, index(each.lane.variable) != statement.target.indices[-1]
 
 
-def _ways(statement: Statement, tensor: Tensor, context: isl.Set) -> list[SumOfProducts]:
+def _ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts]:
+    tensor = tensors[statement.target.tensor]
     if statement.accumulate not in ("add", "subtract") or statement.condition is not None or statement.unique:
         return []
     cells = [axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)]
@@ -158,48 +180,132 @@ def _ways(statement: Statement, tensor: Tensor, context: isl.Set) -> list[SumOfP
     variables = statement.domain.variables
     if len(variables) < 3:
         return []
-    extents = dict(zip(cells, tensor.shape, strict=True))
+    form, phases = _in_phases(statement, one, other, tensors)
+    factors = form.value
+    assert isinstance(factors, Apply)
+    pairs = zip(form.target.indices, tensor.shape, strict=True)
+    extents = {axis.name: extent for axis, extent in pairs if isinstance(axis, IndexValue)}
     ways: list[SumOfProducts] = []
-    spans: Mapping[str, Side] | None = None
-    for left, right in ((one, other), (other, one)):
-        mine, its = _variables(left), _variables(right)
-        rows = [name for name in cells if name in mine and name not in its]
-        lanes = [name for name in cells if name in its and name not in mine]
-        around = [name for name in cells if name in mine and name in its]
-        summed = [name for name in variables if name not in cells]
-        if not rows or not lanes or not summed or not set(variables) <= mine | its or not _is_plain(right):
+    spans: _Spans | None = None
+    for left, right in (factors.arguments, factors.arguments[::-1]):
+        assert isinstance(left, Read)
+        assert isinstance(right, Read)
+        found = _Roles.of(form, phases.keys(), left, right)
+        if found is None or not _is_plain(right):
             continue
-        if not _may_hold(_enough(product_of(tuple(extents[name] for name in rows)), extents[lanes[-1]])):
+        sizes = [extents[name] for name in (*found.rows, found.lanes[-1]) if name in extents]
+        if len(sizes) > len(found.rows) and not _may_hold(_enough(product_of(tuple(sizes[:-1])), sizes[-1])):
             continue  # Before isl is asked.
         if spans is None:
-            points = _points(statement, context)
+            points = _points(form, context, tensor.shape)
             if points.is_empty():
                 return []
-            sides = _sides(variables, points)
-            spans = _spans(variables, sides)
+            sides = _sides(form.domain.variables, points, phases.keys())
+            guards = not _box(form.domain.variables, sides).is_subset(points)
+            every = _every_cell(form, tensor, phases, context)
+            full = every is not None and every.is_subset(_box(dimension_names(every), sides))
+            if guards and every is not None and not full:
+                # Where the left factor is 0, it may as well be so in more cells.
+                sides |= _sides(dimension_names(every), every, phases.keys())
+                full = True
+            spans = _spans(sides, phases.keys())
             if spans is None:
                 return []
-            guards = not _box(variables, sides).is_subset(points)
-        order = [name for axis in left.indices for name in sorted(index_variables(axis))]
-        # Along rows of the left factor last.
-        summed.sort(key=lambda name: order.index(name) if name in order else -1)
-        others, lane = tuple(spans[name] for name in lanes[:-1]), spans[lanes[-1]]
-        outside, inside = tuple(spans[name] for name in around), tuple(spans[name] for name in rows)
-        terms = tuple(replace(spans[name], down=_goes_down(left, name)) for name in summed)
-        found = SumOfProducts(outside, inside, others, lane, terms, left, right, guards, truth(True))
-        if _may_hold(found.pays):
-            ways.append(found)
+        made = replace(found.contraction(form, frozenset(phases), spans, left, right, guards=guards), full=full)
+        if _may_hold(made.pays):
+            ways.append(made)
     return ways
 
 
+@dataclass(frozen=True, slots=True)
+class _Roles:
+    # What the variables are for a left and a right factor.
+    around: tuple[str, ...]
+    rows: tuple[str, ...]
+    lanes: tuple[str, ...]
+    summed: tuple[str, ...]
+
+    @staticmethod
+    def of(form: Statement, phases: Set[str], left: Read, right: Read) -> _Roles | None:
+        variables, mine, its = form.domain.variables, _variables(left), _variables(right)
+        cells = [name for axis in form.target.indices for name in sorted(index_variables(axis), key=variables.index)]
+        rows = [name for name in cells if name in mine and name not in its]
+        lanes = [name for name in cells if name in its and name not in mine]
+        # Loops over phases are outside.
+        lanes.sort(key=lambda name: name not in phases)
+        summed = [name for name in variables if name not in cells]
+        if not rows or not lanes or not summed or not set(variables) <= mine | its:
+            return None
+        if not phases.isdisjoint(rows) or lanes[-1] in phases:
+            return None
+        order = [name for axis in left.indices for name in sorted(index_variables(axis))]
+        # Along rows of the left factor last.
+        summed.sort(key=lambda name: order.index(name) if name in order else -1)
+        around = tuple(name for name in cells if name in mine and name in its)
+        return _Roles(around, tuple(rows), tuple(lanes), tuple(summed))
+
+    def contraction(
+        self, form: Statement, phases: frozenset[str], spans: _Spans, left: Read, right: Read, *, guards: bool
+    ) -> SumOfProducts:
+        around, rows, others = (
+            tuple(spans[name] for name in names) for names in (self.around, self.rows, self.lanes[:-1])
+        )
+        terms = tuple(replace(spans[name], down=_goes_down(left, name)) for name in self.summed)
+        lane = spans[self.lanes[-1]]
+        return SumOfProducts(form, around, rows, others, lane, terms, left, right, guards, truth(True), phases)
+
+
+def _in_phases(statement: Statement, one: Read, other: Read, tensors: Declarations) -> tuple[Statement, dict[str, int]]:
+    """The statement with its cells counted in steps where a factor is at ``z - 2*x`` and the other one at ``x``.
+
+    Then ``z = 2*q + p`` and ``x = q - m``, for phases p of 0 and 1: the factors are at ``2*m + p`` and at ``q - m``.
+    """
+    points, variables = statement.domain.set, statement.domain.variables
+    cells = frozenset().union(*map(index_variables, statement.target.indices))
+    names = FreshNames((*variables, *parameter_names(points)))
+    values: dict[Expr, Expr] = {}
+    made: dict[str, tuple[str, ...]] = {}
+    phases: dict[str, int] = {}
+    for own, its in ((one, other), (other, one)):
+        for axis, extent in zip(own.indices, tensors[own.tensor].shape, strict=True):
+            terms = {atom.name: scale for atom, scale in linear_form(axis)[0].items() if isinstance(atom, IndexValue)}
+            found = [
+                (cell, back, -terms[back] * terms[cell]) for cell in terms for back in terms if cell in cells - {back}
+            ]
+            for cell, back, step in found:
+                if back in cells or step < 2 or abs(terms[cell]) != 1 or {index(cell), index(back)} & values.keys():
+                    continue
+                if not _is_window(extent, _extents(its, back, tensors), tensors[statement.target.tensor].shape):
+                    continue
+                q, p, m = (names.fresh(f"{cell}_{title}") for title in ("step", "phase", "back"))
+                values[index(cell)] = apply("add", apply("mul", integer(step), index(q)), index(p))
+                values[index(back)] = apply("sub", index(q), index(m))
+                made |= {cell: (q, p), back: (m,)}
+                phases[p] = step
+    if not phases:
+        return statement, {}
+    order = [name for each in variables for name in made.get(each, (each,))]
+    inside = substituted(points, values, order)
+    for p, step in phases.items():
+        inside = inside.intersect(condition_set(in_range(index(p), integer(step)), inside))
+    # A domain of its own also where phases leave it as it is.
+    form = map_statement(statement, lambda expr: normalized(substitute(expr, values)))
+    return replace(form, domain=Domain.from_set(inside)), phases
+
+
 def _points(statement: Statement, context: isl.Set, extents: Sequence[Expr] = ()) -> isl.Set:
-    # With what is known of the sizes that these, and ``extents``, depend on: isl takes longer for every other one.
     points = arranged(statement.domain.set, statement.domain.variables)
+    known = _known(points, context, extents)
+    return points if known is None else points.align_params(known.get_space()).intersect_params(known)
+
+
+def _known(points: isl.Set, context: isl.Set, extents: Sequence[Expr]) -> isl.Set | None:
+    # What is known of the sizes that the points and ``extents`` depend on: isl takes longer for every other one.
     names = parameter_names(points)
     used = {name for k, name in enumerate(names) if points.involves_dims(isl.dim_type.param, k, 1)}
     used = used.union(*map(size_names, extents))
     if not used:
-        return points
+        return None
     key = text_of(context), frozenset(used)
     known = _KNOWN.get(key)
     if known is None:
@@ -208,15 +314,15 @@ def _points(statement: Statement, context: isl.Set, extents: Sequence[Expr] = ()
             if known.get_dim_name(isl.dim_type.param, k) not in used:
                 known = known.project_out(isl.dim_type.param, k, 1)
         _KNOWN[key] = known
-    return points.align_params(known.get_space()).intersect_params(known)
+    return known
 
 
 _KNOWN: Recent[tuple[str, frozenset[str]], isl.Set] = Recent(1000)
 
 
 def _enough(rows: Expr, lane: Expr, across: bool = False) -> Expr:
-    many = apply("ge", rows, integer(_ROWS_ACROSS if across else _ROWS))
-    return apply("and_", many, apply("ge", lane, integer(_LANES)))
+    fewest = _ACROSS if across else (_ROWS, _LANES)
+    return apply("and_", *(apply("ge", each, integer(few)) for each, few in zip((rows, lane), fewest, strict=True)))
 
 
 def _may_hold(condition: Expr) -> bool:
@@ -236,40 +342,95 @@ def _is_plain(read: Read) -> bool:
     return set(read.boundaries) <= {Boundary.SKIP}
 
 
-def _spans(variables: Sequence[str], sides: Mapping[str, isl.Set]) -> dict[str, Side] | None:
+def _extents(read: Read, name: str, tensors: Declarations) -> list[Expr]:
+    shape = tensors[read.tensor].shape
+    return [extent for axis, extent in zip(read.indices, shape, strict=True) if name in index_variables(axis)]
+
+
+def _is_window(extent: Expr, others: Sequence[Expr], cells: Sequence[Expr]) -> bool:
+    # Whether a factor with such an axis is the window over one that has the others. With dilation, where a window x is
+    # read beside an image z - 2*x, there are no phases.
+    def simple(axis: Expr) -> tuple[int, int]:
+        if isinstance(axis, Constant):
+            return 0, int(axis.value)
+        return (1 if isinstance(axis, SizeValue) and axis not in cells else 2), 0
+
+    return bool(others) and all(simple(extent) <= simple(other) for other in others)
+
+
+_Spans = Mapping[str, Side]
+
+_Sides = Mapping[str, isl.Set]
+"""What holds of each variable, and of phases, whatever the others are."""
+
+
+def _spans(sides: _Sides, phases: Set[str]) -> _Spans | None:
     spans: dict[str, Side] = {}
-    for name in variables:
-        line = sides[name]
-        if not has_end(line, 0, largest=False) or not has_end(line, 0, largest=True):
+    for name, side in sides.items():
+        whole, own = _ends(arranged(side, (name,))), _ends(arranged(side, (name,), phases - {name}))
+        if whole is None or own is None:
             return None
-        try:
-            first, last = expression_of(line.dim_min(0)), expression_of(line.dim_max(0))
-        except NotAffine:
-            return None
-        length = normalized(apply("add", apply("sub", last, first), integer(1)))
-        if not isinstance(length, SizeValue) and not holds(apply("ge", length, integer(0)), line.params()):
-            # Of two spans without values the lengths' product could be positive.
-            length = apply("max", length, integer(0))
-        spans[name] = Side(name, normalized(first), length)
+        # Phases are variables here, and not sizes.
+        values: dict[Expr, Expr] = {SizeValue(phase): index(phase) for phase in phases}
+        first, length = (substitute(end, values) for end in own)
+        if not any(phases & index_variables(end) for end in (first, length)):
+            first, length = whole
+        spans[name] = Side(name, first, length, *whole)
     return spans
 
 
-def _sides(variables: Sequence[str], points: isl.Set) -> dict[str, isl.Set]:
+def _ends(line: isl.Set) -> tuple[Expr, Expr] | None:
+    # Where a variable begins, and how many values it has.
+    if not has_end(line, 0, largest=False) or not has_end(line, 0, largest=True):
+        return None
+    try:
+        known = line.params()
+        first, last = (expression_of(end.coalesce(), known) for end in (line.dim_min(0), line.dim_max(0)))
+    except NotAffine:
+        return None
+    length = normalized(apply("add", apply("sub", last, first), integer(1)))
+    if not isinstance(length, SizeValue) and not holds(apply("ge", length, integer(0)), line.params()):
+        # Of two spans without values the lengths' product could be positive.
+        length = apply("max", length, integer(0))
+    return normalized(first), length
+
+
+def _sides(variables: Sequence[str], points: isl.Set, phases: Set[str]) -> dict[str, isl.Set]:
     """The values of each variable in a box around ``points``: what holds of it alone, if that bounds it."""
     sides: dict[str, isl.Set] = {}
-    for k, name in enumerate(variables):
+    for name in variables:
+        kept = tuple(each for each in variables if each == name or each in phases)
+        sides[name] = arranged(points, kept)
         if points.n_basic_set() == 1:
-            alone = points.get_basic_sets()[0].drop_constraints_involving_dims(isl.dim_type.set, 0, k)
-            alone = alone.drop_constraints_involving_dims(isl.dim_type.set, k + 1, len(variables) - k - 1)
-            side = arranged(isl.Set.from_basic_set(alone), (name,))
-            if has_end(side, 0, largest=False) and has_end(side, 0, largest=True):
+            alone = points.get_basic_sets()[0]
+            for k, each in enumerate(variables):
+                if each not in kept:
+                    alone = alone.drop_constraints_involving_dims(isl.dim_type.set, k, 1)
+            side = arranged(isl.Set.from_basic_set(alone), kept)
+            line = arranged(side, (name,))
+            if has_end(line, 0, largest=False) and has_end(line, 0, largest=True):
                 sides[name] = side
-                continue
-        sides[name] = arranged(points, (name,))
     return sides
 
 
-def _box(variables: Sequence[str], sides: Mapping[str, isl.Set]) -> isl.Set:
+def _every_cell(form: Statement, tensor: Tensor, phases: Mapping[str, int], context: isl.Set) -> isl.Set | None:
+    """All cells of the target, in terms of the variables that they have; None where isl cannot say it."""
+    cells = [name for axis in form.target.indices for name in index_variables(axis)]
+    every = universe(cells, sorted(frozenset().union(*map(size_names, tensor.shape))))
+    known = _known(form.domain.set, context, tensor.shape)
+    if known is not None:
+        every = every.align_params(known.get_space()).intersect_params(known)
+    try:
+        for axis, extent in zip(form.target.indices, tensor.shape, strict=True):
+            every = every.intersect(condition_set(in_range(axis, extent), every))
+        for name, step in phases.items():
+            every = every.intersect(condition_set(in_range(index(name), integer(step)), every))
+    except NotAffine:
+        return None
+    return every
+
+
+def _box(variables: Sequence[str], sides: _Sides) -> isl.Set:
     whole = arranged(sides[variables[0]], tuple(variables))
     for name in variables[1:]:
         whole = whole.intersect(arranged(sides[name], tuple(variables)))
@@ -287,13 +448,12 @@ def padded(program: Program, context: isl.Set, names: FreshNames) -> tuple[Progr
     statements: list[Statement] = []
     made: dict[_Padding, str] = {}
     for statement in program.statements:
-        tensor = tensors[statement.target.tensor]
-        for each in sorted(_ways(statement, tensor, context), key=lambda each: _rank(each, statement)):
+        for each in sorted(_ways(statement, tensors, context), key=lambda each: _rank(each, statement)):
             if not each.guards and _is_plain(each.left):
                 break
             if not set(each.left.boundaries) <= {Boundary.SKIP, Boundary.FILL}:
                 continue
-            padding = _Padding.of(each, statement, tensors, context)
+            padding = _Padding.of(each, tensors, context)
             if padding is None or not _may_hold(padding.is_dense(tensors)):
                 continue
             if padding not in made:
@@ -301,7 +461,10 @@ def padded(program: Program, context: isl.Set, names: FreshNames) -> tuple[Progr
                 made[padding] = own.name
                 tensors[own.name] = own
                 statements.append(replace(copy, span=statement.span))
-            statement = replace(statement, value=padding.value(statement.value, each.left, made[padding]))
+            assert isinstance(statement.value, Apply)
+            assert isinstance(each.statement.value, Apply)
+            place = each.statement.value.arguments.index(each.left)
+            statement = replace(statement, value=padding.value(statement.value, place, made[padding]))
             break
         statements.append(statement)
     if not made:
@@ -323,9 +486,9 @@ class _Padding:
     dtype: str
 
     @staticmethod
-    def of(found: SumOfProducts, statement: Statement, tensors: Declarations, context: isl.Set) -> _Padding | None:
+    def of(found: SumOfProducts, tensors: Declarations, context: isl.Set) -> _Padding | None:
         """What the left factor needs; None where the points that are left out are not those outside of it."""
-        left, variables = found.left, statement.domain.variables
+        left, statement = found.left, found.statement
         spans = {span.variable: span for span in (*found.outer, *found.rows, found.lane, *found.summed)}
         boundaries = left.boundaries
         if found.guards:
@@ -333,7 +496,8 @@ class _Padding:
                 return None
             shape = tensors[left.tensor].shape
             points = _points(statement, context, shape)
-            inside = _box(variables, _sides(variables, points))
+            variables = statement.domain.variables
+            inside = _box(variables, _sides(variables, points, found.phases))
             for axis, extent in zip(left.indices, shape, strict=True):
                 try:
                     inside = inside.intersect(condition_set(in_range(axis, extent), inside))
@@ -352,8 +516,8 @@ class _Padding:
                     low = apply("add", low, apply("mul", integer(scale), atom))
                     continue
                 span = spans[atom.name]
-                reach = apply("mul", integer(abs(scale)), apply("sub", span.length, integer(1)))
-                low = apply("add", low, apply("mul", integer(scale), span.first))
+                reach = apply("mul", integer(abs(scale)), apply("sub", span.most, integer(1)))
+                low = apply("add", low, apply("mul", integer(scale), span.least))
                 low = apply("sub", low, reach) if scale < 0 else low
                 length = apply("add", length, reach)
             lows.append(normalized(low))
@@ -362,8 +526,8 @@ class _Padding:
         return _Padding(left.tensor, tuple(lows), tuple(extents), boundaries, fill, left.dtype)
 
     def is_dense(self, tensors: Declarations) -> Expr:
-        """The condition that at most every other cell is outside of the tensor."""
-        inside = apply("mul", integer(2), product_of(tensors[self.tensor].shape))
+        """The condition that not nearly all cells are outside of the tensor."""
+        inside = apply("mul", integer(_SPARSE), product_of(tensors[self.tensor].shape))
         return apply("le", product_of(self.extents), inside)
 
     def statement(self, tensors: Declarations, names: FreshNames) -> tuple[Statement, Tensor]:
@@ -376,8 +540,11 @@ class _Padding:
         value = Read(self.tensor, places, self.boundaries, self.dtype, self.fill)
         return over_box(name, cells, self.extents, value), own
 
-    def value(self, value: Expr, left: Read, name: str) -> Expr:
-        """``value`` with the copy in place of ``left``."""
+    def value(self, value: Apply, place: int, name: str) -> Expr:
+        """``value`` with the copy in place of one factor."""
+        left = value.arguments[place]
+        assert isinstance(left, Read)
         places = (normalized(apply("sub", axis, low)) for axis, low in zip(left.indices, self.lows, strict=True))
-        moved = plain_read(name, places, left.dtype)
-        return transform(value, lambda expr: moved if expr == left else expr)
+        factors = list(value.arguments)
+        factors[place] = plain_read(name, places, left.dtype)
+        return replace(value, arguments=tuple(factors))

@@ -2,11 +2,11 @@
 
 ::
 
-    rows = min(48, 6 * ((high - low + 5) // 6))      whole tiles; the last row again behind it
-    for row in 0 .. rows:
+    count = min(48, 6 * ((high - low + 5) // 6))      whole tiles; the last row again behind it
+    for row in 0 .. count:
         here = min(low + row, high - 1)
-        rows_y[row] = here % Y
-        rows_x[row] = here // Y
+        places_y[row] = here % Y
+        places_x[row] = here // Y
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class RowBlock:
         before: list[Node] = []
         length = apply("max", apply("sub", high, low), integer(0))
         whole = in_tiles(quotient_up(length, integer(ROWS)))
-        count = defined("rows", apply("min", integer(ROWS_OF_BLOCK), whole), names, before)
+        count = defined("count", apply("min", integer(ROWS_OF_BLOCK), whole), names, before)
         if len(sides) == 1:
             return RowBlock(sides, low, high, count, tuple(before), {}, names)
         row = names.fresh("row")
         inside: list[Node] = []
         last = apply("sub", high, integer(1))
         here: Expr = defined("here", apply("min", apply("add", low, index(row)), last), names, inside)
-        kept = {side.variable: names.fresh(f"rows_{side.variable}") for side in sides}
+        kept = {side.variable: names.fresh(f"places_{side.variable}") for side in sides}
         for k, side in reversed(tuple(enumerate(sides))):
             here, place = digit(here, side.length, side.variable, names, inside) if k else (here, here)
             inside.append(Store(kept[side.variable], (index(row),), place))

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial, reduce
 
 import islpy as isl
 
@@ -100,15 +101,19 @@ class ContractionTiles:
         self.is_large = self._pays is None
         self.always = self.is_large and not found.guards
         self._sums = self._names.fresh("sums")
+        #: Whether cells hold what they start from, or get it with their sums.
+        self._held = body.started or not found.full
         self._panels = quotient_up(found.lane.length, integer(self._lanes))
         outer = tuple(span.length for span in found.outer)
-        shape = (*outer, self._where_pays(self._panels), *(span.length for span in found.summed), integer(self._lanes))
+        shape = (*outer, self._where_pays(self._panels), *(span.most for span in found.summed), integer(self._lanes))
         self._packed = self._buffer("panels", shape)
         self._sound = self._buffer("sound", (*outer, self._panels)) if found.guards else None
 
     def nests(self) -> Iterator[tuple[str, tuple[Node, ...], Expr]]:
-        """How each nest is called, its loops and its work: panels, then tiles."""
+        """How each nest is called, its loops and its work: starts where few cells have sums, panels, tiles."""
         rows, points = self._found.count_of_rows, product_of(self._packed.shape)
+        if self._held and not self._body.started:
+            yield "start_", tuple(map(self._where_it_pays, self._body.start())), product_of(self._plan.tensor.shape)
         yield "pack_", self._packing(), points
         yield "nest_", self._tiles(), apply("mul", rows, points)
 
@@ -134,6 +139,9 @@ class ContractionTiles:
         return (*body.start(), *body.visits(points, order, act, context, known=points))
 
     # -- conditions
+
+    def _where_it_pays(self, node: Node) -> Node:
+        return replace(node, stop=self._where_pays(node.stop)) if isinstance(node, Loop) else node
 
     def _where_pays(self, count: Expr) -> Expr:
         return count if self._pays is None else apply("where", self._pays, count, integer(0))
@@ -238,20 +246,21 @@ class ContractionTiles:
 
     def _tiles(self) -> tuple[Node, ...]:
         found, names = self._found, self._names
-        unit, panel = names.fresh("unit"), names.fresh("panel")
+        block, panel = names.fresh("block"), names.fresh("panel")
         out: list[Node] = []
         most, units = self._units(out)
-        rest: Expr = index(unit)
+        rest: Expr = index(block)
         places: list[Expr] = []
         for title, length in reversed(units[1:]):
             rest, place = digit(rest, length, title, names, out)
             places.insert(0, place)
-        *outer, block, group = rest, *places
+        *outer, number, group = rest, *places
         values: _Values = {index(side.variable): side.at(at) for side, at in zip(found.outer, outer, strict=True)}
         inner = found.within(values)
+        rows_inside = product_of(tuple(side.length for side in inner.rows))
         low, high = Local(names.fresh("low"), "int64"), Local(names.fresh("high"), "int64")
-        out.append(Define(low.name, apply("mul", block, most), index=True))
-        out.append(Define(high.name, apply("min", inner.count_of_rows, apply("add", low, most)), index=True))
+        out.append(Define(low.name, apply("mul", number, most), index=True))
+        out.append(Define(high.name, apply("min", rows_inside, apply("add", low, most)), index=True))
         rows = RowBlock.of(inner.rows, low, high, names)
         first, lanes, ends = self._lanes_of(panel)
         sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, lanes)
@@ -264,7 +273,7 @@ class ContractionTiles:
             runs = self._soundness(before)
             nodes = (*before, Branch(runs, nodes))
         count = self._where_pays(product_of(tuple(length for _, length in units)))
-        return (Loop(unit, integer(0), count, 1, nodes, "parallel"),)
+        return (Loop(block, integer(0), count, 1, nodes, "parallel"),)
 
     def _units(self, out: list[Node]) -> tuple[Expr, list[tuple[str, Expr]]]:
         # Rows of a block at most, and the loops around blocks, over blocks, and over groups of panels. There shall be
@@ -277,20 +286,17 @@ class ContractionTiles:
         groups = _at_least_one(apply("min", self._panels, _units_over(apply("mul", blocks, count))))
         rows = apply("min", integer(ROWS_OF_BLOCK), in_tiles(_at_least_one(quotient_up(tiles, blocks))))
         most = defined("most", rows, self._names, out)
-        return most, [*outer, ("block", blocks), ("group", groups)]
+        return most, [*outer, ("number", blocks), ("group", groups)]
 
     def _sums_of_panel(
         self, values: _Values, summed: tuple[Side, ...], panel: tuple[Expr, ...], rows: RowBlock, lanes: Expr
     ) -> tuple[Node, ...]:
         # The sums of all terms of a block of rows and a panel.
-        names, zero = self._names, constant(0, self._dtype)
-        row, lane, tile = names.fresh("row"), names.fresh("lane"), names.fresh("tile")
-        cleared = Loop(lane, integer(0), integer(self._lanes), 1, (Store(self._sums, (index(row), index(lane)), zero),))
+        tile, out = self._names.fresh("tile"), list[Node]()
         around, parts = self._blocks_of_terms(summed)
         at: _Values = {
             index(side.variable): side.at(index(place)) for side, (place, _, _) in zip(summed, parts, strict=True)
         }
-        out: list[Node] = []
         lefts = [
             self._value(self._found.left, {**values, **at, **rows.at(apply("add", index(tile), integer(k)), out)})
             for k in range(ROWS)
@@ -303,7 +309,6 @@ class ContractionTiles:
         bounds = ROWS_OF_BLOCK, self._lanes
         return (
             LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds),
-            Loop(row, integer(0), rows.count, 1, (cleared,)),
             *around((Loop(tile, integer(0), rows.count, ROWS, (*out, *made)),)),
         )
 
@@ -324,7 +329,7 @@ class ContractionTiles:
             stop = apply("min", span.length, apply("add", first, steps))
             low = apply("mul", index(number), steps)
             ends = Define(first.name, low, index=True), Define(end.name, stop, index=True)
-            loops.append((number, quotient_up(span.length, steps), ends))
+            loops.append((number, _at_least_one(quotient_up(span.length, steps)), ends))
             parts.append((self._names.fresh(span.variable), first, end))
 
         def around(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -349,21 +354,24 @@ class ContractionTiles:
         step: list[Node] = [Define(right.name, read)]
         for total, left in zip(sums, lefts, strict=True):
             step.append(Accumulate(total.name, "add", apply("mul", left, right)))
-        cells = ((apply("add", index(tile), integer(k)), index(lane)) for k in range(ROWS))
+        cells = [(apply("add", index(tile), integer(k)), index(lane)) for k in range(ROWS)]
+        begin = apply("eq", reduce(partial(apply, "add"), (first for _, first, _ in parts)), integer(0))
+        stores = tuple(Store(self._sums, cell, total) for cell, total in zip(cells, sums, strict=True))
+        updates = tuple(Update(self._sums, cell, "add", total) for cell, total in zip(cells, sums, strict=True))
         nodes = (
             *(Define(total.name, constant(0, self._dtype)) for total in sums),
             *loops_over(parts, tuple(step)),
-            *(Update(self._sums, cell, "add", total) for cell, total in zip(cells, sums, strict=True)),
+            Branch(begin, stores, updates),
         )
         return (Loop(lane, integer(0), integer(lanes), 1, nodes, "vector"),)
 
     def _stores(self, values: _Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
         # The sums of a block of rows and a panel, where they belong.
-        statement, names = self._plan.statement, self._names
+        found, names = self._found, self._names
         lane, row = names.fresh("lane"), names.fresh("row")
-        last = statement.target.indices[-1]
+        last = found.statement.target.indices[-1]
         side = rows.sides[-1]
-        if self._found.lane.variable in index_variables(last) or side.variable not in index_variables(last):
+        if found.lane.variable in index_variables(last) or side.variable not in index_variables(last):
             inside: list[Node] = []
             place = {**values, **rows.at(index(row), inside)}
             inside += self._over_lanes(lane, lanes, self._stored(place, first, lane, index(row)))
@@ -392,9 +400,9 @@ class ContractionTiles:
     def _stored(self, values: _Values, first: Expr, lane: str, row: Expr) -> tuple[Node, ...]:
         side, accumulate = self._found.lane, self._plan.statement.accumulate
         place = {**values, index(side.variable): side.at(apply("add", first, index(lane)))}
-        cell = tuple(substitute(axis, place) for axis in self._plan.statement.target.indices)
+        cell = tuple(substitute(axis, place) for axis in self._found.statement.target.indices)
         total = plain_read(self._sums, (row, index(lane)), self._dtype)
-        if self._body.started:
+        if self._held:
             return (Update(self._body.place.buffer, cell, accumulate, total),)
         *before, start = self._body.start_of(cell)
         assert isinstance(start, Store)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-
-import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import index, integer
@@ -16,12 +13,12 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Program, Statement, Tensor, map_statement
 from tcdsl.lowering.program_passes.thinness import is_thin
 from tcdsl.lowering.program_passes.touched_tensors import can_fail, copy_statement
-from tcdsl.polyhedra.affine import NotAffine, equated
+from tcdsl.polyhedra.affine import NotAffine, substituted
 from tcdsl.polyhedra.linear import linear_form, normalized, solved_for
 from tcdsl.polyhedra.scatter_to_gather import solve, target_variables
-from tcdsl.polyhedra.spaces import arranged, constant_range, dimension_names
+from tcdsl.polyhedra.spaces import arranged, constant_range
 
-__all__ = ["over_cells", "solved", "substituted", "widened"]
+__all__ = ["over_cells", "solved", "widened"]
 
 
 def solved(program: Program, names: FreshNames) -> Program:
@@ -95,14 +92,6 @@ def _without_single_values(statement: Statement) -> Statement:
     made = map_statement(statement, lambda expr: normalized(substitute(expr, values)))
     left = [name for name in statement.domain.variables if index(name) not in values]
     return replace(made, domain=Domain.from_set(arranged(points, left)))
-
-
-def substituted(points: isl.Set, values: Mapping[Expr, Expr], order: Sequence[str]) -> isl.Set:
-    """``points`` over the variables ``order``, in terms of which ``values`` gives those that go."""
-    points = arranged(points, tuple(dict.fromkeys((*dimension_names(points), *order))))
-    for variable, value in values.items():
-        points = equated(points, variable, value)
-    return arranged(points, tuple(order))
 
 
 def widened(program: Program, names: FreshNames) -> Program:

@@ -26,11 +26,10 @@ from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_in
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Statement, map_statement
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.program_passes.canonical_statements import substituted
 from tcdsl.lowering.program_passes.merging import Group
 from tcdsl.lowering.program_passes.schedule import LoopOrder, plan
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
-from tcdsl.polyhedra.affine import with_variable
+from tcdsl.polyhedra.affine import substituted, with_variable
 from tcdsl.polyhedra.linear import linear_form, normalized
 from tcdsl.polyhedra.spaces import constant_range, dimension_names
 

@@ -25,6 +25,7 @@ from tcdsl.frontend.staging.given_arrays import instead_of
 from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import OperatorHost, PrimitiveOperators, itself
+from tcdsl.frontend.symbols.point_calls import AtEachPoint
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function, of_a_number
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, number_value
@@ -111,6 +112,11 @@ class PointValue(PrimitiveOperators):
         """All index variables that the value mentions, those of generators around it too."""
         expr, known = self.value.expr, self.definitions
         return frozenset((*index_names(expr, known), *outside_names(expr, known)))
+
+    def keep_apart(self, letters: frozenset[str]) -> None:
+        """A function that is given these ``letters`` is called for each point, if the value mentions one of them."""
+        if letters and not letters.isdisjoint(self.variables()):
+            raise AtEachPoint
 
     def within(self, scope: Mapping[str, Expr]) -> PointValue:
         """The same value inside of a generator: its index variables that the generator binds are the generator's."""
@@ -256,7 +262,7 @@ class BareReduction(PendingArray):
     def materialize(self, label: str = "") -> SymbolicTensor:
         """The tensor; the statement that computes it is recorded at the first call."""
         if self._made is None or not self.builder.knows(self._made.name):
-            session_of("a tensor statement").keep_apart(self.point.variables())
+            self.point.keep_apart(session_of("a tensor statement").context.letters)
             self._made = self._record(self.point, self.label)
         return self._made
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
@@ -251,14 +251,6 @@ class Session:
     def needs_one_point(self) -> None:
         """What comes now is for one point: a function that a statement calls is called for each of them."""
         if self.context.at_points:
-            raise AtEachPoint
-
-    def keep_apart(self, names: Collection[str], letters: frozenset[str] | None = None) -> None:
-        """The same, where a statement, or what is made of a reduction, has variables in what the function is given.
-
-        These are ``letters``, or those of the function that runs.
-        """
-        if not (self.context.letters if letters is None else letters).isdisjoint(names):
             raise AtEachPoint
 
     def read(self, readings: Sequence[Reading], own: CodeType | None = None) -> None:

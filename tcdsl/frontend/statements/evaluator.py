@@ -217,7 +217,7 @@ class Evaluator:
 
     def meet(self, point: PointValue) -> None:
         """A function that has this statement is called for each point, if ``point`` comes of what it is given."""
-        self.environment.session.keep_apart(point.variables(), self.letters | (self.shared & self.index_variables))
+        point.keep_apart(self.letters.union(self.shared & self.index_variables if self.shared else ()))
 
     def _visible(self) -> dict[str, Expr]:
         # What the names of the generators around stand for: a local definition that mentions them means those.

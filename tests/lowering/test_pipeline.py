@@ -21,7 +21,14 @@ from tcdsl.lowering.pass_log import PassLog, explain_passes
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES
 from tcdsl.pass_names import OPTIONAL, chosen_passes
 from tests.golden_texts import Golden
-from tests.lowering import test_data_ranges, test_phases, test_summing
+from tests.lowering import (
+    test_data_ranges,
+    test_phases,
+    test_row_buffers,
+    test_stencil_chains,
+    test_summing,
+    test_sweeps,
+)
 from tests.lowering.cases import CASES, real
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_lowering import agree
@@ -82,6 +89,12 @@ def samples() -> dict[str, Sample]:
     found["stencil_adjoint"] = Sample(stencil, [RNG.normal(size=(6, 5)) for _ in stencil.inputs])
     ranges = test_data_ranges.sparse_arrays(9)
     found["data_ranges"] = Sample(staged(test_data_ranges.sparse, *ranges), ranges)
+    for name, function in (
+        ("rows", test_row_buffers.rows),
+        ("cells", test_sweeps.cells),
+        ("stencils", test_stencil_chains.twice),
+    ):
+        found[name] = Sample(staged(function, images[0]), [images[0]])
     for name, text, shapes in (
         ("transposed", TRANSPOSED, [(50, 16), (16, 16)]),
         ("unit_axes", UNIT_AXES, [(40, 16), (1, 16), (40, 1)]),

@@ -34,10 +34,11 @@ def with_row_buffers(
 ) -> tuple[list[Nest], list[Buffer]]:
     """``nests`` that reuse memory of ``buffers``; those that are ``needed`` keep all of their cells."""
     places = Counter(name for nest in nests for name in {name for name, _ in _cells(nest.body)})
+    # Memory that is none of a tensor's is beside loops that are to stay as they are.
     temporary = {
         buffer.name
         for buffer in buffers
-        if buffer.kind == "temporary" and len(buffer.shape) > 1 and places[buffer.name] == 1
+        if buffer.kind == "temporary" and buffer.tensors and len(buffer.shape) > 1 and places[buffer.name] == 1
     }
     made: list[Nest] = []
     shorter: set[str] = set()

@@ -81,6 +81,7 @@ def test_rows_are_gone_through_once(
     monkeypatch.setattr(sweeps, "STEPS", 3)
     monkeypatch.setattr(sweeps, "COLUMNS", 2)
     monkeypatch.setattr(sweeps, "_FEWER_STEPS", 3)
+    monkeypatch.setattr(sweeps, "_LEAST_STEPS", 1)
     program = staged(function, *arrays)
     for machine in (Machine(near_bytes=16), Machine()):
         kernel = lower(program, machine=machine)

@@ -46,8 +46,8 @@ __all__ = ["swept", "swept_nests"]
 _FEWER_STEPS = 16
 """A block has at least so many rows where each of them is done as a whole."""
 
-_MOST_STEPS = 64
-"""Rows that are done together at most."""
+_LEAST_STEPS, _MOST_STEPS = 8, 64
+"""Rows that are done together: partial results are loaded and stored once for several of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,4 +215,4 @@ def _steps(group: Group, width: Expr, setting: NestContext) -> Expr:
                 touched[setting.buffers[name]] = numpy_dtype(setting.tensors[name].dtype).itemsize
     cells = setting.machine.near_bytes // max(1, sum(touched.values()))
     room = apply("floor_div", integer(cells), apply("max", width, integer(1)))
-    return apply("min", apply("max", room, integer(1)), integer(_MOST_STEPS))
+    return apply("min", apply("max", room, integer(_LEAST_STEPS)), integer(_MOST_STEPS))

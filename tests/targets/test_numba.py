@@ -136,7 +136,7 @@ def test_gradients_strides_and_faults() -> None:
 
 
 def test_what_numba_does_not_have_is_refused(options: Build) -> None:
-    with tc.config(target="numba", check="bounds"), pytest.raises(tc.TcdslError, match="that are tested") as told:
+    with tc.config(target="numba", check="bounds"), pytest.raises(tc.TcdslError, match="tested accesses") as told:
         rows(np.zeros((3, 2)), np.array([0, 1]))
     assert 'tc.config(target="cpu")' in str(told.value)
     with tc.config(target="numba"), pytest.raises(tc.TcdslError, match="arrays of float16"):
@@ -154,6 +154,13 @@ def test_threads_are_those_of_the_settings_and_numbas_own_afterwards(options: Bu
     before = numba.get_num_threads()
     run.func(1, lambda *_: seen.append(numba.get_num_threads()) or 0, *arguments)
     assert (seen, numba.get_num_threads()) == ([1], before)
+
+
+def test_forked_processes_are_told_that_they_have_no_threads(options: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = loaded("softmax", "numba", options)
+    monkeypatch.setattr("tcdsl.targets.numba.target._PROCESSES", {-1})
+    with pytest.raises(tc.ConfigurationError, match=r"was forked from one that has used Numba's threads"):
+        kernel.run([np.ones((2, 3), "float32")], {"N": 2, "M": 3})
 
 
 def test_bound_kernels_run_again(options: Build) -> None:

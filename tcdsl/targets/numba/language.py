@@ -24,11 +24,13 @@ from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.targets.cpu.layout import frame as layout
 from tcdsl.targets.cpu.printing.language import buffer, local_buffer, power
 
-__all__ = ["buffer", "fail", "local_buffer", "maximum", "minimum", "nest", "power", "prange", "rounds", "size"]
+__all__ = ["buffer", "fail", "lanes", "local_buffer", "nest", "power", "prange", "rounds", "seldom", "size"]
 
 _ROUNDS = 1 << 20  # After so many rounds of all its loops, some milliseconds, a function looks for interrupts.
 _OPTIONS, _WORD = {"error_model": "numpy"}, ir.IntType(64)
 _compiled = numba.njit(**_OPTIONS)
+lanes = _compiled(lambda start, n, stop=None: range(start, start + n if stop is None else min(start + n, stop)))
+seldom = _compiled(lambda steps: steps)
 
 
 def nest(*, fastmath: Sequence[str]) -> Any:
@@ -155,10 +157,11 @@ def _next_round(context: Any, builder: Any, signature: Any, given: Any, result: 
     frame, position, stop = [builder.load(cgutils.gep(builder, state, k)) for k in range(3)]
     done = cgutils.increment_index(builder, builder.load(known["tcdsl_rounds"]))
     builder.store(done, known["tcdsl_rounds"])
-    with cgutils.if_unlikely(builder, cgutils.is_null(builder, builder.and_(done, ir.Constant(_WORD, _ROUNDS - 1)))):
-        words = builder.inttoptr(frame, ir.FunctionType(_WORD, [_WORD]).as_pointer().as_pointer())
-        answer = builder.call(builder.load(cgutils.gep(builder, words, layout.INTERRUPT_WORD)), [frame])
-        with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, answer)):
+    frame_word = builder.gep(builder.inttoptr(frame, state.type), [ir.Constant(_WORD, layout.INTERRUPT_WORD)])
+    due = cgutils.is_null(builder, builder.and_(done, ir.Constant(_WORD, _ROUNDS - 1)))
+    with cgutils.if_unlikely(builder, builder.and_(due, cgutils.is_not_null(builder, builder.load(frame_word)))):
+        look = builder.inttoptr(builder.load(frame_word), ir.FunctionType(_WORD, [_WORD]).as_pointer())
+        with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, builder.call(look, [frame]))):
             context.call_conv.return_native_none(builder)
     result.set_valid(builder.icmp_signed("<", position, stop))
     result.yield_(position)
@@ -197,8 +200,6 @@ overload(power, jit_options=_OPTIONS)(
 
 # Other functions of the table of primitives mean what they evaluate, but for a few that Numba takes otherwise.
 _OWN: dict[str, Any] = {
-    "lanes": lambda start, count, stop=None: range(start, start + count if stop is None else min(start + count, stop)),
-    "seldom": lambda steps: steps,
     "relu": lambda a: _as(0, a) if a <= 0 else a,
     "sat01": lambda a: _as(0, a) if a <= 0 else _as(1, a) if a >= 1 else a,
     "sign": lambda a: _as(1, a) if a > 0 else _as(-1, a) if a < 0 else a + _as(0, a),
@@ -218,11 +219,8 @@ def _function(given: Any, arity: int) -> Any:
     return _compiled((lambda a: _as(function(a), a)) if arity == 1 else (lambda a, b: _as(function(a, b), a)))
 
 
-lanes, seldom = _compiled(_OWN.pop("lanes")), _compiled(_OWN.pop("seldom"))
 for _row in PRIMITIVES.values():
     _name = _row.code.partition("(")[0]
     if _name.isidentifier() and _name not in globals():
         globals()[_name] = _function(_OWN.get(_name, _row.evaluate), _row.arity)
-for _dtype in DTYPES:
-    if _dtype != "float16":
-        globals()["bool_" if _dtype == "bool" else _dtype] = bool if _dtype == "bool" else getattr(types, _dtype)
+globals().update({name: getattr(types, name) for name in DTYPES if name not in ("bool", "float16")}, bool_=bool)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import pickle
 from collections.abc import Callable, Sequence, Set
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,21 +26,20 @@ from tcdsl.targets.cpu.compiled import CompiledKernel
 from tcdsl.targets.cpu.layout.kernel_code import KernelCode, kernel_code
 from tcdsl.targets.cpu.machine.machine_code import CompiledModule
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
+from tcdsl.targets.cpu.machine.threading_layer import threading_layer
 from tcdsl.targets.cpu.printing.module import printed_module
 from tcdsl.targets.protocol.memory_spaces import HOST, MemorySpace
 from tcdsl.targets.protocol.target import Build
 
 __all__ = ["NumbaTarget"]
 
+_HINT = 'run it on the other target: with tc.config(target="cpu")'
 _LANGUAGE = "tcdsl.targets.numba.language"
-_LACKING = {
-    "float16": "arrays of float16",
-    "checked_buffer": 'accesses that are tested (check="bounds")',
-    "view": "views",
-}
+_LACKING = {"float16": "arrays of float16", "checked_buffer": 'tested accesses (check="bounds")', "view": "views"}
 _LACKING |= dict.fromkeys(WIDE_INTEGERS, "integers of more than 64 bits")
 _MODULES: WeakValueDictionary[Path, CompiledModule] = WeakValueDictionary()
-_ONE_CALL = lock_of_this_process()  # Numba's own thread pool ends the process if two threads use it at once.
+_ONE_CALL = lock_of_this_process()
+_PROCESSES: set[int] = set()  # that have started Numba's threads: this one, and those that it was forked from.
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,12 @@ class NumbaKernel(CompiledKernel):
 def _on_threads(threads: int, run: Callable[..., int], *arguments: Any) -> int:
     import numba
 
-    with _ONE_CALL:
+    if _PROCESSES - {os.getpid()}:
+        fact = "this process was forked from one that has used Numba's threads, which end it where they are used again"
+        raise Diagnostic(ConfigurationError, fact, hint=f"start it by multiprocessing's spawn, or {_HINT}").error()
+    _PROCESSES.add(os.getpid())
+    # Numba's own thread pool ends the process if two threads use it at once.
+    with nullcontext() if threading_layer().concurrent else _ONE_CALL:
         before = numba.get_num_threads()
         numba.set_num_threads(threads)
         try:
@@ -113,8 +119,7 @@ class NumbaTarget:
         lacking = sorted({fact for name, fact in _LACKING.items() if name in names})
         if lacking:
             fact = f"{kernel.program.name} needs {' and '.join(lacking)}, which Numba does not have"
-            hint = 'run it on the other target: with tc.config(target="cpu")'
-            raise Diagnostic(ConfigurationError, fact, hint=hint).error()
+            raise Diagnostic(ConfigurationError, fact, hint=_HINT).error()
         text = printed.text.replace("tcdsl.targets.cpu.printing.language", _LANGUAGE)
         return NumbaModule(text, printed.functions, kernel_code(kernel, build.contiguous, checked=build.checked))
 

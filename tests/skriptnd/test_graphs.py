@@ -526,8 +526,7 @@ def test_arguments_of_other_types() -> None:
 def test_cells_are_stored_once_however_many_arrays_of_known_sizes_there_are() -> None:
     # What is known of each size took two pieces more, so that all cells got a start value, and lowering took long.
     names = [f"w{k}" for k in range(8)]
-    declared = " ".join(f"{each}: real[3,c{each}];" for each in names)
-    total = " + ".join(f"{each}[0,0]" for each in names)
+    extents, sum_of_all = " ".join(f"{each}: real[3,c{each}];" for each in names), "[0,0] + ".join(names)
     graph = graph_of(f"""
     graph g {{
         @input {{ x: real[4,7]; }} @output {{ y: real[4,5]; }}
@@ -535,8 +534,8 @@ def test_cells_are_stored_once_however_many_arrays_of_known_sizes_there_are() ->
         @compose {{ y = f(x, {", ".join(names)}); }}
     }}
     operator f {{
-        @input {{ x: real[m,n]; {declared} }} @output {{ y: real[m,n-2]; }}
-        @lower {{ y[i,j] += x[i,j+k], i < m, j < n - 2, k < 3 | x[0,0] > {total}; }}
+        @input {{ x: real[m,n]; {extents} }} @output {{ y: real[m,n-2]; }}
+        @lower {{ y[i,j] += x[i,j+k], i < m, j < n - 2, k < 3 | x[0,0] > {sum_of_all}[0,0]; }}
     }}""")
     loops = str(graph.explain("loops", reals(4, 7)))
     assert "acc = float32(0.0)" in loops

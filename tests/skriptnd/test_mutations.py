@@ -80,6 +80,57 @@ def test_mutated_texts_are_read_or_refused(part: int) -> None:
         assert time.process_time() - begin < 2, text
 
 
+def _nested(depth: int) -> str:
+    calls = [f"f{k - 1}" if k else "math.exp" for k in range(depth)]
+    operators = (
+        f"operator f{k} {{ {IO} @compose {{ a = {each}(x); b = {each}(a); y = {each}(b); }} }}"
+        for k, each in enumerate(calls)
+    )
+    return f"import math; {' '.join(operators)} graph g {{ {IO} @compose {{ y = f{depth - 1}(x); }} }}"
+
+
+def _operator(blocks: str) -> str:
+    call = f"graph g {{ {IO} @compose {{ y = f(x); }} }}"
+    return f"operator f {{ {IO} {blocks} @lower {{ y[i,] = x[i,], i < 2; }} }} {call}"
+
+
+IO = "@input { x: real[2]; } @output { y: real[2]; }"
+DOUBLED = "a{0} = '{{a{1}}}{{a{1}}}';"
+LONG = {
+    "operations": (_nested(29), "the graph has more than 100000 operations"),
+    "packs": (
+        _operator(f"@using {{ a = [0:10000]; {' '.join(f'b{k} = a + a;' for k in range(500))} }}"),
+        "more than 500000 items of packs are computed",
+    ),
+    "texts": (
+        _operator(f"@using {{ a0 = 'ten letters'; {' '.join(DOUBLED.format(k + 1, k) for k in range(60))} }}"),
+        "a text of 180224 characters",
+    ),
+    "conditions": (
+        f"graph g {{ {IO} @compose {{ y = if true then x{' elif true then x' * 100} else x; }} }}",
+        "an `if` of more than 100 conditions",
+    ),
+    "symbols": (
+        _operator(
+            f"@using {{ {' '.join(f'a{k} = {k};' for k in range(1500))} }}"
+            f"@assert {{ {' '.join(f'a1499 >= {k};' for k in range(1500))}\n a1499 >= 1500; }}"
+        ),
+        "`a1499 >= 1500` does not hold",
+    ),
+    "brackets": (f"graph g {{ {IO} @compose {{ y = {'[(' * 49}{' a' * 30_000}", "unexpected `a`"),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_what_is_long_or_deep_is_refused_soon(kind: str) -> None:
+    text, message = LONG[kind]
+    begin = time.process_time()
+    with pytest.raises(TcdslError) as caught:
+        tc.skriptnd.parse(text)
+    assert message in str(caught.value)
+    assert time.process_time() - begin < 2
+
+
 def test_texts_of_words_are_read_or_refused() -> None:
     random, graph = Random(0), "graph g { @input { x: real[2,3]; } @output { y: real; } @compose { y = ...; } }"
     for _ in range(300):

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
-from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.values import (
     CONCRETE,
     ENDS,
@@ -47,6 +47,7 @@ from tcdsl.span import Span
 __all__ = ["COMPARISONS", "FUNCTIONS", "LOGICAL", "Arithmetic", "Decisions", "StandIns", "article"]
 
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+MOST_COMPUTED, _LONG = 500_000, 100
 LOGICAL = ("&&", "||", "^", "=>")
 _PRIMITIVES = {"+": "add", "-": "sub", "*": "mul", "<?": "min", ">?": "max"}
 
@@ -115,6 +116,8 @@ class Arithmetic:
     #: The names of sizes that are numbers of rounds: each round has its own.
     rounds: set[str] = field(default_factory=set)
     _numbers: count[int] = field(default_factory=count)
+    #: How many items of long packs were computed.
+    _items: int = 0
 
     # -- kinds ---------------------------------------------------------------------------------------------------
 
@@ -171,6 +174,13 @@ class Arithmetic:
         local = Local(f"part{next(self._numbers)}", value.dtype)
         return Let(local.name, value, body(local))
 
+    def count_items(self, number: int, span: Span | None) -> None:
+        """Count the items of a pack that is computed; there is an end to those of long ones."""
+        if number > _LONG:
+            self._items += number
+            if self._items > MOST_COMPUTED:
+                raise ShapeError.at(f"more than {MOST_COMPUTED} items of packs are computed", span)
+
     # -- operators -----------------------------------------------------------------------------------------------
 
     def unary(self, operator: str, value: Any, span: Span | None) -> Any:
@@ -195,24 +205,9 @@ class Arithmetic:
 
     def binary(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
         """``a + b`` of two values of one type."""
-        kind, other = type_of(left), type_of(right)
-        unknown = isinstance(left, Unknown) or isinstance(right, Unknown)
-        if unknown:  # what is open fits
-            kind, other = kind or other, other or kind
-        if (
-            kind != other
-            and operator in COMPARISONS
-            and kind
-            and other
-            and "str" not in (kind, other)
-            and (isinstance(left, ScalarValue) and isinstance(right, ScalarValue))
-        ):
-            return self._compared_types(operator, left, right, span)
-        if kind != other:
-            hint = "`real(x)` and `int(x)` convert" if {kind, other} <= {"int", "real", "bool"} else ""
-            if {kind, other} == {"int", "real"} and not isinstance(left, ScalarValue) | isinstance(right, ScalarValue):
-                hint = "a real has a point: `1.0`"
-            raise DtypeError.at(f"`{operator}` of {article(kind)} and {article(other)}", span, hint)
+        if type(left) is type(right) and type(left) in (int, float) and operator not in LOGICAL:
+            return _COMPARE[operator](left, right) if operator in COMPARISONS else _known(operator, left, right, span)
+        kind, unknown = self._common(operator, left, right, span)
         if operator in COMPARISONS:
             if operator not in ("==", "!=") and kind == "bool":
                 raise DtypeError.at(f"`{operator}` does not compare values of type {kind}", span)
@@ -237,6 +232,20 @@ class Arithmetic:
                 return replace(found, bound=first)
             return replace(found, bound=second if operator == "%" else self.binary(operator, first, second, span))
         return found
+
+    def _common(self, operator: str, left: Any, right: Any, span: Span | None) -> tuple[str, bool]:
+        # The type of both, and whether one is not known more closely.
+        kind, other = type_of(left), type_of(right)
+        unknown = isinstance(left, Unknown) or isinstance(right, Unknown)
+        if unknown:  # what is open fits
+            kind, other = kind or other, other or kind
+        data = isinstance(left, ScalarValue) and isinstance(right, ScalarValue)
+        if kind != other and not (data and operator in COMPARISONS):
+            hint = "`real(x)` and `int(x)` convert" if {kind, other} <= {"int", "real", "bool"} else ""
+            if {kind, other} == {"int", "real"} and not isinstance(left, ScalarValue) | isinstance(right, ScalarValue):
+                hint = "a real has a point: `1.0`"
+            raise DtypeError.at(f"`{operator}` of {article(kind)} and {article(other)}", span, hint)
+        return kind, unknown
 
     def _require(
         self, kind: str, wanted: tuple[str, ...], what: str, span: Span | None, value: Any, hint: str = ""
@@ -271,13 +280,9 @@ class Arithmetic:
             pair = (self.size(left), self.size(right))
         else:
             pair = (self.data(left, span), self.data(right, span))
-        return ScalarValue(applied(COMPARISONS[operator], pair, span), "bool")
-
-    def _compared_types(self, operator: str, left: ScalarValue, right: ScalarValue, span: Span | None) -> ScalarValue:
-        # Cells of several types are compared as the widest of them.
-        order = ("bool", "int", "real")
-        kind = max(left.type, right.type, key=order.index)
-        pair = tuple(cast(self.data(each), self.dtype(kind), span) for each in (left, right))
+        if type_of(left) != type_of(right):  # cells of several types are compared as the widest of them
+            widest = max(type_of(left), type_of(right), key=("bool", "int", "real").index)
+            pair = (cast(pair[0], self.dtype(widest), span), cast(pair[1], self.dtype(widest), span))
         return ScalarValue(applied(COMPARISONS[operator], pair, span), "bool")
 
     def _logical(self, operator: str, left: Any, right: Any) -> Any:

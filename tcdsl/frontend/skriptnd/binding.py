@@ -58,6 +58,16 @@ def binding_order(operator: syntax.Operator) -> tuple[int, ...]:
     return tuple(order)
 
 
+@lru_cache(maxsize=1024)
+def _assertions_behind(operator: syntax.Operator) -> Mapping[int, Sequence[syntax.Assertion]]:
+    # The assertions by the number of helper symbols behind which all of their names are known.
+    known = {name: k for k, using in enumerate(operator.usings, 1) for name in names_in(using.target)}
+    found: dict[int, list[syntax.Assertion]] = {}
+    for each in operator.assertions:
+        found.setdefault(max((known.get(name, 0) for name in names_in(each.condition)), default=0), []).append(each)
+    return found
+
+
 def _early(operator: syntax.Operator, known: set[str]) -> list[syntax.Using]:
     # Helper symbols that shapes of inputs use, and those that these are made of: they are made of attributes.
     wanted = {name for each in operator.inputs for name in _names_of_type(each.type)} - known
@@ -116,7 +126,10 @@ class Binding:
     evaluator: ExpressionEvaluator
     name: str
     span: Span | None
-    _waiting: list[syntax.Assertion] = field(default_factory=list)
+    _generics: dict[str, syntax.Generic] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._generics = {each.name: each for each in self.operator.generics}
 
     @property
     def names(self) -> dict[str, Any]:
@@ -133,7 +146,6 @@ class Binding:
         """Bind everything, and check all assertions."""
         operator = self.operator
         self._types(types)
-        self._waiting = list(operator.assertions)
         for each in operator.attributes:
             if each.name in attributes:
                 self.names[each.name] = self._attribute(each, attributes[each.name])
@@ -142,7 +154,7 @@ class Binding:
             elif each.default is None and not each.type.optional:
                 hint = f"write `{self.name}{{{each.name}=...}}`"
                 raise self.fault(f"the attribute `{each.name}` is missing", ConfigurationError, hint)
-        early = self.early()
+        early = {id(each) for each in self.early()}
         left_out = [
             each.default is not None and given is None for each, given in zip(operator.inputs, inputs, strict=True)
         ]
@@ -153,13 +165,12 @@ class Binding:
             self._deferred(each)
         for each in operator.attributes:
             self.length(each)
-        for using in operator.usings:
-            self._check_assertions()
-            if using not in early:
+        ready = _assertions_behind(operator)
+        for k, using in enumerate((None, *operator.usings)):
+            if using is not None and id(using) not in early:
                 self._using(using)
-        self._check_assertions()
-        for assertion in self._waiting:
-            self._check(assertion)
+            for assertion in ready.get(k, ()):
+                self._check(assertion)
 
     def early(self) -> list[syntax.Using]:
         """Bind the helper symbols that shapes of inputs are made of."""
@@ -178,7 +189,7 @@ class Binding:
             self._bind_type(generic.name, given)
 
     def _bind_type(self, name: str, given: str, span: Span | None = None) -> None:
-        generic = next(each for each in self.operator.generics if each.name == name)
+        generic = self._generics[name]
         if given not in _BASES.get(generic.base, (generic.base,)):
             raise self.fault(f"`{name}` is {generic.base}, which {given} is not", DtypeError, span=span)
         bound = self.evaluator.scope.generics.setdefault(name, given)
@@ -195,7 +206,7 @@ class Binding:
             if (
                 attribute.name not in self.names
                 and attribute.default is not None
-                and self._is_generic(name)
+                and name in self._generics
                 and name not in generics
             ):
                 self._bind_type(name, type_of(self.evaluator.value(attribute.default)))
@@ -206,15 +217,12 @@ class Binding:
 
     def _converts(self, default: syntax.Expression) -> bool:
         # To a type that the inputs or other attributes may bind: `T(0)`.
-        return any(isinstance(node, syntax.Call) and self._is_generic(node.function) for node in walk(default))
-
-    def _is_generic(self, name: str) -> bool:
-        return any(each.name == name for each in self.operator.generics)
+        return any(isinstance(node, syntax.Call) and node.function in self._generics for node in walk(default))
 
     def _check_type(self, declared: syntax.TypeNode, given: str, what: str, span: Span | None = None) -> None:
         if not given:
             return
-        if self._is_generic(declared.name):
+        if declared.name in self._generics:
             self._bind_type(declared.name, given, span)
             return
         allowed = _BASES.get(declared.name, (declared.name,))
@@ -521,14 +529,6 @@ class Binding:
 
     def _width(self, node: syntax.Expression) -> int:
         return len(node.parts) if isinstance(node, syntax.Zip) else 1
-
-    def _check_assertions(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            if all(self.evaluator.scope.knows(name) for name in names_in(each.condition)):
-                self._check(each)
-            else:
-                self._waiting.append(each)
 
     def _check(self, assertion: syntax.Assertion) -> None:
         guesses = self.evaluator.arithmetic.decisions.guesses

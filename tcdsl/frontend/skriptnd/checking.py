@@ -246,6 +246,7 @@ class _Checks:
         for each in self.operator.outputs:
             self.names[each.name] = Unknown(self._base(each.type), each.type.pack is not None, True)
         written: dict[str, list[syntax.Formula]] = {name: [] for name in outputs}
+        unwritten = {*outputs}
         for formula in formulas:
             name, span = formula.target.name, formula.target.span
             if name not in outputs:
@@ -262,7 +263,8 @@ class _Checks:
                 hint = f"write `{name}[...] = ...` in front of it"
                 raise DslSyntaxError.at(f"`:=` changes `{name}`, which has no values yet", formula.span, hint)
             earlier.append(formula)
-            self._reads_values(formula, {each for each, found in written.items() if not found or found == [formula]})
+            self._reads_values(formula, unwritten)
+            unwritten.discard(name)
             self._formula(formula)
         for name, found in written.items():
             if not found:

@@ -16,7 +16,17 @@ from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, Straight
 from tcdsl.frontend.skriptnd.random_numbers import DISTRIBUTIONS, drawn
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, declared_shape, declared_tensors
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, ScalarValue, TensorValue, Unknown, is_pack, shown, type_of
+from tcdsl.frontend.skriptnd.values import (
+    CONCRETE,
+    Extreme,
+    Pack,
+    ScalarValue,
+    TensorValue,
+    Unknown,
+    is_pack,
+    shown,
+    type_of,
+)
 from tcdsl.ir.expressions import Read
 from tcdsl.span import Span
 
@@ -53,6 +63,10 @@ class Composer(TensorRecording):
     #: What quantizes tensors, by their labels, and the labels of tensors that may be quantized.
     _quantizers: dict[str, Quantizer] = field(default_factory=dict)
     _labels: set[str] = field(default_factory=set)
+    #: What calls gave that were looked at, and how many operators they called: equal ones are looked at once.
+    _seen: dict[Any, tuple[list[Any], int]] = field(default_factory=dict)
+    #: How many variables there were.
+    _variables: int = 0
     _running: list[tuple[str, str]] = field(default_factory=list)
 
     def evaluator(self) -> ExpressionEvaluator:
@@ -73,10 +87,15 @@ class Composer(TensorRecording):
         name: str = "",
     ) -> list[Any]:
         """The outputs of an operator: tensors, packs of them."""
-        self.operations += 1
+        key = self._key(operator, module, types, attributes, inputs)
+        found, calls = self._seen.get(key, (None, 1))
+        self.operations += calls
         name = name or operator.name
         if self.operations > MOST_OPERATIONS:
             raise ShapeError.at(f"the graph has more than {MOST_OPERATIONS} operations", span)
+        if found is not None:
+            return [*map(_copied, found)]
+        operations, variables = self.operations - 1, self._variables
         if (module, operator.name) in self._running:
             raise DslSyntaxError.at(f"the operator `{name}` calls itself", span, "use a loop of `@compose`")
         self._running.append((module, operator.name))
@@ -99,10 +118,25 @@ class Composer(TensorRecording):
                 quantizer.require_use(self._labels)
         finally:
             self._running.pop()
+        if key is not None and self._variables == variables and not self._quantizers:
+            self._seen[key] = found, self.operations - operations
         if module != QUANTIZING or self.session is None or isinstance(self.arithmetic, StraightArithmetic):
             return found
         smooth = self.straight().operator(operator, module, types, attributes, inputs, label, span, name)
         return [straight_through(self, *pair) for pair in zip(found, smooth, strict=True)]
+
+    def _key(
+        self, operator: syntax.Operator, module: str, types: Sequence[str], attributes: Mapping[str, Any], inputs: Any
+    ) -> Any:
+        # What a call that is only looked at depends on; None if that cannot be compared.
+        if self.session is not None:
+            return None
+        key = (id(operator), module, tuple(types), *map(_content, attributes.items()), *map(_content, inputs))
+        try:
+            hash(key)
+        except TypeError:
+            return None
+        return key
 
     # -- quantization ------------------------------------------------------------------------------------------------
 
@@ -238,6 +272,7 @@ class Composer(TensorRecording):
             self.quantized,
             _quantizers=self._quantizers,
             _labels=self._labels,
+            _seen=self._seen,
             _running=list(self._running),
         )
 
@@ -289,6 +324,7 @@ class Composer(TensorRecording):
             assert declaration.type.pack.length is not None
             count = evaluator.count(declaration.type.pack.length, f"the length of {what}")
         found = []
+        self._variables += 1
         for k in range(1 if count is None else count):
             shape = declared_shape(declaration.type.shape or (), evaluator, what, k)
             if shape is None or not all(type(each) is int for each in shape):
@@ -296,6 +332,27 @@ class Composer(TensorRecording):
                 raise ShapeError.at(f"the shape of {what} depends on the call", declaration.span, hint)
             found.append(self.variables(full if count is None else f"{full}.{k + 1}", kind, shape, declaration.span))
         return found[0] if count is None else Pack.of(found)
+
+
+def _content(value: Any) -> Any:
+    # What of a value, or of a pack of them, a call depends on; 1, 1.0 and True are not the same.
+    match value:
+        case tuple():
+            return (
+                type(value),
+                *map(_content, value),
+                *map(_content, (getattr(value, "uniform", None), getattr(value, "length", None))),
+            )
+        case TensorValue():
+            return value.type, _content(value.shape), _content(value.constant)
+        case Extreme() | ScalarValue() | None:
+            return value
+    return type(value), value
+
+
+def _copied(value: Any) -> Any:
+    # Tensors that are the same are told apart from tensors that are alike.
+    return Pack.of(map(_copied, value), value.uniform, value.length) if isinstance(value, Pack) else replace(value)
 
 
 def _inner_label(operator: syntax.Operator) -> bool:

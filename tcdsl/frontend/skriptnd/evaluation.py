@@ -33,6 +33,7 @@ from tcdsl.span import Span
 __all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope", "is_tensor", "unknown_name"]
 
 MOST_ITEMS = 10_000
+MOST_CHARACTERS = 100_000
 _LONG = 8
 _EMPTY = {"+": 0, "*": 1, "&&": True, "||": False}
 _DECIDED = frozenset((("&&", False), ("||", True), ("=>", False)))
@@ -144,6 +145,7 @@ class ExpressionEvaluator:
                 continue
             found.extend(part)
             uniform = getattr(part, "uniform", None)
+            self.arithmetic.count_items(len(part), node.span)
             if len(found) > MOST_ITEMS:
                 raise ShapeError.at(f"a pack of more than {MOST_ITEMS} items", node.span)
         if null or unknown:
@@ -245,6 +247,7 @@ class ExpressionEvaluator:
         if not lengths:
             return function(*values, span)
         size = self._same_length(lengths, span)
+        self.arithmetic.count_items(size, span)
         columns = [value if isinstance(value, Pack) else (value,) * size for value in values]
         made = Pack.of(function(*row, span) for row in zip(*columns, strict=True))
         if not size:
@@ -278,10 +281,13 @@ def _text(self: ExpressionEvaluator, node: syntax.TextValue) -> Any:
         return None
     if any(isinstance(value, Unknown) for value in values):
         return Unknown("str", False)
-    return "".join(
+    found = "".join(
         piece + (shown(value) if k < len(values) else "")
         for k, (piece, value) in enumerate(zip(node.pieces, [*values, ""], strict=True))
     )
+    if len(found) > MOST_CHARACTERS:
+        raise ShapeError.at(f"a text of {len(found)} characters", node.span, f"{MOST_CHARACTERS} are the most")
+    return found
 
 
 def _identifier(self: ExpressionEvaluator, node: syntax.Identifier) -> Any:
@@ -494,6 +500,7 @@ def _contains(self: ExpressionEvaluator, node: syntax.Binary, item: Any, pack: A
         raise DtypeError.at("what stands behind `in` is no pack", node.right.span)
 
     def contained(value: Any, span: Span | None) -> Any:
+        self.arithmetic.count_items(len(pack), span)
         tests = [self.arithmetic.binary("==", value, each, span) for each in pack]
         return reduce(lambda a, b: self.arithmetic.binary("||", a, b, span), tests, False)
 
@@ -513,6 +520,7 @@ def _fold(self: ExpressionEvaluator, node: syntax.Fold) -> Any:
     if isinstance(pack, Unknown):
         one = Unknown(pack.type, False)
         return Unknown(type_of(operate(node.operator, one, one, node.span)), node.cumulative)
+    self.arithmetic.count_items(len(pack), node.span)
     if node.cumulative:
         found: list[Any] = []
         for item in pack:
@@ -521,6 +529,9 @@ def _fold(self: ExpressionEvaluator, node: syntax.Fold) -> Any:
     if node.operator in ("<", "<=", ">", ">=", "==", "!="):
         pairs = list(pairwise(pack))
         if node.operator == "!=":
+            if all(type(each) in (int, str) for each in pack):
+                return len({*pack}) == len(pack)
+            self.arithmetic.count_items(len(pack) ** 2, node.span)
             pairs = [(a, b) for k, a in enumerate(pack) for b in pack[k + 1 :]]
         tests = [operate(node.operator, a, b, node.span) for a, b in pairs]
         return reduce(lambda a, b: operate("&&", a, b, node.span), tests, True)
@@ -570,6 +581,8 @@ def _access(self: ExpressionEvaluator, node: syntax.Access) -> Any:
 
 
 def _misplaced(self: ExpressionEvaluator, node: Any) -> Any:
+    if isinstance(node, syntax.Zip):
+        raise DslSyntaxError.at("a tuple that is not expanded", node.span, "it stands in a list: `[(a, b)..]`")
     what = "`:`" if isinstance(node, syntax.Whole) else "`..`" if isinstance(node, syntax.Expand) else "a range"
     raise DslSyntaxError.at(f"{what} outside of a list", node.span)
 

@@ -6,7 +6,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.declarations import read_pack_length, read_type
 from tcdsl.frontend.skriptnd.text.expressions import read_expression
-from tcdsl.frontend.skriptnd.text.reading import Words
+from tcdsl.frontend.skriptnd.text.reading import MOST_NESTED, Words
 from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES
 
 __all__ = ["read_assignment", "read_quantization"]
@@ -50,7 +50,7 @@ def _target(words: Words) -> syntax.Target:
 
 
 def _operation(words: Words) -> syntax.Operation:
-    with words.nested():
+    with words:
         if words.is_next("if"):
             return _branch(words)
         if words.is_next(*_LOOPS):
@@ -179,6 +179,9 @@ def _branch(words: Words) -> syntax.Branch:
         condition = _callable(words)
         words.expect("then", "behind the condition")
         arms.append((condition, _callable(words)))
+        if len(arms) > MOST_NESTED:
+            hint = "choose between operators that choose"
+            raise DslSyntaxError.at(f"an `if` of more than {MOST_NESTED} conditions", words.since(first), hint)
         if not words.accept("elif"):
             break
     if not words.accept("else"):

@@ -29,6 +29,7 @@ _PRECEDENCE = {
     **dict.fromkeys(("*", "/", "\\", "%"), 6),
     "**": 7,
 }
+_ENDS = frozenset((",", ")", ";", "]"))
 _LARGEST = 2**63 - 1
 _MOST_OPERATORS = 2_000
 
@@ -43,7 +44,10 @@ def _joined(begin: Span, end: Span) -> Span:
 
 def read_expression(words: Words) -> syntax.Expression:
     """A whole expression."""
-    with words.nested():
+    token, behind = words.next, words.ahead(1)
+    if token.kind == "name" and behind.text in _ENDS and token.text not in KEYWORDS:
+        return syntax.Identifier(words.take().text, span=words.span(token))  # most are single names
+    with words:
         value = _binary(words, _unary(words), 1)
         if words.accept("??"):
             default = read_expression(words)
@@ -67,7 +71,7 @@ def _binary(words: Words, left: syntax.Expression, least: int) -> syntax.Express
         if dots is not None:
             left = _folded(words, left, token, dots)
             continue
-        with words.nested():
+        with words:
             right = _binary(words, _unary(words), precedence + 1)
         left = syntax.Binary(operator, left, right, span=_across(left, right))
     fact = f"an expression of more than {_MOST_OPERATORS} operators"
@@ -86,7 +90,7 @@ def _unary(words: Words) -> syntax.Expression:
     token = words.next
     if token.kind == "operator" and token.text in ("-", "+", "!", "?"):
         words.take()
-        with words.nested():
+        with words:
             operand = _unary(words)
         return syntax.Unary(token.text, operand, span=words.since(token))
     return _postfix(words, _atom(words))
@@ -113,8 +117,8 @@ def _atom(words: Words) -> syntax.Expression:
     if token.text == "(":
         words.take()
         value = read_expression(words)
-        if words.is_next(","):
-            raise words.unexpected("a tuple stands in a list, in front of `..`: `[(a, b)..]`")
+        if words.accept(","):
+            return syntax.Zip((value, *words.several(lambda: read_expression(words), ")")), span=words.since(token))
         words.expect(")")
         return value
     if token.text == "[":
@@ -213,7 +217,7 @@ def _postfix(words: Words, value: syntax.Expression) -> syntax.Expression:
     value = read_indices(words, value)
     if words.is_next("<-") and isinstance(value, syntax.Subscript):
         words.take()
-        with words.nested():
+        with words:
             replacement = read_expression(words)
         return syntax.Substitute(value, replacement, span=_across(value, replacement))
     return value
@@ -298,32 +302,9 @@ def _expanded(words: Words, value: syntax.Expression) -> syntax.Expression:
 def list_item(words: Words) -> syntax.Expression:
     """An item of a list: a value, ``a..``, ``a..(n)``, ``b:e:s`` or ``(a, b)..``."""
     token = words.next
-    if token.text == "(" and token.kind == "operator" and _is_zip(words):
-        words.take()
-        parts = words.several(lambda: read_expression(words), ")")
-        zipped = syntax.Zip(parts, span=words.since(token))
-        if not words.is_next(".."):
-            raise words.unexpected("expected `..`: a tuple is expanded where it stands")
-        return _expanded(words, zipped)
     value = read_expression(words)
     if not words.accept(":"):
         return _expanded(words, value)
     end = read_expression(words)
     step = read_expression(words) if words.accept(":") else None
     return syntax.Range(value, end, step, span=words.since(token))
-
-
-def _is_zip(words: Words) -> bool:
-    # Whether a comma stands in the bracket that comes next, outside of the brackets in it.
-    depth, ahead = 0, 0
-    while True:
-        token = words.ahead(ahead)
-        if token.kind == "end":
-            return False
-        if token.kind == "operator":
-            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-            if depth == 0:
-                return False
-            if depth == 1 and token.text == ",":
-                return True
-        ahead += 1

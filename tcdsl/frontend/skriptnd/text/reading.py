@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -11,7 +10,7 @@ from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, Word
 from tcdsl.span import Span
 
-__all__ = ["Words"]
+__all__ = ["MOST_NESTED", "Words"]
 
 MOST_NESTED = 100
 Part = TypeVar("Part")
@@ -97,17 +96,15 @@ class Words:
         """The place of a word."""
         return token.span(self.filename)
 
-    @contextmanager
-    def nested(self) -> Iterator[None]:
-        """A part inside another one; there is an end to that."""
+    def __enter__(self) -> None:
+        """A part inside another one, `with words:`; there is an end to that."""
         self._depth += 1
         if self._depth > MOST_NESTED:
             fact = f"parts are nested more than {MOST_NESTED} times"
             raise DslSyntaxError.at(fact, self.span(self.next), "name some of them in `@using`, or in `@compose`")
-        try:
-            yield
-        finally:
-            self._depth -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
 
     def several(self, part: Callable[[], Part], end: str) -> tuple[Part, ...]:
         """Parts between commas, until ``end``, which is taken too; there may be none."""

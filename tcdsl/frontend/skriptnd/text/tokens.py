@@ -57,15 +57,12 @@ class Word(NamedTuple):
 def tokens_of(text: str, filename: str, line: int = 1, column: int = 0) -> list[Word]:
     """All words of ``text``, which begins at ``line`` and ``column``; the last one is the end."""
     found = []
-    position, begin = 0, -column
-    size = len(text)
-    scan = _WORDS.match
-    while position < size:
-        match = scan(text, position)
-        if match is None:
+    end, begin = 0, -column
+    size, new = len(text), tuple.__new__
+    for match in _WORDS.finditer(text):
+        position, (start, end), kind = end, match.span(), match.lastgroup
+        if start != position:
             raise _unknown(text, position, begin, line, filename)
-        kind = match.lastgroup or ""
-        end = match.end()
         if kind == "blank":
             breaks = text.count("\n", position, end)
             if breaks:
@@ -74,14 +71,14 @@ def tokens_of(text: str, filename: str, line: int = 1, column: int = 0) -> list[
         else:
             word = match[0]
             if kind in ("integer", "real") and end < size and (text[end].isalnum() or text[end] == "_"):
-                start = position - begin
                 rest = re.compile(r"\w+").match(text, position)
                 shown = rest[0] if rest else word
-                span = Span(filename, line, start, line, start + len(shown))
+                span = Span(filename, line, start - begin, line, start - begin + len(shown))
                 fact = f"`{shown}` is neither a number nor a name"
                 raise DslSyntaxError.at(fact, span, "names begin with a letter or `_`")
-            found.append(Word(kind, _SAME.get(word, word), line, position - begin))
-        position = end
+            found.append(new(Word, (kind, _SAME.get(word, word), line, start - begin)))
+    if end != size:
+        raise _unknown(text, end, begin, line, filename)
     last = found[-1] if found else Word("end", "", line, column)
     found.append(Word("end", "", last.line, last.column + len(last.text)))
     return found

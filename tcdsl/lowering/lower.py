@@ -14,8 +14,10 @@ from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program, without_rules
 from tcdsl.lowering.linking.linker import linked
 from tcdsl.lowering.loop_passes.carried_cells import with_cells_in_registers
+from tcdsl.lowering.loop_passes.end_checks import with_ends_of_rounds_checked
 from tcdsl.lowering.loop_passes.index_widths import size_intervals, with_index_widths
 from tcdsl.lowering.loop_passes.inductive_checks import without_inductive_checks
+from tcdsl.lowering.loop_passes.interchange import with_rows_inside_rounds
 from tcdsl.lowering.loop_passes.known_checks import without_known_checks
 from tcdsl.lowering.loopir.integer_facts import IntegerFacts
 from tcdsl.lowering.loopir.loops import Kernel
@@ -73,7 +75,11 @@ def lower(
     nests = [replace(nest, body=without_known_checks(nest.body)) for nest in kernel.nests]
     facts = IntegerFacts(size_intervals(program, largest))
     nests = without_inductive_checks(nests, kernel.all_rounds, facts)
+    if "end_checks" in enabled:
+        nests = with_ends_of_rounds_checked(nests)
     nests = with_cells_in_registers(nests, kernel.buffers, facts)
+    if "interchange" in enabled:
+        nests = with_rows_inside_rounds(nests, kernel.buffers)
     nests, limit = with_index_widths(nests, program, largest, rounds)
     return replace(kernel, nests=tuple(nests), limit=limit)
 
@@ -85,8 +91,10 @@ def _with_smaller_loops(program: Program) -> Program:
     return without_dead_statements(with_smaller_loops(program, _with_smaller_loops))
 
 
-def _part(enabled: Enabled, machine: Machine, watch: PassWatch | None, program: Program, private: bool) -> Kernel:
-    return _straight(program, enabled, machine, None, watch, private)
+def _part(
+    enabled: Enabled, machine: Machine, watch: PassWatch | None, program: Program, private: bool, alone: bool
+) -> Kernel:
+    return _straight(program, enabled, machine, None, watch, private, alone=alone)
 
 
 def _straight(
@@ -97,16 +105,17 @@ def _straight(
     watch: PassWatch | None,
     private: bool | None = None,
     orders: Sequence[int] = (),
+    alone: bool = False,
 ) -> Kernel:
     # A part of a larger kernel says whether its inputs are that kernel's own memory.
     if enabled - QUICK:
         try:
             with limited():
-                return _lowered(program, enabled, machine, largest, watch, private, orders)
+                return _lowered(program, enabled, machine, largest, watch, private, orders, alone)
         except TooMuchWork:
             pass
     with refused_beyond_limits(ShapeError, f"what {program.name} computes"):
-        return _lowered(program, enabled & QUICK, machine, largest, watch, private)
+        return _lowered(program, enabled & QUICK, machine, largest, watch, private, alone=alone)
 
 
 def _lowered(
@@ -117,8 +126,9 @@ def _lowered(
     watch: PassWatch | None,
     private: bool | None,
     orders: Sequence[int] = (),
+    alone: bool = False,
 ) -> Kernel:
-    work = Work(program, enabled, largest, watch, bool(private), chosen(orders), machine)
+    work = Work(program, enabled, largest, watch, bool(private), chosen(orders), machine, alone=alone)
     if watch is not None:
         watch.begin(work)
     for each in PASSES:

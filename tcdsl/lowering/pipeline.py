@@ -18,11 +18,13 @@ from tcdsl.ir.expressions import Expr, Let, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement, without_rules
 from tcdsl.lowering.equal_groups import Drafted, EqualGroups
+from tcdsl.lowering.linking.joined_nests import joined_kinds
 from tcdsl.lowering.loop_passes.data_bounds import within_data_ranges
+from tcdsl.lowering.loop_passes.end_checks import with_ends_checked
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
 from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
-from tcdsl.lowering.loop_passes.joined_nests import joined_kinds
+from tcdsl.lowering.loop_passes.interchange import with_rows_inside
 from tcdsl.lowering.loop_passes.long_sums import in_blocks
 from tcdsl.lowering.loop_passes.row_buffers import with_row_buffers
 from tcdsl.lowering.loop_passes.square_tiles import through_tiles
@@ -76,7 +78,8 @@ class Work:
     """What passes work on: statements first, then their loop orders and memory, at last nests.
 
     ``private``: nobody sees the inputs' memory when something fails. ``choose`` says which orders of contractions are
-    best, ``zeros_around`` which tensors are 0 wherever a statement that reads them has no point.
+    best, ``zeros_around`` which tensors are 0 wherever a statement that reads them has no point. With ``alone`` one
+    thread does it all.
     """
 
     program: Program
@@ -86,6 +89,7 @@ class Work:
     private: bool = False
     choose: Chooser = first_choice
     machine: Machine = field(default_factory=Machine)
+    alone: bool = False
     zeros_around: Mapping[str, Expr] = field(default_factory=dict)
     names: FreshNames = field(init=False)
     context: isl.Set = field(init=False)
@@ -305,6 +309,7 @@ def _loops(work: Work) -> None:
         thin,
         "long_sums" in work.enabled,
         work.machine,
+        work.alone,
     )
     equal = EqualGroups(setting)
     make = partial(_drafted, work)
@@ -405,6 +410,10 @@ def _hoisting(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return hoisted(nodes, setting.names)
 
 
+def _interchange(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
+    return with_rows_inside(nodes, setting.names)
+
+
 def _data_bounds(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return within_data_ranges(nodes, setting.names)
 
@@ -419,15 +428,18 @@ def _tiles(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
 
 def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     # Tiles of contractions have blocks of their own.
-    return nodes if draft.small or draft.work is not None else in_blocks(nodes, setting.names)
+    small = draft.small and not setting.alone
+    return nodes if small or draft.work is not None else in_blocks(nodes, setting.names)
 
 
 NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("single_steps", "loops of one step become their body", _over(without_single_steps)),
     NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
+    NestPass("interchange", "loops along memory go inside those that go on from row to row", _interchange),
     NestPass("tiles", "what is read or stored across rows goes through square tiles", _tiles),
     NestPass("hoisting", "what does not change in a loop moves in front of it", _hoisting),
     NestPass("data_bounds", "loops run between ends that data give", _data_bounds),
+    NestPass("end_checks", "positions that go step by step are checked for both ends", _over(with_ends_checked)),
     NestPass("one_thread", "little work is done by one thread", _one_thread),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums),
 )

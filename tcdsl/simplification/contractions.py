@@ -241,7 +241,7 @@ class _Product:
         linked = [each for each in _links(self.points) or () if each & summed]
         scope = frozenset[str]().union(*linked, *(each.variables for each in (*group, *tests)))
         # Row-major as in what is read.
-        cells = [name for name in _in_order(group, every) if name in scope - summed]
+        cells = [name for name in _in_order(group, every, linked) if name in scope - summed]
         inner = [name for name in every if name in summed]
         points = arranged(self.points, [*cells, *inner])
         rest = arranged(self.points, [name for name in every if name not in summed])
@@ -293,10 +293,15 @@ class _Product:
         )
 
 
-def _in_order(factors: Iterable[_Factor], every: Iterable[str]) -> Iterable[str]:
-    # Variables as the factors mention them, then the others.
+def _in_order(factors: Iterable[_Factor], every: Sequence[str], linked: Sequence[frozenset[str]]) -> Iterable[str]:
+    # Variables as the factors mention them, each with those that say how far it goes, then the others.
     met = [node.name for each in factors for node in walk(each.value) if isinstance(node, IndexValue)]
+    met = [other for name in met for other in (name, *(end for end in every if _are_linked(name, end, linked)))]
     return dict.fromkeys((*met, *every))
+
+
+def _are_linked(name: str, other: str, linked: Iterable[frozenset[str]]) -> bool:
+    return any({name, other} <= each for each in linked)
 
 
 def _written(statement: Statement) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -63,6 +64,35 @@ def test_what_a_round_may_meet_stays_in_memory() -> None:
                 wanted[i, j] -= wanted[i, k] + wanted[j, k]
     np.testing.assert_array_equal(found, wanted)
     assert not _kept(met, given)
+
+
+def test_scalars_of_rounds_accumulate() -> None:
+    @op
+    def solved(L: real[N, N], b: real[N]):
+        x: real[N]
+        high = -np.inf
+        for i in range(N):
+            s = b[i]
+            for j in range(i):
+                s -= L[i, j] * x[j]
+            x[i] = s / L[i, i]
+            high = max(high, x[i])
+        return x, high
+
+    text = str(solved.explain("loops", np.eye(3), np.ones(3)))
+    assert re.search(r"s\w* -= L\[i", text)
+    assert " >>= " in text
+    generator = np.random.default_rng(0)
+    L, b = np.tril(generator.random((600, 600))) + 20 * np.eye(600), generator.random(600)
+    for special in (1.0, np.inf, np.nan):
+        b[300] = special
+        wanted = b.copy()
+        with np.errstate(invalid="ignore"):
+            for i in range(600):
+                wanted[i] = (b[i] - L[i, :i] @ wanted[:i]) / L[i, i]
+        found, high = solved(L, b)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+        np.testing.assert_allclose(high, wanted.max(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8", "uint8", "int64"])

@@ -8,7 +8,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.lowering import pipeline
-from tcdsl.lowering.loopir.equal_nests import EqualNests
+from tcdsl.lowering.loopir.kinds import EqualNests
 from tcdsl.lowering.lower import lower
 
 

@@ -23,6 +23,7 @@ from tcdsl.pass_names import OPTIONAL, chosen_passes
 from tests.golden_texts import Golden
 from tests.lowering import (
     test_data_ranges,
+    test_end_checks,
     test_phases,
     test_row_buffers,
     test_stencil_chains,
@@ -61,6 +62,12 @@ tensor y: float64[N, N]
 y[i, j] = x[i, 1] * x[j, 1]  for [i, j]: 0 <= i < N and 0 <= j < N and M > 1
 return y
 """
+RUNNING = """program running_totals_of_columns
+input x: float64[N, M]
+tensor y: float64[N, M]
+y[i, j] += x[k, j]  for [i, j, k]: i < N and 0 <= j < M and 0 <= k <= i
+return y
+"""
 RNG = np.random.default_rng(7)
 
 
@@ -74,6 +81,7 @@ class Sample:
 
 def samples() -> dict[str, Sample]:
     found = {name: Sample(parse_program(case.text), case.inputs(*case.sizes[-1])) for name, case in CASES.items()}
+    found["running_totals"] = Sample(parse_program(RUNNING), [RNG.normal(size=(5, 9))])
     x = RNG.normal(size=9)
     found["wasteful"] = Sample(parse_program(WASTEFUL), [x])
     found["outer_product_of_columns"] = Sample(parse_program(OUTER), [x.reshape(3, 3)])
@@ -95,6 +103,8 @@ def samples() -> dict[str, Sample]:
         ("stencils", test_stencil_chains.twice),
     ):
         found[name] = Sample(staged(function, images[0]), [images[0]])
+    windows = test_end_checks.arrays(4, 3)
+    found["windows"] = Sample(staged(test_end_checks.windows, *windows), windows)
     for name, text, shapes in (
         ("transposed", TRANSPOSED, [(50, 16), (16, 16)]),
         ("unit_axes", UNIT_AXES, [(40, 16), (1, 16), (40, 1)]),

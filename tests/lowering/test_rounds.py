@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import tcdsl as tc
 from tcdsl import cd, loop, op
 from tcdsl.autodiff import adjoint
 from tcdsl.errors import DataIndexError
@@ -132,7 +133,7 @@ def test_what_a_round_makes_lives_in_the_round_alone() -> None:
 
 
 def test_loops_stand_in_loops() -> None:
-    kernel = lower(LOOPS["triangle"].program)
+    kernel = lower(LOOPS["triangle"].program, optimize="-joining")
     (outer,) = kernel.rounds
     (inner,) = outer.inner
     assert outer.first < inner.first < inner.end < outer.end
@@ -143,7 +144,7 @@ def test_loops_stand_in_loops() -> None:
 
 
 def test_loops_inside_change_the_state_of_those_around() -> None:
-    text = format_kernel(lower(LOOPS["matrix product"].program))
+    text = format_kernel(lower(LOOPS["matrix product"].program, optimize="-fusion"))
     assert "    cell += A[i, k] * B[k, j]\n                C_2[i, j] = cell" in text
     assert "copy" not in text
     (loop,) = lower(LOOPS["branches"].program, optimize="-joining").rounds
@@ -152,7 +153,7 @@ def test_loops_inside_change_the_state_of_those_around() -> None:
 
 
 def test_points_are_counted_in_all_rounds() -> None:
-    points = executed_points(lower(LOOPS["matrix product"].program), {"N": 5, "K": 3, "M": 2})
+    points = executed_points(lower(LOOPS["matrix product"].program, optimize="-fusion"), {"N": 5, "K": 3, "M": 2})
     assert points == 10 + 5 * (2 * (3 + 1) + 2)
     counts = [executed_points(lower(LOOPS["triangle"].program), {"N": n}) for n in (10, 20)]
     assert counts[0] < counts[1]
@@ -174,6 +175,27 @@ def test_memory_is_overwritten_after_its_last_reading() -> None:
     kernel = lower(simplify(adjoint(case.program, floating_inputs(case.program))))
     assert not any(loop.swaps for loop in kernel.all_rounds)
     assert "copy" not in format_kernel(kernel).partition("repeat k_2")[2]
+
+
+@op
+def factored(A):
+    A = A.copy()
+    for i in range(A.shape[0]):
+        for j in range(i):
+            A[i, j] = (A[i, j] - A[i, :j] @ A[:j, j]) / A[j, j]
+        for j in range(i, A.shape[0]):
+            A[i, j] -= A[i, :i] @ A[:i, j]
+    return A
+
+
+def test_rows_in_loops_in_loops_are_no_nests_of_their_own() -> None:
+    given = np.random.default_rng(0).random((40, 40)) + 40 * np.eye(40)
+    found = factored(given)
+    np.testing.assert_allclose((np.tril(found, -1) + np.eye(40)) @ np.triu(found), given)
+    assert str(factored.explain("loops", given)).count("repeat ") == 1
+    with tc.config(optimize="-joining"):
+        np.testing.assert_allclose(factored(given), found)
+        assert str(factored.explain("loops", given)).count("repeat ") > 1
 
 
 @op

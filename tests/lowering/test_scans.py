@@ -132,6 +132,18 @@ def test_each_term_is_taken_once(name: str) -> None:
         assert "from there: left out" in function.explain("passes", *arrays)
 
 
+@pytest.mark.parametrize("shape", [(1100, 3), (4, 1200), (0, 2), (3, 0)])
+def test_rows_across_a_scan_go_on_together(shape: tuple[int, int]) -> None:
+    x = rng.uniform(-1, 1, shape)
+    x[1:2, :1], x[2:3, 1:2], x[:1, :1] = np.nan, np.inf, -0.0
+    before = np.vstack([np.zeros((1, shape[1])), x])[: shape[0]]
+    np.testing.assert_allclose(earlier(x), -np.cumsum(before, 0), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(corners(x), np.cumsum(np.cumsum(x, 0), 1), rtol=1e-9, atol=1e-12)
+    assert "local row_part" in str(earlier.explain("loops", x))
+    # What is added up along one axis lies as the terms do.
+    assert str(corners.explain("loops", x)).count("local row_part") == 1
+
+
 def zeros(*shape: int) -> np.ndarray:
     return np.broadcast_to(0.0, shape)
 

@@ -12,29 +12,41 @@ from dataclasses import dataclass, field, replace
 
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Constant, Expr, Local, Read, SizeValue, is_affine_index, reads, size_names, transform
+from tcdsl.ir.expressions import (
+    Cast,
+    Constant,
+    Expr,
+    Local,
+    Read,
+    SizeValue,
+    is_affine_index,
+    reads,
+    size_names,
+    transform,
+)
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import AxisExtent, Program, Repeat, Tensor, tensors_read
 from tcdsl.ir.stages import stage_programs
 from tcdsl.lowering.linking.bounds import bounds_nest
 from tcdsl.lowering.linking.carrying import carrying
 from tcdsl.lowering.linking.copies import copy_nest, scalars_carried
+from tcdsl.lowering.linking.joined_nests import joined
 from tcdsl.lowering.linking.placing import as_extent, loop_variables, placed, scalar_names, with_sizes
 from tcdsl.lowering.linking.registers import with_scalars_in_registers
 from tcdsl.lowering.linking.reusing import reused
-from tcdsl.lowering.linking.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.lowering.linking.rounds_in_nests import in_one_nest
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
-from tcdsl.lowering.loop_passes.joined_nests import joined
 from tcdsl.lowering.loopir.loops import Buffer, Define, Kernel, Loop, Nest, Node, Rounds, Store
 from tcdsl.lowering.loopir.traversal import buffers_read
+from tcdsl.lowering.rounds.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.size_facts import size_context
 
 __all__ = ["LowerPart", "linked"]
 
-LowerPart = Callable[[Program, bool], Kernel]
-"""Lowers straight code. With True its inputs are the kernel's own memory, which may be changed whatever fails later."""
+LowerPart = Callable[[Program, bool, bool], Kernel]
+"""Lowers straight code. With True its inputs are the kernel's own memory, which may be changed whatever fails later;
+with another True no thread is to be woken for it."""
 
 _MUCH = 1 << 40  # Points, where nothing is known.
 
@@ -49,15 +61,20 @@ class _Scope:
     """The names of a program or a body: the buffer of each tensor, an expression for each size.
 
     ``own`` are the buffers that it has made, ``carried`` those of a body's inputs that become something else in each
-    round: what nothing needs any more of both may be written over. ``inside`` says that it is a body.
+    round: what nothing needs any more of both may be written over. ``depth`` is the number of loops around.
     """
 
     program: Program
     memory: dict[str, str]
     sizes: dict[Expr, Expr]
-    inside: bool
+    depth: int
     carried: frozenset[str] = frozenset()
     own: set[str] = field(default_factory=set)
+
+    @property
+    def inside(self) -> bool:
+        """Whether it is a body."""
+        return self.depth > 0
 
     def is_free(self, name: str, needed: Iterable[str]) -> bool:
         """Whether the memory of the tensor ``name`` may be written over, where ``needed`` tensors must stay."""
@@ -65,6 +82,14 @@ class _Scope:
         if buffer not in self.own and buffer not in self.carried:
             return False
         return not any(self.memory.get(other) == buffer for other in needed)
+
+    def is_short(self, program: Program) -> bool:
+        """Whether ``program``, a part of it, makes rows alone, in a loop in a loop.
+
+        It is done as often as the rows are long: so many take long before threads are worth it for one of them.
+        """
+        rows = all(len(each.domain.variables) <= 1 for each in program.statements)
+        return self.depth > 1 and rows
 
     def placed(self, expr: Expr) -> Expr:
         """An expression of sizes and of tensors of rank 0, in this memory."""
@@ -95,7 +120,7 @@ class _Linker:
         program = self.program
         for tensor in program.inputs:
             self.buffers[tensor.name] = Buffer(tensor.name, tensor.dtype, tensor.shape, "input", (tensor.name,))
-        scope = _Scope(program, {name: name for name in self.buffers}, {}, inside=False)
+        scope = _Scope(program, {name: name for name in self.buffers}, {}, 0)
         # An input is returned as it was at the call.
         returned = {name: self._copy(name, "output") for name in dict.fromkeys(program.outputs) if name in self.buffers}
         rounds, updates = self._stages(scope)
@@ -153,7 +178,9 @@ class _Linker:
         pairs, private = self._reused(program, wanted, scope, later)
         taken = {new for _, new in pairs}
         outputs = [name for name in wanted if name not in taken]
-        kernel = self.lower_part(replace(program, outputs=tuple(outputs), updates=tuple(pairs)), private)
+        kernel = self.lower_part(
+            replace(program, outputs=tuple(outputs), updates=tuple(pairs)), private, scope.is_short(program)
+        )
         held: dict[str, str] = {}
         for buffer in kernel.buffers:
             if buffer.kind in ("input", "update"):
@@ -281,7 +308,9 @@ class _Linker:
         carried = frozenset(memory[name] for name in updated)
         self.extents.add(number)
         sizes = self._sizes(repeat, number, scope)
-        within = _Scope(replace(body, outputs=()), memory, sizes, inside=True, carried=carried)
+        # A branch is a loop of one round, which has as much to do as one of the loop around it.
+        depth = scope.depth if scope.inside and isinstance(repeat.count, Cast) else scope.depth + 1
+        within = _Scope(replace(body, outputs=()), memory, sizes, depth, carried)
         around = set(self.buffers)
         if not counter.shape:
             memory[counter.name] = self._buffer(f"{number}_held", "int64", (), within)
@@ -300,7 +329,9 @@ class _Linker:
         ends = first, len(self.nests)
         rounds = Rounds(number, label, count, most, *ends, counted, condition, held, swaps, tuple(inner), start)
         own = self.buffers.keys() - around
-        nest = in_one_nest(rounds, self.nests[first:], own, self.names) if self.join else None
+        nest = None
+        if self.join:
+            nest = in_one_nest(rounds, self.nests[first:], own, self.names, with_rows=depth > 1)
         if nest is None:
             return [rounds]
         del self.nests[first:]

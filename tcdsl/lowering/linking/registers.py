@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tcdsl.ir.build import cast, plain_read
-from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply, cast, plain_read
+from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Expr, Local, Read, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.linking.late_operands import with_late_operands_last
 from tcdsl.lowering.linking.opposite_branches import with_opposite_branches_joined
 from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Nest, Node, Rounds, Store, Update, all_rounds
+from tcdsl.lowering.loopir.point_code import in_register
 from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, rewritten, walk_nodes, with_expressions
 
 __all__ = ["with_scalars_in_registers"]
@@ -51,11 +53,9 @@ def with_scalars_in_registers(
 
 
 def _in_registers(nest: Nest, dtypes: Mapping[str, str], private: set[str], names: FreshNames) -> Nest:
-    updated = {node.buffer for node in walk_nodes(nest.body) if isinstance(node, Update)}
     locals_ = {
         name: Local(name if name in private else names.fresh(name), compute_dtype(dtype))
         for name, dtype in dtypes.items()
-        if name not in updated
     }
     unread = private - set(buffers_read(nest.body))
 
@@ -64,13 +64,15 @@ def _in_registers(nest: Nest, dtypes: Mapping[str, str], private: set[str], name
 
     def rule(node: Node) -> tuple[Node, ...]:
         node = with_expressions(node, value)
-        if isinstance(node, Store) and node.buffer in locals_:
+        if isinstance(node, Store | Update) and node.buffer in locals_:
             if node.buffer in unread:
                 return ()
             held = locals_[node.buffer]
-            # What memory would hold.
-            stored = cast(cast(node.value, dtypes[node.buffer]), held.dtype)
-            return (Define(held.name, stored),)
+            if isinstance(node, Update) and not is_floating(held.dtype):
+                # A position: whoever asks whether it is in range sees what it becomes.
+                primitive = ACCUMULATORS[node.accumulate].primitive
+                node = Store(node.buffer, (), apply(primitive, held, cast(node.value, held.dtype)))
+            return (in_register(node, held, dtypes[node.buffer]),)
         return (node,)
 
     written = set(buffers_written(nest.body))

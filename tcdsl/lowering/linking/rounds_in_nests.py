@@ -11,7 +11,7 @@ from collections.abc import Sequence, Set
 from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.expressions import Cast, Constant, Expr, Local, SizeValue, substitute
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.linking.independent_rounds import independent
+from tcdsl.lowering.loopir.independent_rounds import independent
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -33,11 +33,16 @@ _MOST_NODES = 256
 _SOME = 64  # Rounds, where nothing says how many.
 
 
-def in_one_nest(rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNames) -> Nest | None:
+def in_one_nest(
+    rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNames, *, with_rows: bool
+) -> Nest | None:
     """The loop ``rounds`` over ``nests`` as one nest; ``None`` if a round is more than a few scalars.
 
-    ``own`` are the buffers that a round makes anew, and that nothing needs after it.
+    ``own`` are the buffers that a round makes anew, and that nothing needs after it. ``with_rows``: a round may make
+    rows too, in which no interrupt is looked for.
     """
+    if not _are_small([node for nest in nests for node in nest.body], with_rows):
+        return None
     nodes = _nodes(rounds, nests, own, names)
     if nodes is None:
         return None
@@ -50,7 +55,7 @@ def in_one_nest(rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: Fre
 
 def _nodes(rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNames) -> tuple[Node, ...] | None:
     nodes = [node for nest in nests for node in nest.body]
-    if rounds.swaps or rounds.inner or not _are_small(nodes):
+    if rounds.swaps or rounds.inner:
         return None
     taken = _branch(rounds.count)
     if taken is not None:
@@ -89,12 +94,25 @@ def _usual_rounds(rounds: Rounds) -> Expr:
     return integer(_SOME) if count is None or unknown else count
 
 
-def _are_small(nodes: Sequence[Node]) -> bool:
-    inside = list(walk_nodes(nodes))
-    kinds = (Accumulate, Branch, Check, Define, Store, Update)
-    return len(inside) <= _MOST_NODES and all(
-        isinstance(node, kinds) or (isinstance(node, Loop) and bool(node.rounds)) for node in inside
-    )
+def _are_small(nodes: Sequence[Node], with_rows: bool) -> bool:
+    return len(list(walk_nodes(nodes))) <= _MOST_NODES and _are_scalars(nodes, with_rows)
+
+
+def _are_scalars(nodes: Sequence[Node], with_rows: bool) -> bool:
+    for node in nodes:
+        match node:
+            case Loop(rounds=label, body=body):
+                # In rounds there may be rows; in blocks of a row there are.
+                if not (label or with_rows) or not _are_scalars(body, bool(label) or node.step > 1):
+                    return False
+            case Branch(body=body, otherwise=otherwise):
+                if not _are_scalars((*body, *otherwise), with_rows):
+                    return False
+            case Accumulate() | Check() | Define() | Store() | Update():
+                pass
+            case _:
+                return False
+    return True
 
 
 def _branch(count: Expr) -> Expr | None:

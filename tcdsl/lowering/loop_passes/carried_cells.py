@@ -20,14 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, cast, integer, plain_read
+from tcdsl.ir.build import apply, integer, plain_read
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, Read, certain_children, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.integer_facts import IntegerFacts, places
 from tcdsl.lowering.loopir.loops import (
-    Accumulate,
     Branch,
     Buffer,
     Check,
@@ -40,6 +38,7 @@ from tcdsl.lowering.loopir.loops import (
     Store,
     Update,
 )
+from tcdsl.lowering.loopir.point_code import in_register
 from tcdsl.lowering.loopir.traversal import (
     buffers_written,
     changed_names,
@@ -183,15 +182,7 @@ def _in_register(node: Node, held: Mapping[_Cell, Local], types: Mapping[str, st
     node = with_expressions(node, lambda expr: transform(expr, lambda part: _held(part, held)))
     if not isinstance(node, Store | Update) or (node.buffer, node.indices) not in held:
         return node
-    local, stored = held[node.buffer, node.indices], types[node.buffer]
-    match node:
-        case Update(accumulate=accumulate, value=value) if stored == local.dtype:
-            return Accumulate(local.name, accumulate, cast(value, local.dtype))
-        case Update(accumulate=accumulate, value=value):
-            made = apply(ACCUMULATORS[accumulate].primitive, local, cast(value, local.dtype))
-        case _:
-            made = node.value
-    return Define(local.name, cast(cast(made, stored), local.dtype))
+    return in_register(node, held[node.buffer, node.indices], types[node.buffer])
 
 
 def _held(part: Expr, held: Mapping[_Cell, Local]) -> Expr:

@@ -39,8 +39,8 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import AxisExtent, Program
-from tcdsl.lowering.loopir.equal_nests import EqualNests
 from tcdsl.lowering.loopir.intervals import Interval, interval_of, interval_of_dtype
+from tcdsl.lowering.loopir.kinds import EqualNests
 from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Loop, Nest, Node, Procedure
 from tcdsl.lowering.loopir.traversal import blocks, rewritten, sizes_of, walk_nodes, with_expressions
 

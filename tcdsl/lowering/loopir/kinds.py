@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter, is_
 from types import NoneType
 from typing import Any, TypeVar
 
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Cast, Constant, IndexValue, Let, Local, Read, SizeValue
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Unset
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
@@ -26,12 +27,13 @@ from tcdsl.lowering.loopir.loops import (
     Define,
     LocalBuffer,
     Loop,
+    Nest,
     ProcedureCall,
     Store,
     Update,
 )
 
-__all__ = ["Kind", "Named", "kind_of", "with_names"]
+__all__ = ["EqualNests", "Kind", "Named", "kind_of", "with_names"]
 
 Part = TypeVar("Part")
 Kind = tuple[object, ...]
@@ -167,3 +169,53 @@ def _renamed(value: Any, names: Mapping[Named, str]) -> Any:
         elif what != "place":
             parts[k] = names.get((what, part), part)
     return value if all(map(is_, parts, before)) else kind(*parts)
+
+
+@dataclass(frozen=True, slots=True)
+class EqualNests:
+    """Nests by their kinds: ``firsts`` are the first ones of each.
+
+    ``members`` has for each nest its number among them, and for those that come later both lists of names.
+    """
+
+    nests: tuple[Nest, ...]
+    firsts: tuple[Nest, ...]
+    members: tuple[tuple[int, tuple[Named, ...], tuple[Named, ...]], ...]
+    memory: Mapping[str, object]
+
+    @staticmethod
+    def of(nests: Sequence[Nest], memory: Mapping[str, object]) -> EqualNests:
+        """``nests``, of which those of a kind have buffers for which ``memory`` says the same."""
+        known: dict[object, tuple[int, tuple[Named, ...]]] = {}
+        firsts: list[Nest] = []
+        members: list[tuple[int, tuple[Named, ...], tuple[Named, ...]]] = []
+        for nest in nests:
+            kind, names = kind_of(nest.body)
+            alike = tuple(memory.get(name) if what == "buffer" else name for what, name in names if what != "scalar")
+            found = known.get((kind, alike))
+            # What is told of a check are the user's own names and place; bounds are told by another nest.
+            if found is None or Check in kind or nest.bounds is not None:
+                found = known[kind, alike] = len(firsts), names
+                firsts.append(nest)
+                members.append((found[0], (), ()))
+            else:
+                members.append((*found, names))
+        return EqualNests(tuple(nests), tuple(firsts), tuple(members), memory)
+
+    def spread(self, made: Sequence[Nest]) -> list[Nest]:
+        """All nests, where ``made`` has been made of the first ones."""
+        inside: dict[int, tuple[Named, ...]] = {}
+        out: list[Nest] = []
+        for nest, (number, old, new) in zip(self.nests, self.members, strict=True):
+            if not old or made[number] is self.firsts[number]:
+                out.append(made[number] if not old else nest)
+                continue
+            if number not in inside:
+                inside[number] = kind_of(made[number].body)[1]
+            others = {known: name for known, (_, name) in zip(old, new, strict=True)}
+            fresh = FreshNames((name for _, name in new), short=True, elsewhere=self.memory.__contains__)
+            for named in inside[number]:
+                if named not in others and named[0] != "size":
+                    others[named] = fresh.fresh(named[1])
+            out.append(replace(nest, body=with_names(made[number].body, others)))
+        return out

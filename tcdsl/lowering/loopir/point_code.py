@@ -9,7 +9,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.boundaries import moved_index
 from tcdsl.ir.build import apply, cast, in_range, integer, neutral_constant, plain_read, truth
 from tcdsl.ir.dtypes import INTEGER, compute_dtype, is_floating
-from tcdsl.ir.expressions import Boundary, Expr, is_affine_index
+from tcdsl.ir.expressions import Apply, Boundary, Expr, Local, is_affine_index, walk
 from tcdsl.ir.program import Fill, Keep, Neutral, Statement, Tensor, Unset
 from tcdsl.lowering.loopir.loops import Accumulate, Check, Define, Node, Store, Update
 from tcdsl.lowering.loopir.scalars import Scalars
@@ -20,6 +20,7 @@ __all__ = [
     "TargetCell",
     "combined",
     "first",
+    "in_register",
     "point",
     "start_value",
     "store",
@@ -69,9 +70,17 @@ def combined(statement: Statement, old: Expr, value: Expr) -> Expr:
 
 
 def first(statement: Statement, place: TargetCell) -> Action:
-    """The only write of a cell, its start value included."""
+    """The only write of a cell, its start value included.
+
+    A scalar that goes on from itself is updated: where rounds do so, its terms may come in any order.
+    """
+    unordered = statement.accumulate != "assign" and not ACCUMULATORS[statement.accumulate].ordered
 
     def act(scalars: Scalars, cell: tuple[Expr, ...], value: Expr, out: list[Node]) -> None:
+        match statement.start:
+            case Keep(tensor=earlier) if unordered and not cell and scalars.buffers[earlier] == place.buffer:
+                out.append(Update(place.buffer, cell, statement.accumulate, value))
+                return
         start = start_value(statement, place, cell, scalars, out)
         out.append(Store(place.buffer, cell, combined(statement, start, value)))
 
@@ -108,6 +117,27 @@ def sum_up(statement: Statement, name: str) -> Action:
             out.append(Accumulate(name, statement.accumulate, value))
 
     return act
+
+
+def in_register(node: Store | Update, local: Local, stored: str) -> Node:
+    """What ``node`` does to a cell of type ``stored``, done to ``local``, which holds what memory would hold.
+
+    Terms may then come in any order, as those of all scalars that accumulate; so may those of which the largest or the
+    smallest is kept, however that is written.
+    """
+    match node:
+        case Update(accumulate=accumulate, value=value) if stored == local.dtype:
+            return Accumulate(local.name, accumulate, cast(value, local.dtype))
+        case Update(accumulate=accumulate, value=value):
+            made = apply(ACCUMULATORS[accumulate].primitive, local, cast(value, local.dtype))
+        case Store(value=Apply(primitive="max" | "min" as kind, arguments=(first, second))) if is_floating(stored):
+            term = second if first == local else first
+            if local in (first, second) and stored == local.dtype and local not in set(walk(term)):
+                return Accumulate(local.name, kind, term)
+            made = node.value
+        case _:
+            made = node.value
+    return Define(local.name, cast(cast(made, stored), local.dtype))
 
 
 def point(statement: Statement, place: TargetCell, scalars: Scalars, act: Action) -> list[Node]:

@@ -7,6 +7,7 @@ A rule for nodes sees what stands inside of a node rewritten already, and may gi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
@@ -44,6 +45,7 @@ __all__ = [
     "size_extents",
     "sizes_of",
     "unchanged",
+    "uses_of",
     "walk_nodes",
     "with_bodies",
     "with_expressions",
@@ -179,6 +181,11 @@ def expressions(nodes: Iterable[Node]) -> Iterator[Expr]:
 def scalars_of(expr: Expr) -> frozenset[str]:
     """The names of the loop variables and the scalar locals in ``expr``."""
     return frozenset(node.name for node in walk(expr) if isinstance(node, IndexValue | Local))
+
+
+def uses_of(nodes: Iterable[Node]) -> Counter[str]:
+    """How many expressions in ``nodes`` have each loop variable and each scalar."""
+    return Counter(name for expr in expressions(nodes) for name in scalars_of(expr))
 
 
 def buffers_read(nodes: Iterable[Node]) -> Iterator[str]:

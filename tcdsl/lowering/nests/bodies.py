@@ -44,7 +44,8 @@ class NestContext:
     ``buffers`` says which memory holds a tensor, ``types`` what a memory stores, ``in_place`` which statements' targets
     already hold their start, ``marks`` the memory of a unique target's marks, ``context`` what is known of the sizes,
     ``thin`` the targets whose statements are little work beside another one that writes the same memory, ``long_sums``
-    whether sums of many terms may be added up a block at a time, ``machine`` what the loops are for.
+    whether sums of many terms may be added up a block at a time, ``machine`` what the loops are for, ``alone`` whether
+    one thread does it all.
     Memory that the loops need besides is added to ``extra``.
     """
 
@@ -58,6 +59,7 @@ class NestContext:
     thin: frozenset[str] = frozenset()
     long_sums: bool = False
     machine: Machine = field(default_factory=Machine)
+    alone: bool = False
     extra: list[Buffer] = field(default_factory=list)
 
 

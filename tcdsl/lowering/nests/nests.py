@@ -54,7 +54,7 @@ class Draft:
 
 def drafts_of(group: Group, setting: NestContext) -> Iterator[Draft]:
     """The nests of a group; without nodes for a statement that leaves memory as it is."""
-    small = is_small(group.plans, setting.tensors)
+    small = setting.alone or is_small(group.plans, setting.tensors)
     tiles = contraction_tiles(group.plans[0], setting) if len(group.plans) == 1 and not small else None
     if tiles is not None:
         for hint, nodes, work in tiles.nests():

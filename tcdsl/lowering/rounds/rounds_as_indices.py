@@ -14,14 +14,14 @@ more memory than the arrays that the loop reads or fills, the rounds stay.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import prod
 
 import islpy as isl
 
-from tcdsl.ir.build import index, integer, plain_read
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import (
@@ -33,8 +33,10 @@ from tcdsl.ir.expressions import (
     Let,
     Read,
     SizeValue,
+    is_affine_index,
     reads,
     size_names,
+    substitute,
     transform,
     walk,
 )
@@ -44,6 +46,7 @@ from tcdsl.ir.program import (
     DerivativeRule,
     Fill,
     Keep,
+    Neutral,
     Program,
     Repeat,
     Size,
@@ -55,11 +58,15 @@ from tcdsl.ir.program import (
     tensors_read,
 )
 from tcdsl.lowering.program_passes.fusion import fuse
+from tcdsl.lowering.program_passes.schedule import covers
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
-from tcdsl.polyhedra.affine import NotAffine
+from tcdsl.lowering.rounds.round_bounds import bounds_over_rounds
+from tcdsl.polyhedra.affine import NotAffine, holds
 from tcdsl.polyhedra.boxes import box, over_box
+from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.linear import linear_form
 from tcdsl.polyhedra.size_facts import size_context
+from tcdsl.polyhedra.writes import cell_map
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
@@ -73,27 +80,60 @@ _FEW_CELLS = 16
 
 def with_rounds_as_indices(program: Program) -> Program:
     """``program`` without the loops whose rounds can be indices of statements, inner ones first."""
+    return _converted(program, 0)[1]
+
+
+def _converted(program: Program, depth: int) -> tuple[Program, Program]:
+    """``program``, inside of ``depth`` loops, without the loops that can be indices; and with those of them left that
+    cost less as they are, unless the loop around them becomes an index too.
+    """
+    every = some = program
     left: list[Repeat] = []
+    kept: list[Repeat] = []
     for repeat in program.repeats:
-        repeat = replace(repeat, body=with_rounds_as_indices(repeat.body))
-        found = _Rounds.of(program, repeat)
+        bodies = _converted(repeat.body, depth + 1)
+        found = _Rounds.of(every, replace(repeat, body=bodies[0]))
         made = None if found is None else found.statements()
-        if made is None:
-            left.append(repeat)
-            continue
-        program = replace(
-            program,
-            sizes=(*program.sizes, *made.sizes),
-            tensors=(*program.tensors, *(each for each in made.tensors if each.name not in repeat.results)),
-            statements=(*program.statements, *made.made),
-        )
+        if made is not None:
+            every = _with(every, repeat, made)
+        else:
+            left.append(replace(repeat, body=bodies[1]))
+        if made is not None and _is_worth_it(repeat, depth):
+            some = _with(some, repeat, made)
+        else:
+            kept.append(replace(repeat, body=bodies[1]))
+    return _in_order(every, left), _in_order(some, kept)
+
+
+def _is_worth_it(repeat: Repeat, depth: int) -> bool:
+    """Whether rounds inside of ``depth`` loops become statements, although the loop around them stays.
+
+    A loop over scalars is machine code, and its statements would be launched in each round of the loop around it.
+    """
+    if depth == 0 or _has_points(repeat.body):
+        return True
+    return depth == 1 and bool(repeat.body.repeats) and any(each.shape for each in repeat.body.inputs[1:])
+
+
+def _has_points(program: Program) -> bool:
+    own = any(statement.domain.variables for statement in program.statements)
+    return own or any(_has_points(repeat.body) for repeat in program.repeats)
+
+
+def _with(program: Program, repeat: Repeat, made: _Made) -> Program:
+    return replace(
+        program,
+        sizes=(*program.sizes, *(each for each in made.sizes if each not in program.sizes)),
+        tensors=(*program.tensors, *(each for each in made.tensors if each.name not in repeat.results)),
+        statements=(*program.statements, *made.made),
+    )
+
+
+def _in_order(program: Program, left: Sequence[Repeat]) -> Program:
+    # Each statement behind those that make what it reads; loops give all of theirs.
     if len(left) == len(program.repeats):
         return replace(program, repeats=tuple(left))
-    return _in_order(replace(program, repeats=tuple(left)))
-
-
-def _in_order(program: Program) -> Program:
-    # Each statement behind those that make what it reads; loops give all of theirs.
+    program = replace(program, repeats=tuple(left))
     known = {tensor.name for tensor in program.inputs}
     known.update(name for repeat in program.repeats for name in repeat.results)
     waiting, found = list(program.statements), list[Statement]()
@@ -160,34 +200,37 @@ class _Made:
 class _Rounds:
     """A loop of ``program`` over straight code, and which version of what each of its statements makes.
 
-    ``rows`` are what it carries and its versions, each with the axis whose index is the number of the round.
+    ``rows`` are what it carries and its versions: each round changes rows of its own, or adds to what no round reads.
     """
 
     program: Program
     repeat: Repeat
     number: str
-    rows: Mapping[str, int]
+    rows: Set[str]
 
     @staticmethod
     def of(program: Program, repeat: Repeat) -> _Rounds | None:
-        """The loop, if each round changes rows of its own, and no other one reads them."""
+        """The loop, if its rounds may run in any order."""
         body = repeat.body
         if body.repeats or body.outputs or body.rules or repeat.begin != integer(0) or isinstance(repeat.count, Cast):
             return None
         counter = AxisExtent(body.inputs[0].name, 0)
         number = next((size.name for size in body.sizes if size.source == counter), None)
-        if number is None or any(reads(repeat.count)) or not any(each.domain.variables for each in body.statements):
+        if number is None or any(reads(repeat.count)):
             return None
         tensors = {tensor.name: tensor for tensor in (*body.inputs, *body.tensors)}
         if sum(can_fail(each, tensors) for each in body.statements) > 1 or any(each.unique for each in body.statements):
             return None
-        rows: dict[str, int] = {}
+        rows: set[str] = set()
         for name, new in body.updates:
             versions = _versions(body, name, new)
-            axis = _row(body, versions, number)
-            if axis is None or not rows.keys().isdisjoint(versions):
+            if versions[-1] != name or len(versions) < 2 or not rows.isdisjoint(versions):
                 return None
-            rows.update(dict.fromkeys(versions, axis))
+            if not (
+                _is_row(body, versions, number) or _is_sum(body, versions, number) or _are_apart(body, versions, number)
+            ):
+                return None
+            rows.update(versions)
         made = {each.target.tensor for each in body.statements}
         for statement in body.statements:
             start, own = statement.start, statement.target.tensor in rows
@@ -237,8 +280,7 @@ class _Rounds:
             return value.get(node, node)
 
         for statement, tensor in zip(made.made, made.tensors, strict=True):
-            if any(made.number in size_names(axis) for axis in tensor.shape):
-                raise _UnfitError
+            tensor = replace(tensor, shape=tuple(self._largest(axis, made.number) for axis in tensor.shape))
             statement = map_statement(statement, lambda expr: transform(expr, rule))
             if tensor.name in own:
                 target = replace(statement.target, indices=(number, *statement.target.indices))
@@ -251,10 +293,20 @@ class _Rounds:
                 statement = replace(statement, target=target)
             points = _with_dimension(statement.domain.set, made.number)
             points = points.intersect(box([made.number], [extent], points))
+            statement = replace(statement, domain=Domain.from_set(points))
+            if isinstance(statement.start, Keep) and _is_whole(statement, tensor, self.program):
+                statement = replace(statement, start=Neutral())
             tensors.append(tensor)
-            found.append(replace(statement, domain=Domain.from_set(points)))
+            found.append(statement)
         made.tensors = tensors
         return found
+
+    def _largest(self, extent: Expr, number: str) -> Expr:
+        # Of what has other extents in each round, all are as large as the largest.
+        found = bounds_over_rounds(extent, {number: (integer(0), apply("sub", self.repeat.count, integer(1)))})
+        if found is None:
+            raise _UnfitError
+        return found[1] if found[0] == found[1] else apply("max", found[1], integer(0))
 
     def _made_names(self) -> list[str]:
         return [statement.target.tensor for statement in self.repeat.body.statements]
@@ -281,19 +333,40 @@ class _Rounds:
             repeats=(),
         )
         program = with_equal_sizes(program)
-        large = [Counter(program.tensor(name).shape) for name in (*outside, *results)]
-        fused = fuse(program, size_context(program), names_of(program))
+        large = [program.tensor(name).shape for name in (*outside, *results)]
+        context = size_context(program)
+        fused = fuse(program, context, names_of(program))
         kept = {each.target.tensor for each in fused.statements}.difference(results)
-        return all(_is_within(program.tensor(name).shape, large) for name in kept)
+        return all(any(_is_within(program.tensor(name).shape, each, context) for each in large) for name in kept)
 
     def _is_input(self, name: str) -> bool:
         return any(tensor.name == name for tensor in self.program.inputs)
 
 
-def _is_within(shape: Sequence[Expr], large: Sequence[Counter[Expr]]) -> bool:
+def _is_whole(statement: Statement, tensor: Tensor, program: Program) -> bool:
+    # Whether each cell is stored, so that nothing is left of what it held.
+    plain = len(set(statement.target.indices)) == len(tensor.shape) == len(statement.domain.variables)
+    plain = plain and all(isinstance(axis, IndexValue) for axis in statement.target.indices)
+    stored = statement.accumulate == "assign" and statement.condition is None
+    return plain and stored and covers(statement, tensor, size_context(program))
+
+
+def _is_within(shape: Sequence[Expr], large: Sequence[Expr], context: isl.Set) -> bool:
+    # Whether each extent is at most one of the others, for all sizes; but for few cells of constant extents.
     cells = prod(int(extent.value) for extent in shape if isinstance(extent, Constant))
-    sizes = Counter(extent for extent in shape if not isinstance(extent, Constant))
-    return any(sizes <= each and (cells <= _FEW_CELLS or Counter(shape) <= each) for each in large)
+    left = list(large)
+    for extent in shape:
+        if cells <= _FEW_CELLS and isinstance(extent, Constant):
+            continue
+        found = next((each for each in left if extent == each or _is_at_most(extent, each, context)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return True
+
+
+def _is_at_most(extent: Expr, other: Expr, context: isl.Set) -> bool:
+    return not isinstance(extent, Constant | SizeValue) and holds(apply("le", extent, other), context)
 
 
 def _versions(body: Program, name: str, new: str) -> list[str]:
@@ -308,26 +381,78 @@ def _versions(body: Program, name: str, new: str) -> list[str]:
     return found
 
 
-def _row(body: Program, versions: Sequence[str], number: str) -> int | None:
-    """The axis along which all that is read and written of ``versions`` is in the row of the round."""
-    if versions[-1] not in {name for name, _ in body.updates} or len(versions) < 2:
-        return None
-    places: list[tuple[Expr, ...]] = []
+def _places(body: Program, versions: Sequence[str]) -> Iterator[tuple[Statement, tuple[Expr, ...], bool]]:
+    # All that is written and read of ``versions``; reads beyond the ends but by leaving out have no place.
     for statement in body.statements:
         if statement.target.tensor in versions:
-            places.append(statement.target.indices)
+            yield statement, statement.target.indices, True
         for read in statement_reads(statement):
             if read.tensor in versions:
                 if any(boundary != Boundary.SKIP for boundary in read.boundaries):
-                    return None
-                places.append(read.indices)
-    for axis, indices in enumerate(zip(*places, strict=True)):
+                    raise NotAffine(read)
+                yield statement, read.indices, False
+
+
+def _is_row(body: Program, versions: Sequence[str], number: str) -> bool:
+    """Whether all that is read and written of ``versions`` has the number of the round at the same place."""
+    try:
+        places = [indices for _, indices, _ in _places(body, versions)]
+    except NotAffine:
+        return False
+    for indices in zip(*places, strict=True):
         terms, _ = linear_form(indices[0])
         rest = [part for term in terms if term != SizeValue(number) for part in walk(term)]
         steady = not any(isinstance(part, IndexValue | Read) or part == SizeValue(number) for part in rest)
         if SizeValue(number) in terms and steady and len(set(indices)) == 1:
-            return axis
-    return None
+            return True
+    return False
+
+
+def _is_sum(body: Program, versions: Sequence[str], number: str) -> bool:
+    """Whether rounds accumulate ``versions`` by one operation, and read none of the cells that any of them changes."""
+    kinds = {each.accumulate for each in body.statements if each.target.tensor in versions}
+    if len(kinds) != 1 or any(kind == "assign" or ACCUMULATORS[kind].ordered for kind in kinds):
+        return False
+    if not any(read.tensor in versions for each in body.statements for read in statement_reads(each)):
+        return True
+    cells = _cells(body, versions, number)
+    return cells is not None and cells[0].range().is_disjoint(cells[1].range())
+
+
+def _are_apart(body: Program, versions: Sequence[str], number: str) -> bool:
+    """Whether no round reads or writes what another one writes."""
+    cells = _cells(body, versions, number)
+    if cells is None:
+        return False
+    written, read = cells
+    pairs = written.apply_range(written.union(read).reverse())
+    return bool(pairs.is_subset(isl.Map.identity(pairs.get_space())))
+
+
+def _cells(body: Program, versions: Sequence[str], number: str) -> tuple[isl.Map, isl.Map] | None:
+    """The cells of ``versions`` that each round writes, and that it reads, if isl can say it."""
+    found: dict[bool, isl.Map] = {}
+    try:
+        with limited():
+            context = size_context(body)
+            for statement, indices, writes in _places(body, versions):
+                cells = _cells_of_rounds(statement, indices, number, context)
+                found[writes] = found[writes].union(cells) if writes in found else cells
+    except (NotAffine, TooMuchWork):
+        return None
+    written = found[True]
+    return written, found.get(False, written.subtract(written))
+
+
+def _cells_of_rounds(statement: Statement, indices: Sequence[Expr], number: str, context: isl.Set) -> isl.Map:
+    # From the number of a round to the cells at ``indices``.
+    if not all(map(is_affine_index, indices)):
+        raise NotAffine(indices)
+    points = statement.domain.set.align_params(context.get_space()).intersect_params(context)
+    points = _with_dimension(points, number)
+    here: dict[Expr, Expr] = {SizeValue(number): index(number)}
+    cells = cell_map(points, tuple(substitute(axis, here) for axis in indices))
+    return cells.project_out(isl.dim_type.in_, 1, points.dim(isl.dim_type.set) - 1).reset_tuple_id(isl.dim_type.in_)
 
 
 def _with_dimension(points: isl.Set, name: str) -> isl.Set:

@@ -39,7 +39,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local, Read, reads, size_names, substitute, transform, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.linking.bounds import with_bounds
-from tcdsl.lowering.loopir.equal_nests import EqualNests
+from tcdsl.lowering.loopir.kinds import EqualNests
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Kernel, LocalBuffer, Loop, Nest, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import (
     buffers_read,

@@ -1,0 +1,74 @@
+"""Positions that go step by step are checked at both ends of a loop; what is out of range is found where it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcdsl as tc
+from tcdsl import op
+from tcdsl.errors import TcdslError
+
+rng = np.random.default_rng(0)
+
+
+@op
+def windows(x, first, w):
+    y[i] += x[first[i] + k] * w[k]
+    return y
+
+
+@op
+def of_ranges(x, ends, w):
+    y = np.zeros(len(ends) - 1)
+    for i in range(len(ends) - 1):
+        s = w[0]
+        for k in range(ends[i], ends[i + 1]):
+            s += x[k] * x[k]
+        y[i] = s
+    return y
+
+
+@op
+def backwards(x, first, w):
+    y = np.zeros(len(first))
+    for i in range(len(first)):
+        p = first[i]
+        for k in range(len(w)):
+            y[i] = 0.5 * y[i] + x[p - k] * x[p]
+    return y
+
+
+def arrays(cells: int, window: int) -> list[np.ndarray]:
+    return [rng.uniform(0.5, 1.5, 12), rng.integers(3, 9, cells), rng.uniform(0.5, 1.5, window)]
+
+
+@pytest.mark.parametrize("function", [windows, of_ranges, backwards])
+def test_positions_are_checked_at_the_ends(function: Any) -> None:
+    for cells, window in ((4, 3), (1, 1), (2, 0), (0, 3)):
+        given = arrays(cells + (function is of_ranges), max(window, int(function is of_ranges)))
+        np.testing.assert_allclose(function(*given), function.interpret(*given), rtol=1e-12)
+    given = arrays(4, 3)
+    text = str(function.explain("loops", *given))
+    with tc.config(optimize="-end_checks"):
+        plain = str(function.explain("loops", *given))
+    # Beside the loop as it was there is one without checks.
+    assert text.count("else:") > plain.count("else:")
+    assert text.count("check") == plain.count("check")
+
+
+@pytest.mark.parametrize("function", [windows, of_ranges, backwards])
+@pytest.mark.parametrize("first", [[3, 99, -7, 4], [3, -2, 99, 4], [-(2**63), 2**63 - 1, 3, 3], [3, 4, 11, 13]])
+def test_the_first_fault_is_told(function: Any, first: list[int]) -> None:
+    x, _, w = arrays(4, 3)
+    given = x, np.array(first), w
+    faults = []
+    for optimize in (True, "-end_checks"):
+        with tc.config(optimize=optimize), pytest.raises(TcdslError) as caught:
+            function(*given)
+        faults.append(str(caught.value))
+    with pytest.raises(TcdslError) as caught:
+        function.interpret(*given)
+    assert faults == [str(caught.value)] * 2

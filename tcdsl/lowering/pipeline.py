@@ -38,6 +38,12 @@ from tcdsl.lowering.nests.nests import Draft, drafts_of, finished
 from tcdsl.lowering.nests.stencil_chains import chained
 from tcdsl.lowering.nests.sweeps import swept
 from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, widened
+from tcdsl.lowering.program_passes.constant_sizes import (
+    constant_sizes,
+    declared_with,
+    with_constants,
+    without_sizes,
+)
 from tcdsl.lowering.program_passes.fusion import fuse
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
 from tcdsl.lowering.program_passes.overwriting import overwriting_late, saving_cells
@@ -229,7 +235,11 @@ def _loop_orders(work: Work) -> None:
         work.program = overwriting_late(work.program)
     if work.private:
         work.program = saving_cells(work.program, work.names)
-    work.tensors = {tensor.name: tensor for tensor in (*work.program.inputs, *work.program.tensors)}
+    known = constant_sizes(work.program)
+    work.tensors = {each.name: declared_with(each, known) for each in (*work.program.inputs, *work.program.tensors)}
+    if known:
+        statements = tuple(with_constants(each, known) for each in work.program.statements)
+        work.program, work.context = replace(work.program, statements=statements), without_sizes(work.context, known)
     work.plans = [plan(statement, work.tensors, work.context) for statement in work.program.statements]
 
 

@@ -167,6 +167,13 @@ TEXTS = [
     operator("@input { x: real[n]; } @output { y: real[n]; } @compose { y = if true then x else { yield z; }; }"),
 ]
 
+TEXTS.append(
+    """import layer;
+operator two { @input { x: real[b,static c]; } @output { y: real[b,c]; z: real[b,c]; }
+    @compose { y = layer.linear{channels=c}(x); z = y; } }
+graph g { @input { x: real[2,3]; } @output { y: real[2,3]; } @compose { a, b = two(x); c, d = two(a); y = c; } }"""
+)
+
 
 def test_texts_that_are_refused(golden: Golden) -> None:
     lines = []

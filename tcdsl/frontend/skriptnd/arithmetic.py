@@ -22,6 +22,7 @@ from tcdsl.frontend.skriptnd.values import (
     ScalarValue,
     TensorValue,
     Unknown,
+    article,
     is_size,
     shown,
     type_of,
@@ -44,7 +45,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.span import Span
 
-__all__ = ["COMPARISONS", "FUNCTIONS", "LOGICAL", "Arithmetic", "Decisions", "StandIns", "article"]
+__all__ = ["COMPARISONS", "FUNCTIONS", "LOGICAL", "Arithmetic", "Decisions", "StandIns"]
 
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 MOST_COMPUTED, _LONG = 500_000, 100
@@ -439,11 +440,6 @@ class Arithmetic:
             )
         pair = (self.data(chosen, span), self.data(other, span))
         return ScalarValue(Apply("where", (condition.expr, *pair), pair[0].dtype, span), kind)
-
-
-def article(word: str) -> str:
-    """A type, or another word, with its article: ``an int``."""
-    return (f"an {word}" if word[:1] in "aeio" else f"a {word}") if word else "null"
 
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {

@@ -12,14 +12,14 @@ from difflib import get_close_matches
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError
-from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS, Arithmetic, StandIns, article
+from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS, Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.binding import binding_order
 from tcdsl.frontend.skriptnd.composition import ComposedBlock, Composer, looked_at_variable
-from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, is_tensor, unknown_name
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
 from tcdsl.frontend.skriptnd.loops import LoopRounds
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
-from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, Unknown, is_pack, type_of
+from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, Unknown, article, is_pack, is_tensor, type_of
 from tcdsl.span import Span
 
 __all__ = ["check_operator"]

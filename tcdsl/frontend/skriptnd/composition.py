@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.binding import Binding
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
-from tcdsl.frontend.skriptnd.formulas import FormulaRecording
+from tcdsl.frontend.skriptnd.formulas import FormulaRecording, declared_constant
 from tcdsl.frontend.skriptnd.loops import LoopRounds, branch
 from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, StraightArithmetic, straight_through
 from tcdsl.frontend.skriptnd.random_numbers import DISTRIBUTIONS, drawn
@@ -18,11 +18,12 @@ from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, declared_s
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import (
     CONCRETE,
-    Extreme,
     Pack,
     ScalarValue,
     TensorValue,
     Unknown,
+    content_of,
+    copied,
     is_pack,
     shown,
     type_of,
@@ -65,8 +66,10 @@ class Composer(TensorRecording):
     _labels: set[str] = field(default_factory=set)
     #: What calls gave that were looked at, and how many operators they called: equal ones are looked at once.
     _seen: dict[Any, tuple[list[Any], int]] = field(default_factory=dict)
-    #: How many variables there were.
+    #: How many variables there were, and the calls without a label around each, by its label.
     _variables: int = 0
+    _owners: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _unlabelled: list[syntax.Invocation] = field(default_factory=list)
     _running: list[tuple[str, str]] = field(default_factory=list)
 
     def evaluator(self) -> ExpressionEvaluator:
@@ -94,7 +97,7 @@ class Composer(TensorRecording):
         if self.operations > MOST_OPERATIONS:
             raise ShapeError.at(f"the graph has more than {MOST_OPERATIONS} operations", span)
         if found is not None:
-            return [*map(_copied, found)]
+            return [*map(copied, found)]
         operations, variables = self.operations - 1, self._variables
         if (module, operator.name) in self._running:
             raise DslSyntaxError.at(f"the operator `{name}` calls itself", span, "use a loop of `@compose`")
@@ -110,7 +113,7 @@ class Composer(TensorRecording):
                 given = self.recorded(names[each.name], each.name)
                 names[each.name] = self.named(label, each.name, given, region.open)
             for each in operator.constants:
-                names[each.name] = self.named(label, each.name, self._constant(each, evaluator))
+                names[each.name] = self.named(label, each.name, declared_constant(self, each, evaluator))
             for each in operator.variables:
                 names[each.name] = self.named(label, each.name, self._variable(each, evaluator, label))
             found = self._outputs(operator, region, name, span)
@@ -128,15 +131,10 @@ class Composer(TensorRecording):
     def _key(
         self, operator: syntax.Operator, module: str, types: Sequence[str], attributes: Mapping[str, Any], inputs: Any
     ) -> Any:
-        # What a call that is only looked at depends on; None if that cannot be compared.
+        # What a call that is only looked at depends on.
         if self.session is not None:
             return None
-        key = (id(operator), module, tuple(types), *map(_content, attributes.items()), *map(_content, inputs))
-        try:
-            hash(key)
-        except TypeError:
-            return None
-        return key
+        return (id(operator), module, tuple(types), *map(content_of, attributes.items()), *map(content_of, inputs))
 
     # -- quantization ------------------------------------------------------------------------------------------------
 
@@ -282,39 +280,6 @@ class Composer(TensorRecording):
         arithmetic = StraightArithmetic(real, real, known.decisions, known.rounds, known._numbers)
         return Composer(arithmetic, self.session, self.find, self.variables, _running=list(self._running))
 
-    def _constant(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator) -> Any:
-        assert declaration.default is not None
-        name, what = declaration.name, f"the constant `{declaration.name}`"
-        kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
-        shape = declared_shape(declaration.type.shape or (), evaluator, what)
-        if shape is None:
-            raise ShapeError.at(f"the shape of {what} is open", declaration.span)
-        if declaration.type.pack is not None:
-            values = evaluator.value(declaration.default)
-            return Pack.of(self.filled(name, kind, shape, each) for each in values)
-        if declaration.bounds:
-            indices = []
-            for bound in declaration.bounds:
-                place = syntax.Identifier(bound.name, span=bound.span)
-                packed = isinstance(evaluator.value(bound.value), Pack)
-                indices.append(syntax.Expand(place, None, span=bound.span) if packed else place)
-            target = syntax.Access(name, None, tuple(indices), span=declaration.span)
-            formula = syntax.Formula(
-                target, "=", declaration.default, (), declaration.bounds, None, None, span=declaration.span
-            )
-            inner = ExpressionEvaluator(
-                self.arithmetic, Scope({name: TensorValue(name, kind, shape)}, outer=evaluator.scope)
-            )
-            FormulaRecording(inner, self.session, name).run(formula)
-            made: TensorValue = inner.scope.names[name]
-            return made
-        value = evaluator.value(declaration.default)
-        if isinstance(value, Pack):
-            return self.table(name, kind, shape, value, declaration.span)
-        if type_of(value) != kind:
-            raise DtypeError.at(f"{what} is {kind}, and its value is {type_of(value)}", declaration.span)
-        return self.filled(name, kind, shape, value)
-
     def _variable(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator, label: str) -> Any:
         what = f"the variable `{declaration.name}`"
         kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
@@ -325,6 +290,11 @@ class Composer(TensorRecording):
             count = evaluator.count(declaration.type.pack.length, f"the length of {what}")
         found = []
         self._variables += 1
+        calls = tuple(map(id, self._unlabelled))
+        if self._owners.setdefault(full, calls) != calls:
+            call = self._unlabelled[-1] if calls else declaration
+            hint = "give the calls labels: `a, b = first: f(x)`"
+            raise DslSyntaxError.at(f"two calls have the variable `{full}`", call.span, hint)
         for k in range(1 if count is None else count):
             shape = declared_shape(declaration.type.shape or (), evaluator, what, k)
             if shape is None or not all(type(each) is int for each in shape):
@@ -332,27 +302,6 @@ class Composer(TensorRecording):
                 raise ShapeError.at(f"the shape of {what} depends on the call", declaration.span, hint)
             found.append(self.variables(full if count is None else f"{full}.{k + 1}", kind, shape, declaration.span))
         return found[0] if count is None else Pack.of(found)
-
-
-def _content(value: Any) -> Any:
-    # What of a value, or of a pack of them, a call depends on; 1, 1.0 and True are not the same.
-    match value:
-        case tuple():
-            return (
-                type(value),
-                *map(_content, value),
-                *map(_content, (getattr(value, "uniform", None), getattr(value, "length", None))),
-            )
-        case TensorValue():
-            return value.type, _content(value.shape), _content(value.constant)
-        case Extreme() | ScalarValue() | None:
-            return value
-    return type(value), value
-
-
-def _copied(value: Any) -> Any:
-    # Tensors that are the same are told apart from tensors that are alike.
-    return Pack.of(map(_copied, value), value.uniform, value.length) if isinstance(value, Pack) else replace(value)
 
 
 def _inner_label(operator: syntax.Operator) -> bool:
@@ -384,17 +333,15 @@ class ComposedBlock:
         """Compose all assignments, in order."""
         for each in assignments:
             results = self.operation(each.operation, self._own_label(each))
-            self._assign(each, results)
+            for target, result in self._pairs(each, results):
+                self.assign_one(target, result)
 
     def update(self, operator: syntax.Operator) -> None:
         """Compose the updates of variables, which read what all variables held before."""
         variables = {each.name: self.evaluator.scope.names[each.name] for each in operator.variables}
         for each in operator.updates:
             results = self.operation(each.operation, self._own_label(each))
-            if len(results) != len(each.targets):
-                fact = f"{len(results)} results are assigned to {len(each.targets)}"
-                raise DslSyntaxError.at(fact, each.span, "`~` stands for a result that is not wanted")
-            for target, result in zip(each.targets, results, strict=True):
+            for target, result in self._pairs(each, results):
                 if target.name in variables:
                     self._changed(target, variables[target.name], result)
                 else:
@@ -455,10 +402,14 @@ class ComposedBlock:
         inputs = [None if each is None else self._argument(each) for each in node.arguments]
         inputs += [None] * (len(operator.inputs) - len(inputs))
         generics = tuple(self.evaluator.scope.generic(each) or each for each in node.types)
-        label = self._full_label(node.label, own)
-        return self.composition.operator(
-            operator, home, generics, attributes, inputs, label, node.span, name=node.operator
-        )
+        label, named = self._full_label(node.label, own), bool(node.label or own or self.passes)
+        if not named:
+            self.composition._unlabelled.append(node)
+        try:
+            return self.composition.operator(operator, home, generics, attributes, inputs, label, node.span, name)
+        finally:
+            if not named:
+                self.composition._unlabelled.pop()
 
     def _argument(self, node: Any) -> Any:
         value = self.value(node)
@@ -591,13 +542,12 @@ class ComposedBlock:
 
     # -- targets -----------------------------------------------------------------------------------------------------
 
-    def _assign(self, assignment: syntax.Assignment, results: Sequence[Any]) -> None:
+    def _pairs(self, assignment: syntax.Assignment, results: Sequence[Any]) -> Iterable[tuple[syntax.Target, Any]]:
         targets = assignment.targets
         if len(results) != len(targets):
             fact = f"{len(results)} results are assigned to {len(targets)}"
             raise DslSyntaxError.at(fact, assignment.span, "`~` stands for a result that is not wanted")
-        for target, result in zip(targets, results, strict=True):
-            self.assign_one(target, result)
+        return zip(targets, results, strict=True)
 
     def assign_one(self, target: syntax.Target, result: Any) -> None:
         """Give a result its name, or its parts theirs."""

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
-from tcdsl.frontend.skriptnd.arithmetic import COMPARISONS, FUNCTIONS, LOGICAL, Arithmetic, article
+from tcdsl.frontend.skriptnd.arithmetic import COMPARISONS, FUNCTIONS, LOGICAL, Arithmetic
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import (
     CONCRETE,
@@ -23,14 +23,16 @@ from tcdsl.frontend.skriptnd.values import (
     ScalarValue,
     TensorValue,
     Unknown,
+    agreed,
     is_pack,
+    is_tensor,
     shown,
     type_of,
 )
 from tcdsl.ir.expressions import Constant
 from tcdsl.span import Span
 
-__all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope", "is_tensor", "unknown_name"]
+__all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope", "unknown_name"]
 
 MOST_ITEMS = 10_000
 MOST_CHARACTERS = 100_000
@@ -255,20 +257,6 @@ class ExpressionEvaluator:
             if all(each is not None for each in singles):
                 made.uniform = function(*singles, span)
         return made
-
-
-def is_tensor(value: Any) -> bool:
-    """Whether ``value`` is a tensor, or may be a pack of some."""
-    return isinstance(value, TensorValue) or (isinstance(value, Unknown) and value.tensor)
-
-
-def agreed(what: str, left: Any, right: Any, span: Span | None) -> Unknown:
-    """What is known of one of two values, whose types agree."""
-    kinds = type_of(left), type_of(right)
-    if all(kinds) and kinds[0] != kinds[1]:
-        hint = "a real has a point: `1.0`" if {*kinds} == {"int", "real"} else "`real(x)` and `int(x)` convert"
-        raise DtypeError.at(f"`{what}` of {article(kinds[0])} and {article(kinds[1])}", span, hint)
-    return Unknown(kinds[0] or kinds[1], is_pack(left, right), is_tensor(left) or is_tensor(right))
 
 
 def _literal(self: ExpressionEvaluator, node: syntax.Literal) -> Any:

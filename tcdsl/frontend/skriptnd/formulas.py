@@ -22,7 +22,13 @@ from tcdsl.frontend.skriptnd.accessed_cells import (
 )
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.loops import counted_rounds
-from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, cell_of, recorded_store, round_count
+from tcdsl.frontend.skriptnd.tensor_recording import (
+    TensorRecording,
+    cell_of,
+    declared_shape,
+    recorded_store,
+    round_count,
+)
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
@@ -42,7 +48,7 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.expressions import walk as walk_expr
 
-__all__ = ["FormulaRecording"]
+__all__ = ["FormulaRecording", "declared_constant"]
 
 _ACCUMULATE: Mapping[str, str] = {
     "=": "assign",
@@ -443,3 +449,40 @@ class FormulaRecording:
     def _is_used(self, variables: Sequence[str], data: Expr, conditions: Sequence[Expr]) -> bool:
         nodes = [node for each in (data, *conditions) for node in walk_expr(each)]
         return any(isinstance(node, IndexValue) and node.name in variables for node in nodes)
+
+
+def declared_constant(
+    recording: TensorRecording, declaration: syntax.Declaration, evaluator: ExpressionEvaluator
+) -> Any:
+    """A tensor of `@constant`, or a pack of them."""
+    assert declaration.default is not None
+    name, what = declaration.name, f"the constant `{declaration.name}`"
+    kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
+    shape = declared_shape(declaration.type.shape or (), evaluator, what)
+    if shape is None:
+        raise ShapeError.at(f"the shape of {what} is open", declaration.span)
+    if declaration.type.pack is not None:
+        values = evaluator.value(declaration.default)
+        return Pack.of(recording.filled(name, kind, shape, each) for each in values)
+    if declaration.bounds:
+        indices = []
+        for bound in declaration.bounds:
+            place = syntax.Identifier(bound.name, span=bound.span)
+            packed = isinstance(evaluator.value(bound.value), Pack)
+            indices.append(syntax.Expand(place, None, span=bound.span) if packed else place)
+        target = syntax.Access(name, None, tuple(indices), span=declaration.span)
+        formula = syntax.Formula(
+            target, "=", declaration.default, (), declaration.bounds, None, None, span=declaration.span
+        )
+        inner = ExpressionEvaluator(
+            recording.arithmetic, Scope({name: TensorValue(name, kind, shape)}, outer=evaluator.scope)
+        )
+        FormulaRecording(inner, recording.session, name).run(formula)
+        made: TensorValue = inner.scope.names[name]
+        return made
+    value = evaluator.value(declaration.default)
+    if isinstance(value, Pack):
+        return recording.table(name, kind, shape, value, declaration.span)
+    if type_of(value) != kind:
+        raise DtypeError.at(f"{what} is {kind}, and its value is {type_of(value)}", declaration.span)
+    return recording.filled(name, kind, shape, value)

@@ -9,11 +9,13 @@ calls, only types are known: they are `Unknown`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tcdsl.errors import DtypeError
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr, SizeValue, walk
+from tcdsl.span import Span
 
 __all__ = [
     "CONCRETE",
@@ -24,8 +26,13 @@ __all__ = [
     "ScalarValue",
     "TensorValue",
     "Unknown",
+    "agreed",
+    "article",
+    "content_of",
+    "copied",
     "is_pack",
     "is_size",
+    "is_tensor",
     "shown",
     "type_of",
 ]
@@ -165,3 +172,43 @@ def shown(value: Any) -> str:
     if isinstance(value, Extreme):
         return "int(inf)" if value.sign > 0 else "int(-inf)"
     return "null" if value is None else str(value)
+
+
+def article(word: str) -> str:
+    """A type, or another word, with its article: ``an int``."""
+    return (f"an {word}" if word[:1] in "aeio" else f"a {word}") if word else "null"
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether ``value`` is a tensor, or may be a pack of some."""
+    return isinstance(value, TensorValue) or (isinstance(value, Unknown) and value.tensor)
+
+
+def agreed(what: str, left: Any, right: Any, span: Span | None) -> Unknown:
+    """What is known of one of two values, whose types agree."""
+    kinds = type_of(left), type_of(right)
+    if all(kinds) and kinds[0] != kinds[1]:
+        hint = "a real has a point: `1.0`" if {*kinds} == {"int", "real"} else "`real(x)` and `int(x)` convert"
+        raise DtypeError.at(f"`{what}` of {article(kinds[0])} and {article(kinds[1])}", span, hint)
+    return Unknown(kinds[0] or kinds[1], is_pack(left, right), is_tensor(left) or is_tensor(right))
+
+
+def content_of(value: Any) -> Any:
+    """What of a value, or of a pack of them, a call depends on; 1, 1.0 and True are not the same."""
+    match value:
+        case tuple():
+            return (
+                type(value),
+                *map(content_of, value),
+                *map(content_of, (getattr(value, "uniform", None), getattr(value, "length", None))),
+            )
+        case TensorValue():
+            return value.type, content_of(value.shape), content_of(value.constant)
+        case Extreme() | ScalarValue() | None:
+            return value
+    return type(value), value
+
+
+def copied(value: Any) -> Any:
+    """An equal value: tensors that are the same are told apart from tensors that are alike."""
+    return Pack.of(map(copied, value), value.uniform, value.length) if isinstance(value, Pack) else replace(value)

@@ -56,7 +56,7 @@ def case(seed: int) -> Case:
     return Case(f"def f({parameters}):\n    {statement}\n    return T\n", arrays)
 
 
-@pytest.mark.parametrize("batch", range(4))
+@pytest.mark.parametrize("batch", [*range(3), *(pytest.param(k, marks=pytest.mark.long) for k in range(3, 30))])
 def test_the_interpreter_follows_the_rules(batch: int) -> None:
     for seed in range(40 * batch, 40 * batch + 40):
         drawn = case(seed)

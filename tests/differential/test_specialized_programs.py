@@ -54,10 +54,11 @@ def specialized_as_interpreted(case: Case) -> set[str]:
     return {word for word in ("step=2", "step=3") if word in text}
 
 
-def test_random_programs_are_the_same_for_their_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("count", [120, pytest.param(1000, marks=pytest.mark.long)])
+def test_random_programs_are_the_same_for_their_sizes(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in LIMITS.items():
         monkeypatch.setattr(name, value)
     met: set[str] = set()
-    for seed in range(20_000, 20_200):
+    for seed in range(20_000, 20_000 + count):
         met |= specialized_as_interpreted(case_of_seed(seed, 1 + seed % 3))
     assert met == {"step=2", "step=3"}

@@ -85,7 +85,7 @@ NESTS = {
     + "    " * 16
     + "break\n    return y\n",
     "names of the function": "    n = s = 0\n    y = x * 1.0\n"
-    + nest([f"if k[0] >= {-n}:" for n in range(30)], "n += 1; s = [y, n][1]; (a, b) = y, y + 1; y = a * 0.5 + b * 0.5")
+    + nest([f"if k[0] >= {-n}:" for n in range(20)], "n += 1; s = [y, n][1]; (a, b) = y, y + 1; y = a * 0.5 + b * 0.5")
     + "    return y * n + s\n",
 }
 
@@ -124,7 +124,8 @@ def test_staging_takes_each_arm_a_constant_number_of_times(tmp_path: Path, monke
     begun = []
     begin = RunningLoop._begin
     monkeypatch.setattr(RunningLoop, "_begin", lambda self: begun.append(self) or begin(self))
-    for body in (CHAINS["returns"], CHAINS["one name, also before"], CHAINS["new names"], NESTS["50 branches"]):
+    shorter = "    y = x * 1.0\n" + chain(25, "y = y * {n}.5 + x[1]", "y = -y") + "    return y\n"
+    for body in (shorter, CHAINS["numbers"], CHAINS["faults only if reached"], NESTS["50 branches"]):
         begun.clear()
         f, _ = functions_of(tmp_path, body)
         f.program(np.ones(3), np.array([1]))

@@ -59,7 +59,7 @@ def lower(
         return _straight(program, enabled, machine, largest, watch, orders=orders)
     program = without_rules(program)
     if "contractions" in enabled:
-        program = contracted(program, chosen(orders))
+        program = contracted(program, chosen(orders), last=True)
     if {"copies", "dead_statements"} <= enabled:
         program = _with_smaller_loops(with_rows_in_place(program))
         program = _with_smaller_loops(with_invariant_sums(program))

@@ -206,7 +206,7 @@ def _kept_promises(program: Program) -> Program:
 
 
 def _contractions(work: Work) -> None:
-    work.program = contracted(work.program, work.choose)
+    work.program = contracted(work.program, work.choose, last=True)
     work.names.take(tensor.name for tensor in work.program.tensors)
 
 

@@ -14,7 +14,7 @@ the points of the sum and of what is left are together those of the statement. W
 is left does not take that cell: its other factors may be NaN or divide by 0 there.
 
 Products over several variables are taken over one after the other likewise, as those over the corners of an image.
-Maxima are not: how those that tie share a derivative depends on all of them.
+Maxima are only where no derivative is taken any more, ``last``: how those that tie share one depends on all of them.
 """
 
 from __future__ import annotations
@@ -52,6 +52,9 @@ from tcdsl.simplification.statement_points import as_store
 
 __all__ = ["Chooser", "chosen", "contracted", "first_choice", "least_at"]
 
+_SUMS = frozenset(("add", "subtract"))
+_EXTREMES = frozenset(("max", "min", "and", "or"))
+
 Chooser = Callable[[Sequence[Expr]], int]
 """Says which of these numbers of points, expressions of the program's sizes, is the least."""
 
@@ -79,24 +82,24 @@ def least_at(sizes: Mapping[str, int]) -> Chooser:
     return choose
 
 
-def contracted(program: Program, choose: Chooser = first_choice) -> Program:
+def contracted(program: Program, choose: Chooser = first_choice, *, last: bool = False) -> Program:
     """``program`` with sums of products in parts, in the orders that ``choose`` finds best.
 
-    ``choose`` is asked the same of equal programs. What has been contracted stays as it is.
+    ``choose`` is asked the same of equal programs. What has been contracted stays as it is. ``last``: loops come next.
     """
     try:
         with limited():
-            return _contracted(program, choose, None)
+            return _contracted(program, choose, None, last)
     except TooMuchWork:
         return program
 
 
-def _contracted(program: Program, choose: Chooser, outer: Mapping[Expr, Expr] | None) -> Program:
+def _contracted(program: Program, choose: Chooser, outer: Mapping[Expr, Expr] | None, last: bool) -> Program:
     # ``outer`` has sizes of a body in those of the program around all loops: no call says which others a round has.
     names: FreshNames | None = None
     tensors, statements = list(program.tensors), list[Statement]()
     for statement in program.statements:
-        sums = _Product.of(statement)
+        sums = _Product.of(statement, last)
         order = () if sums is None else _order(sums, choose, outer)
         if sums is not None and order:
             names = names or names_of(program)
@@ -104,13 +107,15 @@ def _contracted(program: Program, choose: Chooser, outer: Mapping[Expr, Expr] | 
             tensors.extend(tensor for tensor, _ in made)
             statements.extend(each for _, each in made)
         statements.append(statement)
-    repeats = tuple(_in_rounds(repeat, program, choose, outer) for repeat in program.repeats)
+    repeats = tuple(_in_rounds(repeat, program, choose, outer, last) for repeat in program.repeats)
     if names is None and repeats == program.repeats:
         return program
     return replace(program, tensors=tuple(tensors), statements=tuple(statements), repeats=repeats)
 
 
-def _in_rounds(repeat: Repeat, program: Program, choose: Chooser, outer: Mapping[Expr, Expr] | None) -> Repeat:
+def _in_rounds(
+    repeat: Repeat, program: Program, choose: Chooser, outer: Mapping[Expr, Expr] | None, last: bool
+) -> Repeat:
     given = dict(zip((each.name for each in repeat.body.inputs[1:]), repeat.inputs, strict=True))
     known: dict[Expr, Expr] = {}
     for size in repeat.body.sizes:
@@ -118,7 +123,7 @@ def _in_rounds(repeat: Repeat, program: Program, choose: Chooser, outer: Mapping
             extent = program.tensor(given[size.source.tensor]).shape[size.source.axis]
             if outer is None or _in_sizes(extent, outer):
                 known[SizeValue(size.name)] = substitute(extent, dict(outer or {}))
-    body = _contracted(repeat.body, choose, known)
+    body = _contracted(repeat.body, choose, known, last)
     return repeat if body is repeat.body else replace(repeat, body=body)
 
 
@@ -130,6 +135,8 @@ def _order(sums: _Product, choose: Chooser, outer: Mapping[Expr, Expr] | None) -
     found = sums.orders()
     if not found:
         return ()
+    if sums.statement.accumulate in _EXTREMES:
+        return found[0][0]  # nobody is asked again, when loops are made
     points = [each for _, each in found]
     if not any(map(size_names, points)):
         return found[least_at({})(points)][0]
@@ -149,7 +156,7 @@ class _Factor:
 
 @dataclass(slots=True)
 class _Product:
-    """A statement that adds up products, taken apart."""
+    """A statement that adds up products, taken apart, or one that accumulates something else over several variables."""
 
     statement: Statement
     points: isl.Set
@@ -158,17 +165,19 @@ class _Product:
     negative: bool
 
     @staticmethod
-    def of(statement: Statement) -> _Product | None:
-        """``statement`` taken apart, if it sums products over variables, or multiplies values."""
-        if statement.accumulate not in ("add", "subtract", "multiply") or statement.unique:
+    def of(statement: Statement, last: bool) -> _Product | None:
+        """``statement`` taken apart, if it sums products over variables, or accumulates values otherwise."""
+        kinds = _SUMS | {"multiply", *(_EXTREMES if last else ())}
+        if statement.accumulate not in kinds or statement.unique:
             return None
         value, lets = statement.value, list[Let]()
         while isinstance(value, Let):
             lets.append(value)
             value = value.body
         summed = set(statement.domain.variables) - _written(statement)
-        multiplies = statement.accumulate == "multiply"
-        if not summed or is_boolean(value.dtype) or not ((not multiplies and _is_product(value)) or len(summed) > 1):
+        whole = statement.accumulate not in _SUMS
+        truth = is_boolean(value.dtype) and statement.accumulate not in _EXTREMES
+        if not summed or truth or not ((not whole and _is_product(value)) or len(summed) > 1):
             return None
 
         def factor(expr: Expr, divides: bool = False) -> _Factor:
@@ -178,7 +187,7 @@ class _Product:
             return _Factor(expr, index_variables(expr), divides)
 
         # Nothing comes out of a product: a factor is in it as often as there are points.
-        found, negative = ([(value, False)], False) if multiplies else _flat(value)
+        found, negative = ([(value, False)], False) if whole else _flat(value)
         conditions = [] if statement.condition is None else conjuncts(statement.condition)
         return _Product(
             statement,
@@ -259,7 +268,7 @@ class _Product:
         value = _multiplied(group)
         made = Statement(
             Access(target, cell, statement.target.span),
-            "multiply" if statement.accumulate == "multiply" else "add",
+            "add" if statement.accumulate in _SUMS else statement.accumulate,
             Neutral(),
             value,
             Domain.from_set(points),
@@ -274,7 +283,7 @@ class _Product:
         self.conditions = [each for each in self.conditions if not each.variables & summed]
         self.points = rest
         found = [(Tensor(target, value.dtype, tuple(extents)), as_store(made))]
-        if tests and is_floating(value.dtype) and statement.accumulate != "multiply":
+        if tests and is_floating(value.dtype) and statement.accumulate in _SUMS:
             flag = names.fresh(f"{statement.target.tensor}_any")
             met = replace(made, target=replace(made.target, tensor=flag), accumulate="or", value=constant(True, "bool"))
             found.append((Tensor(flag, "bool", tuple(extents)), as_store(met)))

@@ -200,6 +200,33 @@ def corner_products(x):
 
 
 @op
+def corner_maxima(x):
+    t[i, j] >>= x[a, b], a <= i, b >= j, i < x.shape[0], j < x.shape[1]
+    return t
+
+
+@op
+def corner_truths(x):
+    t[i, j] &= x[a, b] > 0, a >= i, b <= j, i < x.shape[0], j < x.shape[1]
+    return t
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (5, 9), (9, 300)])
+def test_maxima_and_truths_over_corners_are_linear_in_both_axes(shape: tuple[int, int]) -> None:
+    x = rng.uniform(-0.1, 9, shape)
+    x[1:2, 2:3], x[2:3, 1:2] = np.nan, np.inf
+    maxima = np.maximum.accumulate(np.maximum.accumulate(x, 0)[:, ::-1], 1)[:, ::-1]
+    np.testing.assert_array_equal(corner_maxima(x), maxima)
+    truths = np.logical_and.accumulate(np.logical_and.accumulate((x > 0)[::-1], 0)[::-1], 1)
+    np.testing.assert_array_equal(corner_truths(x), truths)
+    for function in (corner_maxima, corner_truths):
+        assert "t_sum" in str(function.explain("loops", x))
+    if min(shape):
+        _, pullback = tc.vjp(corner_maxima, x[:1, :1])
+        np.testing.assert_array_equal(pullback(np.ones((1, 1)))[0], [[1.0]])
+
+
+@op
 def largest_squares(x):
     t[i] >>= x[j] * x[j] + exp(x[j]), j <= i, i < x.shape[0]
     return t

@@ -53,6 +53,15 @@ def test_many_terms_of_whole_arrays() -> None:
         np.testing.assert_allclose(found, wanted)
 
 
+def test_parts_that_change_places_again_and_again() -> None:
+    f = loaded("def f(y):\n" + "    y = np.concatenate([y[1:], y[:1]]) + y\n" * 12 + "    return y\n")
+    wanted = x
+    for _ in range(12):
+        wanted = np.roll(wanted, -1) + wanted
+    np.testing.assert_allclose(f.interpret(x), wanted)
+    assert len(str(f.explain("ir", x))) < 12 * 600
+
+
 def summed(vectors: int, body: str) -> tuple[Any, list[np.ndarray]]:
     """A function of many vectors, each of a size of its own, and vectors for it."""
     names = [f"a{k}" for k in range(vectors)]

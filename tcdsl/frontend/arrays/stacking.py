@@ -24,9 +24,10 @@ from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, View
 from tcdsl.frontend.symbols.values import Value, stored_dtype
-from tcdsl.ir.build import apply, constant, integer
-from tcdsl.ir.expressions import Expr, IndexValue
+from tcdsl.ir.build import apply, constant, integer, size
+from tcdsl.ir.expressions import Expr, IndexValue, size_names
 from tcdsl.polyhedra.linear import normalized
+from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.rows.ranks import RowRanks
 
 __all__ = ["joined", "layered", "regrouped", "stack", "staged_literal"]
@@ -74,7 +75,7 @@ def joined(parts: Sequence[Any], axis: int = 0) -> SymbolicArray:
             if k != axis and wanted != found:
                 fact = f"arrays along axis {axis} have the extents {valued(wanted)} and {valued(found)} on axis {k}"
                 session.builder.require(apply("eq", wanted, found), fact, session.location())
-    first[axis] = normalized(length)
+    first[axis] = _known_length(session, normalized(length))
     dtype = str(np.result_type(*(stored_dtype(value) for value, _ in cells)))
     made = record_elementwise(session, Value(constant(0, dtype), None, dtype), tuple(first), "joined")
     rows = rows_of(staged[0], cells[0][1])
@@ -86,6 +87,16 @@ def joined(parts: Sequence[Any], axis: int = 0) -> SymbolicArray:
         start = normalized(apply("add", start, extents[axis]))
     made.rows = rows
     return made
+
+
+def _known_length(session: Session, length: Expr) -> Expr:
+    # Parts of one array make up all of it, as where they change places; what they are cut at would stand in it twice.
+    algebra = SizeAlgebra(session.builder)
+    form = algebra.form(length)
+    for name in sorted(size_names(length)):
+        if algebra.zero(form - algebra.form(size(name))):
+            return size(name)
+    return length
 
 
 def _common_axis(session: Session, shapes: Sequence[Sequence[Expr]], axis: int, new: int = 0) -> int:

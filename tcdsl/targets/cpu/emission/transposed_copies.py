@@ -69,8 +69,8 @@ def _lies_along(indices: Sequence[Expr], along: str, across: str) -> bool:
     if not indices:
         return False
     *rows, last = indices
-    apart = not any(along in scalars_of(row) for row in rows) and across not in scalars_of(last)
-    return apart and _is_next(last, along)
+    around = frozenset[str]().union(*map(scalars_of, rows))
+    return across in around and along not in around and across not in scalars_of(last) and _is_next(last, along)
 
 
 def _is_next(place: Expr, name: str) -> bool:

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import int64, prange, types
 from numba.core import cgutils, imputils, ir_utils
 from numba.extending import intrinsic, lower_builtin, models, overload, register_model
-from numba.np.arrayobj import make_array, populate_array
+from numba.np.arrayobj import load_item, make_array, populate_array, store_item
 
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.primitives import PRIMITIVES
@@ -79,12 +79,36 @@ def _parts(description: str) -> tuple[list[str], str]:
     return [axis for axis in axes.split(", ") if axis], dtype
 
 
+class _Buffer(types.Array):
+    # Without negative indices: Numba's own arrays count them from the end, and loops that may do so are no vectors.
+    pass
+
+
+register_model(_Buffer)(models.ArrayModel)
+
+
+def _access(store: bool) -> Any:
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind, index = signature.args[:2]
+        positions = cgutils.unpack_tuple(builder, given[1]) if isinstance(index, types.BaseTuple) else [given[1]]
+        array = make_array(kind)(context, builder, given[0])
+        cell = cgutils.get_item_pointer(context, builder, kind, array, positions, wraparound=False)
+        return store_item(context, builder, kind, given[2], cell) if store else load_item(context, builder, kind, cell)
+
+    return code
+
+
+for _index in (types.Integer, types.BaseTuple):
+    lower_builtin(operator.getitem, _Buffer, _index)(_access(store=False))
+    lower_builtin(operator.setitem, _Buffer, _index, types.Any)(_access(store=True))
+
+
 @intrinsic(prefer_literal=True)
 def _array(typing: Any, address: Any, description: Any) -> Any:
     # The array whose address, strides and extents are in the words from ``address`` on; of rank 0 a pointer.
     axes, dtype = _parts(description.literal_value)
     rank, cell = len(axes), numba.from_dtype(np.dtype(dtype))
-    kind = types.Array(cell, rank, "C" if axes[-1] == "::1" else "A") if rank else types.CPointer(cell)
+    kind = _Buffer(cell, rank, "C" if axes[-1] == "::1" else "A") if rank else types.CPointer(cell)
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         held, words = context.get_data_type(cell), builder.inttoptr(given[0], _WORD.as_pointer())

@@ -9,7 +9,7 @@ from tcdsl.ir.build import apply, integer, product_of
 from tcdsl.ir.expressions import Apply, Constant, Expr, index_variables, reads, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Access, Statement
-from tcdsl.lowering.program_passes.serial_work import SERIAL_WORK
+from tcdsl.lowering.loopir.machine import SERIAL_WORK
 
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.boundary_reads import Declarations

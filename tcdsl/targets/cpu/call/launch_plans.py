@@ -15,7 +15,7 @@ import numpy as np
 
 from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.lowering.loop_passes.placement import placed
-from tcdsl.lowering.program_passes.serial_work import SERIAL_WORK
+from tcdsl.lowering.loopir.machine import SERIAL_WORK
 from tcdsl.targets.cpu.call.pace import Pace
 from tcdsl.targets.cpu.call.spare_memory import block_of, spare
 from tcdsl.targets.cpu.layout.aligned import aligned

@@ -12,9 +12,9 @@ from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Constant, Expr
 from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Kernel, Nest, ProcedureCall
+from tcdsl.lowering.loopir.machine import ROUND_WORK, SERIAL_WORK
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
-from tcdsl.lowering.program_passes.serial_work import ROUND_WORK, SERIAL_WORK
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
 from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
 from tcdsl.targets.cpu.layout.control_rows import BLOCKS_PER_THREAD, END, RANGED, ControlRow, table_rows

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tcdsl.lowering.program_passes.serial_work import ROUND_WORK
+from tcdsl.lowering.loopir.machine import ROUND_WORK
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 
 if TYPE_CHECKING:

@@ -111,12 +111,23 @@ def view(array: object, key: object) -> Any:
         made = _through(session, array, indices, result, _rows(tags), data)
         one_cell = not result and not any(entry is Ellipsis for entry in key)
         return made.held() if one_cell and isinstance(made, View) else made
+    return _gathered_array(session, array, indices, result, tags, data)
+
+
+def _gathered_array(
+    session: Session,
+    array: SymbolicArray,
+    indices: Sequence[Expr],
+    extents: Sequence[Expr],
+    tags: Sequence[str | None],
+    data: set[Expr],
+) -> PendingArray:
     # What is gathered from is stored, so that its own axis is what each index is checked against.
     label = f"{array.tensor.label}_view" if isinstance(array, View) else "t"
     stored = array.materialize(label) if isinstance(array, PendingArray) else array
     element, _ = element_of(stored, session)
     value = element.mapped(lambda expr: _checked(cell_at(expr, indices), data))
-    return PendingArray(session.builder, value, result, _rows(tags))
+    return PendingArray(session.builder, value, extents, _rows(tags))
 
 
 def _is_mask_of(array: SymbolicArray, key: SymbolicArray) -> bool:

@@ -86,6 +86,15 @@ def assign_memory(
         for plan in plans
         if plan.statement.unique
     }
+    buffers = _buffers(program, of)
+    for name, buffer in marks.items():
+        buffers.append(Buffer(buffer, "bool", program.tensor(name).shape, "temporary", ()))
+    updates = tuple((into, of[name]) for into, name in program.updates if of[name] != into)
+    return Memory(tuple(buffers), of, frozenset(in_place), marks, updates), program, made
+
+
+def _buffers(program: Program, of: Mapping[str, str]) -> list[Buffer]:
+    # Of all tensors, which are in the buffers that `of` says.
     inputs = {tensor.name for tensor in program.inputs}
     outputs = {of[name] for name in program.outputs}
     members: dict[str, list[str]] = {}
@@ -98,10 +107,7 @@ def assign_memory(
         if buffer in inputs:
             kind = "input" if len(holders) == 1 else "update"
         buffers.append(Buffer(buffer, tensor.dtype, tensor.shape, kind, tuple(holders)))
-    for name, buffer in marks.items():
-        buffers.append(Buffer(buffer, "bool", program.tensor(name).shape, "temporary", ()))
-    updates = tuple((into, of[name]) for into, name in program.updates if of[name] != into)
-    return Memory(tuple(buffers), of, frozenset(in_place), marks, updates), program, made
+    return buffers
 
 
 class _Sharing:

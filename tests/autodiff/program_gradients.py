@@ -11,9 +11,17 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.runtime.transforms.checking import TOLERANCE, Arrays, check_adjoint
+from tests.autodiff.hard_cases.compositions import program_of
 from tests.autodiff.kept_derivatives import kept_adjoint
 
-__all__ = ["check_program_gradient"]
+__all__ = ["check_interpreted_gradient", "check_program_gradient"]
+
+
+def check_interpreted_gradient(function: Callable[..., Any], arguments: Arrays) -> None:
+    """What ``tc.check_grads(function, arguments)`` does, by the reference interpreter: nothing is compiled."""
+    arrays = [np.asarray(each, np.float64) if np.asarray(each).dtype.kind == "f" else each for each in arguments]
+    program = program_of(function, arrays)
+    check_program_gradient(program, arrays, [each.name for each in program.inputs if is_floating(each.dtype)])
 
 
 def _interpreted(program: Program, arrays: Arrays) -> Sequence[np.ndarray]:

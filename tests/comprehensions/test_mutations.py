@@ -56,7 +56,7 @@ SEEDS = st.integers(0, 2**40)
 RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@settings(max_examples=300, suppress_health_check=RELAXED)
+@settings(max_examples=180, suppress_health_check=RELAXED)
 @given(SEEDS)
 def test_mutated_programs_are_checked(seed: int) -> None:
     for text in map(mutated, range(seed, seed + 10)):
@@ -66,14 +66,14 @@ def test_mutated_programs_are_checked(seed: int) -> None:
             checked_source(source)
 
 
-@settings(max_examples=200, suppress_health_check=RELAXED)
+@settings(max_examples=120, suppress_health_check=RELAXED)
 @given(st.lists(WORD, max_size=40).map(" ".join) | st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(TcdslError):
         checked_source(parse(f"def f(float(N) A) -> (O) {{ O(i) = {text} }}"))
 
 
-@settings(max_examples=150, suppress_health_check=RELAXED)
+@settings(max_examples=90, suppress_health_check=RELAXED)
 @given(SEEDS)
 @pytest.mark.filterwarnings("ignore:.*without initialization")
 def test_ranges_of_mutated_programs_are_inferred(seed: int) -> None:

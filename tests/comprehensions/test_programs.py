@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
+from tests.autodiff.program_gradients import check_interpreted_gradient
 from tests.comprehensions.programs import PROGRAMS, Program
 
 NAMED = pytest.mark.parametrize("program", PROGRAMS, ids=[program.name for program in PROGRAMS])
@@ -47,6 +48,17 @@ def test_they_print_back(program: Program) -> None:
     assert str(tc.comprehensions.define(str(defs))) == str(defs)
 
 
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if p.differentiable], ids=lambda program: program.name)
+DIFFERENTIABLE = [program for program in PROGRAMS if program.differentiable]
+
+
+@pytest.mark.parametrize("program", DIFFERENTIABLE, ids=lambda program: program.name)
 def test_gradients(program: Program) -> None:
+    check_interpreted_gradient(tc.comprehensions.define(program.source).f.in_double, program.arguments())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(p, id=p.name, marks=pytest.mark.long if k % 6 else ()) for k, p in enumerate(DIFFERENTIABLE)],
+)
+def test_gradients_in_machine_code(program: Program) -> None:
     tc.check_grads(tc.comprehensions.define(program.source).f, program.arguments())

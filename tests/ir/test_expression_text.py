@@ -179,7 +179,7 @@ def test_a_tensor_hidden_by_an_index_variable_is_read_with_brackets() -> None:
     assert parse_expr(text, scope, (), ("i",)) == expr
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(expressions(), st.booleans())
 def test_every_expression_reads_back(expr: Expr, typed: bool) -> None:
     dtype = expr.dtype if typed else None

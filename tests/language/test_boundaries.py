@@ -221,7 +221,7 @@ def test_a_boundary_on_a_target_says_which_cell_takes_the_value(sign: str, oob: 
         combine.at(cells, found, np.append(values, values))
         wanted.append(cells)
     assert_gives(f, values, places, wanted=tuple(wanted))
-    tc.check_grads(lambda x: f(x, places), (values / 8,), order=2)
+    tc.check_grads(lambda x: f(x, places), (values / 8,), order=2 if oob == "check" else 1)
 
 
 def test_boundaries_on_targets_of_every_state() -> None:

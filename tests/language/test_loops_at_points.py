@@ -10,6 +10,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.errors import DslSyntaxError
+from tests.autodiff.program_gradients import check_interpreted_gradient
 from tests.language.running_programs import check, program
 
 X = np.array([2.3, 3.1, 5.2, 7.4, 11.6])
@@ -110,7 +111,8 @@ def test_their_gradients(body: str) -> None:
         found = found if isinstance(found, tuple) else (found,)
         return sum((k + 1) * (each * each).sum() for k, each in enumerate(found))
 
-    tc.check_grads(total, (X,))
+    # In machine code, whose values are compared above, one is enough.
+    (tc.check_grads if body == PROGRAMS[0][0] else check_interpreted_gradient)(total, (X,))
 
 
 def test_points_of_the_plane_and_threads() -> None:

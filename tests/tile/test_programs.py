@@ -9,6 +9,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op, tile
+from tests.autodiff.program_gradients import check_interpreted_gradient
 from tests.tile.idioms import IDIOMS
 from tests.tile.more_idioms import MORE_IDIOMS
 from tests.tile.reference_programs import PROGRAMS, Program
@@ -37,6 +38,17 @@ def test_programs_on_arrays(program: Program) -> None:
 
 @pytest.mark.parametrize("program", DIFFERENTIATED, ids=lambda each: each.name)
 def test_gradients(program: Program) -> None:
+    check_interpreted_gradient(program.of_arrays(DECORATED[program.name]), program.arrays)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(each, id=each.name, marks=pytest.mark.long if k % 6 else ())
+        for k, each in enumerate(DIFFERENTIATED)
+    ],
+)
+def test_gradients_in_machine_code(program: Program) -> None:
     tc.check_grads(program.of_arrays(DECORATED[program.name]), program.arrays)
 
 

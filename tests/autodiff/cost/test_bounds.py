@@ -38,7 +38,7 @@ def random_arrays(seed: int, extent: int) -> list[np.ndarray]:
     return [x, a, rng.uniform(0.5, 1.5, ()), rng.integers(0, extent, extent)]
 
 
-@pytest.mark.parametrize("batch", [*range(12), *(pytest.param(k, marks=pytest.mark.long) for k in range(12, 100))])
+@pytest.mark.parametrize("batch", [*range(8), *(pytest.param(k, marks=pytest.mark.long) for k in range(8, 100))])
 def test_random_programs(batch: int) -> None:
     for seed in range(10 * batch, 10 * batch + 10):
         case = random_case(seed)

@@ -39,7 +39,7 @@ def program_of(function: Any, arguments: Arrays) -> Program:
         return function.program(*arguments)
     from tcdsl.runtime.transforms.derivations import DerivationValues, kept_staging
 
-    staging = kept_staging(function, DerivationValues())
+    staging = kept_staging(function, DerivationValues(()))
     return staging.program_of(staging.signature.call(arguments, {}))
 
 

@@ -16,6 +16,7 @@ from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
+from tests.autodiff.program_gradients import check_interpreted_gradient
 
 
 @op
@@ -299,6 +300,14 @@ def grows_with(program: Program, small: Any, large: Any, power: int) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_they_are_right(name: str) -> None:
+    function, arguments, _ = CASES[name]
+    check_interpreted_gradient(function, arguments(4))
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if k % 4 else ()) for k, name in enumerate(CASES)]
+)
+def test_they_are_right_in_machine_code(name: str) -> None:
     function, arguments, _ = CASES[name]
     given = arguments(4)
     by = [k for k, each in enumerate(given) if each.dtype.kind == "f"]

@@ -17,6 +17,12 @@ import islpy as isl
 from tcdsl.ir.expressions import Expr, Let, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement, without_rules
+from tcdsl.lowering.constant_sizes import (
+    constant_sizes,
+    declared_with,
+    with_constants,
+    without_sizes,
+)
 from tcdsl.lowering.equal_groups import Drafted, EqualGroups
 from tcdsl.lowering.linking.joined_nests import joined_kinds
 from tcdsl.lowering.loop_passes.data_bounds import within_data_ranges
@@ -38,12 +44,6 @@ from tcdsl.lowering.nests.nests import Draft, drafts_of, finished
 from tcdsl.lowering.nests.stencil_chains import chained
 from tcdsl.lowering.nests.sweeps import swept
 from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, widened
-from tcdsl.lowering.program_passes.constant_sizes import (
-    constant_sizes,
-    declared_with,
-    with_constants,
-    without_sizes,
-)
 from tcdsl.lowering.program_passes.fusion import fuse
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
 from tcdsl.lowering.program_passes.overwriting import overwriting_late, saving_cells

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.constant_sizes import constant_sizes, with_constants
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.program_passes.constant_sizes import constant_sizes, with_constants
 from tests.lowering.loop_interpreter import execute
 
 

@@ -133,3 +133,18 @@ def test_tensors_of_several_shapes_are_scanned_round_by_round():
     x, h = given()
     assert not runs(found, x, h)
     np.testing.assert_allclose(found(x, h), h + 5 * h[0] + 4 * h[:2].sum(), rtol=1e-5)
+
+
+def test_rows_of_a_tensor_are_stacked_in_one_statement() -> None:
+    made = graph(
+        "~, items = with s = h for each : xs do { t = step(s, each); yield t, t; };"
+        " ys = layout.stack{axis=0}(items); y = layout.stack{axis=1}(items);",
+        outputs="ys: real[{rounds},3]; y: real[3,{rounds}];".replace("{rounds}", str(ROUNDS)),
+    )
+    x, h = given()
+    ys, y = made(x, h)
+    wanted = scanned("unroll")(x, h)[1]
+    np.testing.assert_allclose(ys, wanted, rtol=1e-6)
+    np.testing.assert_allclose(y, wanted.T, rtol=1e-6)
+    text = str(made.explain("ir", x, h))
+    assert text.count("\nys[") + text.count("\ny[") == 2, text

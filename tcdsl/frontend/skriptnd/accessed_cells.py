@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
@@ -51,6 +51,8 @@ class AccessedCells:
     #: Indices that have to be in range wherever the statement runs: the index, the tensor, its axis.
     plain: list[tuple[Expr, TensorValue, int, Span | None]] = field(default_factory=list)
     left_out: bool = False
+    #: The tensors whose rows are the tensors of packs, by the name of the pack.
+    wholes: Mapping[str, TensorValue] = field(default_factory=dict)
 
     def read(self, node: Access, evaluator: ExpressionEvaluator) -> Any:
         """The cell of a tensor, or those of all tensors of a pack; null where the tensor is."""
@@ -67,6 +69,9 @@ class AccessedCells:
                 raise DtypeError.at(f"`{node.name}` is no pack of tensors", node.span)
             if item is None:
                 return None
+            if isinstance(item, ScalarValue) and node.name in self.wholes:
+                row = replace(node, item=None, indices=(node.item, *node.indices))
+                return self._cell(self.wholes[node.name], row, evaluator)
             if isinstance(item, ScalarValue):
                 return self._chosen(found, item, node, evaluator)
             if type(item) is not int or not -len(found) <= item < len(found):

@@ -90,6 +90,8 @@ class FormulaRecording:
     numbers: dict[str, Expr] = field(default_factory=dict)
     #: The ends of indices that only data says, by variable.
     limits: dict[str, Expr] = field(default_factory=dict)
+    #: The tensors whose rows are those of packs, by the names of these: all rows are read in one statement.
+    wholes: Mapping[str, TensorValue] = field(default_factory=dict)
 
     def run(self, formula: syntax.Formula) -> None:
         """Record a formula."""
@@ -99,6 +101,9 @@ class FormulaRecording:
             self._counted(formula, counter)
             return
         single = self._taken_one_by_one(formula)
+        self.wholes = self._wholes(formula, single)
+        if self.wholes:
+            single = []
         outer = [self._count(each) for each in single]
         ends = [self.evaluator.value(each.value) for each in single]
         for numbers in product(*(range(count) for count in outer)):
@@ -177,6 +182,21 @@ class FormulaRecording:
         for each in formula.bounds:
             used |= names_in(each.value)
         return bounds + [each for each in formula.bounds if each.name in used]
+
+    def _wholes(self, formula: syntax.Formula, single: Sequence[syntax.Named]) -> dict[str, TensorValue]:
+        # Where all packs are rows of tensors, and one index takes them in their order.
+        found: dict[str, TensorValue] = {}
+        if len(single) != 1 or formula.unrolled is not None or formula.target.item is not None:
+            return {}
+        for node in self._accesses(formula):
+            pack = self.evaluator.scope.names.get(node.name)
+            if isinstance(pack, Pack):
+                plain = isinstance(node.item, syntax.Identifier) and node.item.name == single[0].name
+                whole = TensorRecording(self.evaluator.arithmetic, self.session).whole(pack) if plain else None
+                if whole is None or self.evaluator.value(single[0].value) != len(pack):
+                    return {}
+                found[node.name] = whole
+        return found
 
     def _accesses(self, formula: syntax.Formula) -> Iterator[syntax.Access]:
         nodes: list[syntax.Expression] = [formula.target, formula.value, *(each.value for each in formula.locals)]
@@ -272,7 +292,7 @@ class FormulaRecording:
         self.evaluator.arithmetic.rounds.update(size_names(number))
 
     def _statement(self, formula: syntax.Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
-        cells = AccessedCells(self.evaluator.arithmetic)
+        cells = AccessedCells(self.evaluator.arithmetic, wholes=self.wholes)
         evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, cells.read, table=self._table)
         for local in formula.locals:
             scope.names[local.name] = evaluator.value(local.value)

@@ -177,17 +177,18 @@ class TensorRecording:
             if not self.same_shape(each.shape, first.shape, span):
                 raise ShapeError.at("a loop on data scans tensors of several shapes", span)
         shape = Pack.of((len(pack), *first.shape))
-        whole = self._whole(pack)
+        whole = self.whole(pack)
         if whole is not None:
-            return TensorValue(first.name, first.type, shape, whole)
+            return whole
         stack = TensorValue(first.name, first.type, shape)
         for k, each in enumerate(pack):
             stack = self.with_row(stack, ScalarValue(integer(k), "int", True), each)
         return stack
 
-    def _whole(self, pack: Pack) -> SymbolicTensor | None:
-        # The tensor whose rows these are, all of them in their order.
-        assert self.session is not None
+    def whole(self, pack: Pack) -> TensorValue | None:
+        """The tensor whose rows these are, all of them in their order."""
+        if self.session is None or not pack or pack.length is not None:
+            return None
         builder, found = self.session.builder, ""
         makers = {each.target.tensor: each for each in builder.recording.statements}
         for k, each in enumerate(pack):
@@ -206,7 +207,8 @@ class TensorRecording:
                 return None
         except NotAffine:
             return None
-        return SymbolicTensor(builder, found, declared.dtype, declared.shape)
+        tensor = SymbolicTensor(builder, found, declared.dtype, declared.shape)
+        return TensorValue(pack[0].name, pack[0].type, Pack.of((len(pack), *pack[0].shape)), tensor)
 
     def row(self, stack: TensorValue, position: ScalarValue, inside: bool = False) -> TensorValue:
         """One of the tensors of `stacked`; ``inside`` says that there is one at the position."""

@@ -393,6 +393,22 @@ def test_arrays_of_a_class_of_ones_own_have_cells_that_are_seen() -> None:
         assert f.interpret(np.ones(1)) == 2 * value
 
 
+class Feet(np.ndarray):
+    pass
+
+
+WIDTHS = np.ones(2).view(Feet)
+
+
+@pytest.mark.filterwarnings("error")
+def test_code_that_may_read_everything_reads_arrays_of_a_class_of_ones_own_once() -> None:
+    @op
+    def f(x: Any) -> Any:
+        return x * float(eval("WIDTHS.sum()"))  # noqa: S307
+
+    assert f.interpret(np.ones(1)) == 2
+
+
 def _inner_rate(layers: Any) -> Any:
     return layers._parts["inner"].rate
 

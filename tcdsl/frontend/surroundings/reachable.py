@@ -409,6 +409,8 @@ class _Reached:
             if (name in self._followed or (every and not _is_special(name))) and name not in _MADE_ANEW:
                 is_slot = isinstance(descriptor, MemberDescriptorType)
                 found = attribute(value, name)
+                if is_array(value) and is_array(found):
+                    continue  # `x.T` of an array of a class of one's own is a new one each time, which has a `T` again
                 if is_slot or (
                     isinstance(descriptor, GetSetDescriptorType) and _is_lasting(found, attribute(value, name))
                 ):

@@ -54,7 +54,7 @@ def specialized_as_interpreted(case: Case) -> set[str]:
     return {word for word in ("step=2", "step=3") if word in text}
 
 
-@pytest.mark.parametrize("count", [120, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [160, pytest.param(1000, marks=pytest.mark.long)])
 def test_random_programs_are_the_same_for_their_sizes(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in LIMITS.items():
         monkeypatch.setattr(name, value)

@@ -124,8 +124,7 @@ def test_staging_takes_each_arm_a_constant_number_of_times(tmp_path: Path, monke
     begun = []
     begin = RunningLoop._begin
     monkeypatch.setattr(RunningLoop, "_begin", lambda self: begun.append(self) or begin(self))
-    shorter = "    y = x * 1.0\n" + chain(25, "y = y * {n}.5 + x[1]", "y = -y") + "    return y\n"
-    for body in (shorter, CHAINS["numbers"], CHAINS["faults only if reached"], NESTS["50 branches"]):
+    for body in (CHAINS["returns"], CHAINS["one name, also before"], CHAINS["new names"], NESTS["50 branches"]):
         begun.clear()
         f, _ = functions_of(tmp_path, body)
         f.program(np.ones(3), np.array([1]))

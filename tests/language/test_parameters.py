@@ -346,7 +346,7 @@ def test_check_nan_names_the_output_and_the_position() -> None:
         logarithm(x)
 
 
-def test_cache_dir_is_where_generated_modules_live(tmp_path: Any) -> None:
+def test_cache_dir_is_where_compiled_programs_live(tmp_path: Any) -> None:
     @op
     def f(x):
         y[i] = 5 * x[i] - 3
@@ -354,7 +354,7 @@ def test_cache_dir_is_where_generated_modules_live(tmp_path: Any) -> None:
 
     with tc.config(cache_dir=str(tmp_path)):
         f(np.ones(2))
-    assert list(tmp_path.rglob("*.py"))
+    assert list(tmp_path.rglob("*.kernel"))
 
 
 def test_explain_and_interpret_show_what_a_function_does() -> None:

@@ -240,11 +240,11 @@ def test_lowering_beyond_limits_is_simpler(monkeypatch: pytest.MonkeyPatch) -> N
     lowered = lower.__globals__["_lowered"]
     seen: list[bool] = []
 
-    def slow(program: Program, enabled: Enabled, *others: Any) -> Any:
+    def slow(program: Program, enabled: Enabled, *others: Any, **named: Any) -> Any:
         seen.append(enabled <= QUICK)
         if not enabled <= QUICK:
             pieces_of(6).complement()
-        return lowered(program, enabled, *others)
+        return lowered(program, enabled, *others, **named)
 
     monkeypatch.setattr(limits, "_MOST_OPERATIONS", 100_000)
     monkeypatch.setitem(lower.__globals__, "_lowered", slow)

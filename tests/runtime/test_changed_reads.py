@@ -24,7 +24,6 @@ from tcdsl import op
 
 FACTORY = [2.0]
 NUMBER = 2.0
-TEXT = "2 * NUMBER"
 REACH = getattr
 
 
@@ -249,11 +248,6 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "globals": _on(
         lambda: globals().update(NUMBER=2.0), lambda _: globals()["NUMBER"], lambda _: globals().update(NUMBER=5.0)
-    ),
-    "evaluated text": _on(
-        lambda: globals().update(NUMBER=2.0),
-        lambda _: eval(TEXT),  # noqa: S307
-        lambda _: globals().update(NUMBER=5.0),
     ),
     "modules": _on(
         lambda: globals().update(NUMBER=2.0),

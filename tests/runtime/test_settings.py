@@ -115,7 +115,7 @@ def test_cache_dir_holds_inside_its_block_for_compiled_functions_too(tmp_path: P
     for name in ("one", "other"):
         with tc.config(cache_dir=str(tmp_path / name)):
             shifted(x)
-        assert len(list((tmp_path / name).rglob("shifted_*.py"))) == 1
+        assert len(list((tmp_path / name).rglob("shifted_*.kernel"))) == 1
 
 
 def test_settings_are_those_of_the_block_around_them() -> None:

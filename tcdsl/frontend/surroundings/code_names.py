@@ -32,7 +32,7 @@ __all__ = [
 #: Marks, which are no identifiers.
 COMPARING, EVERY, TEXT = "==", "*", "str()"
 #: Names of functions by which code reaches the names of a module, and the environment.
-BY_MODULE = frozenset(("globals", "eval", "exec", "modules", "import_module", "__import__"))
+BY_MODULE = frozenset(("globals", "modules", "import_module", "__import__"))
 ENVIRONMENT = frozenset(("environ", "environb", "getenv", "expandvars", "expanduser"))
 #: What asks for the kind of an object, and for the classes below a class.
 KINDS = frozenset(("isinstance", "issubclass", "__instancecheck__", "__subclasscheck__"))

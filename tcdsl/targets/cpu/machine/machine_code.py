@@ -10,19 +10,22 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from tcdsl.locks import COMPILING, COMPILING_AHEAD
-from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.progress import advance
 from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.emission.driver_symbols import driver_symbols
-from tcdsl.targets.cpu.layout.kernel_code import KernelCode
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, emission, object_code
 from tcdsl.targets.cpu.machine.processor import vector_machine
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
-from tcdsl.targets.protocol.target import Build
+
+if TYPE_CHECKING:
+    from tcdsl.lowering.loopir.loops import Kernel
+    from tcdsl.targets.cpu.layout.kernel_code import KernelCode
+    from tcdsl.targets.protocol.target import Build
 
 __all__ = ["CompiledModule", "begin_driver", "compiled_driver", "compiled_module", "kept_module", "nest_symbol"]
 

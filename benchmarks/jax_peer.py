@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from benchmarks.slices import blur, distances, five_points, seven_points
+
 __all__ = ["FUNCTIONS", "adjoints", "convert"]
 
 jax.config.update("jax_enable_x64", True)
@@ -49,21 +51,6 @@ def _black_scholes(A: Any, B: Any, C: Any) -> Any:
     return 0.5 * price * (1 + erf(half * d)) - 0.5 * strike * (1 + erf(half * (d - spread))) * jnp.exp(-0.02 * time)
 
 
-def _five_points(X: Any) -> Any:
-    return 0.25 * (X[:-2, 1:-1] + X[2:, 1:-1] + X[1:-1, :-2] + X[1:-1, 2:]) - X[1:-1, 1:-1]
-
-
-def _seven_points(X: Any) -> Any:
-    m = slice(1, -1)
-    sides = X[:-2, m, m] + X[2:, m, m] + X[m, :-2, m] + X[m, 2:, m] + X[m, m, :-2] + X[m, m, 2:]
-    return sides - 6 * X[m, m, m]
-
-
-def _blur(X: Any) -> Any:
-    H = 0.25 * X[:, :-2] + 0.5 * X[:, 1:-1] + 0.25 * X[:, 2:]
-    return 0.25 * H[:-2] + 0.5 * H[1:-1] + 0.25 * H[2:]
-
-
 def _n_body(X: Any) -> Any:
     between = X[:, None, :] - X[:, :, None]
     inverse = jax.lax.rsqrt((between * between).sum(axis=0) + 0.01)
@@ -72,10 +59,6 @@ def _n_body(X: Any) -> Any:
 
 def _attention(Q: Any, K: Any, V: Any) -> Any:
     return jnp.einsum("bhij,bhjd->bhid", jax.nn.softmax(0.125 * jnp.einsum("bhid,bhjd->bhij", Q, K)), V)
-
-
-def _distances(X: Any, Y: Any) -> Any:
-    return (X * X).sum(1)[:, None] + (Y * Y).sum(1) - 2 * X @ Y.T
 
 
 _COMPUTATIONS: dict[str, Callable[..., Any]] = {
@@ -108,12 +91,12 @@ _COMPUTATIONS: dict[str, Callable[..., Any]] = {
     "quick gelu": lambda X: X * jax.nn.sigmoid(1.702 * X),
     "mish": lambda X: X * jnp.tanh(jax.nn.softplus(X)),
     "black scholes": _black_scholes,
-    "five points": _five_points,
-    "seven points": _seven_points,
-    "blur": _blur,
+    "five points": five_points,
+    "seven points": seven_points,
+    "blur": blur,
     "added transposed": lambda A: A + A.T,
     "heads first": lambda X: X.transpose(0, 2, 1, 3),
-    "distances": _distances,
+    "distances": distances,
     "n body": _n_body,
     "attention": _attention,
     "embedding": lambda W, ids: W[ids],

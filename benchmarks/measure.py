@@ -22,7 +22,7 @@ from benchmarks.timing import Timing, alternate
 __all__ = ["Limits", "Measurement", "WrongResultError", "limits", "measure", "peers_at_hand"]
 
 # Relative to the largest number in the result: rounding grows with the length of sums.
-TOLERANCE = {"float32": 2e-4, "float64": 1e-11}
+TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
 _DISTURBED = 0.1
 _TRIES = 3
 

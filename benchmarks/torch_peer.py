@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from benchmarks.slices import blur, distances, five_points, seven_points
+
 __all__ = ["FUNCTIONS", "adjoints", "convert"]
 
 
@@ -29,29 +31,10 @@ def _black_scholes(A: Any, B: Any, C: Any) -> Any:
     return 0.5 * price * (1 + torch.erf(half * d)) - below * torch.exp(-0.02 * time)
 
 
-def _five_points(X: Any) -> Any:
-    return 0.25 * (X[:-2, 1:-1] + X[2:, 1:-1] + X[1:-1, :-2] + X[1:-1, 2:]) - X[1:-1, 1:-1]
-
-
-def _seven_points(X: Any) -> Any:
-    m = slice(1, -1)
-    sides = X[:-2, m, m] + X[2:, m, m] + X[m, :-2, m] + X[m, 2:, m] + X[m, m, :-2] + X[m, m, 2:]
-    return sides - 6 * X[m, m, m]
-
-
-def _blur(X: Any) -> Any:
-    H = 0.25 * X[:, :-2] + 0.5 * X[:, 1:-1] + 0.25 * X[:, 2:]
-    return 0.25 * H[:-2] + 0.5 * H[1:-1] + 0.25 * H[2:]
-
-
 def _n_body(X: Any) -> Any:
     between = X[:, None, :] - X[:, :, None]
     inverse = torch.rsqrt((between * between).sum(dim=0) + 0.01)
     return torch.einsum("cij,ij->ci", between, inverse**3)
-
-
-def _distances(X: Any, Y: Any) -> Any:
-    return (X * X).sum(1)[:, None] + (Y * Y).sum(1) - 2 * X @ Y.T
 
 
 def _grouped(I: Any, K: Any) -> Any:  # an image
@@ -92,12 +75,12 @@ FUNCTIONS = {
     "quick gelu": lambda X: X * torch.sigmoid(1.702 * X),
     "mish": functional.mish,
     "black scholes": _black_scholes,
-    "five points": _five_points,
-    "seven points": _seven_points,
-    "blur": _blur,
+    "five points": five_points,
+    "seven points": seven_points,
+    "blur": blur,
     "added transposed": lambda A: A + A.T,
     "heads first": lambda X: X.transpose(1, 2).contiguous(),
-    "distances": _distances,
+    "distances": distances,
     "n body": _n_body,
     "attention": lambda Q, K, V: functional.scaled_dot_product_attention(Q, K, V, scale=0.125),
     "embedding": lambda W, ids: functional.embedding(ids, W),

@@ -340,3 +340,23 @@ def test_a_condition_whose_reduction_reads_through_data() -> None:
 
     table, ids = np.array([[0.0, 1.0], [1.0, 2.0]]), np.array([0, 1, 1])
     assert_gives(f, np.array([1.0, 2.0, -4.0]), table, ids, wanted=2.0)
+
+
+def test_reductions_of_numbers_take_the_variables_of_conditions() -> None:
+    @op
+    def f(x):
+        n = output(3)
+        n[0] = sum(1.0), x[i] > 0
+        n[1] = max(2), x[i] > 0
+        n[2] = mean(0.5), x[i] > 0
+        return n
+
+    np.testing.assert_array_equal(f(np.array([1.0, 2.0, -1.0])), [2, 2, 0.5])
+
+    @op
+    def g(x):
+        y[i] = x[i] * sum(2.0)
+        return y
+
+    with pytest.raises(tc.DslSyntaxError, match="the reduction binds no index variable"):
+        g(np.ones(2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -272,15 +273,18 @@ def test_they_cost_what_their_terms_do_and_so_do_their_derivatives(
 
 @pytest.mark.parametrize("name", RUNNING)
 @pytest.mark.parametrize("equal", [False, True])
-def test_derivatives_of_running_maxima_and_products_take_each_term_once(name: str, equal: bool) -> None:
+def test_derivatives_of_running_maxima_and_products_take_each_term_once(
+    name: str, equal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     function, arrays = RUNNING[name]
+    monkeypatch.setattr(sys.modules[__name__], "rng", np.random.default_rng(9))  # whatever other tests have drawn
     costs = []
     for n in (50, 100, 200):
         given = arrays(n)
         costs.append(function.cost(*(np.ones_like(each) for each in given) if equal else given))
     for one, two in pairwise(costs):
         for few, many in ((one.primal, two.primal), (one.tangent, two.tangent), (one.adjoint, two.adjoint)):
-            assert many.operations.plain <= 2.3 * few.operations.plain + 16
+            assert many.operations.plain <= 2.3 * few.operations.plain + 8
             assert many.points <= 2.1 * few.points + 8
 
 

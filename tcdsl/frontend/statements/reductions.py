@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
+import numpy as np
+
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.names.array_calls import call_function
 from tcdsl.frontend.names.name_resolution import Position, is_range
@@ -84,6 +86,10 @@ def reduce_given(evaluation: Evaluator, name: str, given: object, node: ast.Call
     if isinstance(given, list | tuple) and any(map(evaluation.is_symbolic, given)):
         values = [evaluation.scalar(element, argument) for element in given]
         return _combined(evaluation, name, values, node)
+    if isinstance(given, int | float | np.generic):
+        # The same at each point of the variables of conditions behind the statement: `T[0] = sum(1.0), x[i] > 0`.
+        value = evaluation.scalar(given, argument)
+        return FAULTY if value is None else open_reduction(evaluation, name, value, Loops(), node)
     if not evaluation.is_symbolic(given):
         if hasattr(function, "__tcdsl_name__") or not callable(function):
             return evaluation.fault(DslSyntaxError, f"`{name}` of a {type(given).__name__}", node)

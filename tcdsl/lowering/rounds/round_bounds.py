@@ -15,7 +15,7 @@ from tcdsl.ir.dtypes import is_boolean, is_integer
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names
 from tcdsl.polyhedra.linear import normalized
 
-__all__ = ["Bounds", "bounds_over_rounds"]
+__all__ = ["Bounds", "bounds_over_rounds", "is_positive"]
 
 Bounds = tuple[Expr, Expr]
 """The smallest and the largest value, neither of which depends on a round."""
@@ -55,7 +55,7 @@ def _applied(primitive: str, parts: list[Bounds]) -> Bounds | None:
         case "mul":
             ends = [normalized(apply("mul", one, other)) for one in parts[0] for other in parts[1]]
             return reduce(_smaller, ends), reduce(_larger, ends)
-        case "floor_div" if _is_positive(other_low):
+        case "floor_div" if is_positive(other_low):
             # What is negative is the larger the more it is divided by.
             least, most = ([apply("floor_div", end, by) for by in parts[-1]] for end in (low, high))
             return reduce(_smaller, least), reduce(_larger, most)
@@ -67,14 +67,15 @@ def _applied(primitive: str, parts: list[Bounds]) -> Bounds | None:
             return None
 
 
-def _is_positive(expr: Expr) -> bool:
+def is_positive(expr: Expr) -> bool:
+    """Whether ``expr`` is known to be greater than 0, whatever the sizes are."""
     match expr:
         case Constant(value=value):
             return value > 0
         case Apply(primitive="max", arguments=arguments):
-            return any(map(_is_positive, arguments))
+            return any(map(is_positive, arguments))
         case Apply(primitive="min" | "mul", arguments=arguments):
-            return all(map(_is_positive, arguments))
+            return all(map(is_positive, arguments))
     return False
 
 

@@ -20,6 +20,7 @@ from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, map_chi
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Kernel, Nest
 from tcdsl.lowering.loopir.traversal import map_expressions
+from tcdsl.lowering.rounds.round_bounds import is_positive
 
 __all__ = ["with_size_values"]
 
@@ -62,7 +63,7 @@ class _Finding:
                 case Constant(dtype="int64" | "bool") | Cast(dtype="int64"):
                     pass
                 case Apply(primitive=primitive, arguments=(_, divisor)) if primitive in _DIVISIONS:
-                    if not _is_positive(divisor):
+                    if not is_positive(divisor):
                         return False
                 case Apply(dtype="int64" | "bool"):
                     pass
@@ -81,15 +82,3 @@ class _Finding:
 
 def _is_power_of_two(expr: Expr) -> bool:
     return isinstance(expr, Constant) and int(expr.value) > 0 and int(expr.value) & (int(expr.value) - 1) == 0
-
-
-def _is_positive(expr: Expr) -> bool:
-    match expr:
-        case Constant(value=value):
-            return value > 0
-        case Apply(primitive="max", arguments=arguments):
-            return any(map(_is_positive, arguments))
-        case Apply(primitive="min" | "mul", arguments=arguments):
-            return all(map(_is_positive, arguments))
-        case _:
-            return False

@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     from benchmarks.cases import CASES
     from benchmarks.machine import describe_machine
     from benchmarks.measure import WrongResultError, limits, measure, peers_at_hand
-    from benchmarks.report import draw, losses, record, show
+    from benchmarks.report import draw, line, losses, record, show
 
     console = Console()
     peers = peers_at_hand(options.peers)
@@ -70,6 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
                 for case, dtype, adjoints in chosen:
                     status.update(f"{case.name}, {dtype}")
                     measurements.append(measure(case, dtype, peers, options.seconds, machine, adjoints=adjoints))
+                    console.print(line(measurements[-1]), highlight=False)
         except WrongResultError as error:
             console.print(f"[red]{error}[/]")
             return 1
@@ -81,8 +82,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.chart:
         draw(options.chart, found)
     worse = losses(options.compare, found, options.loss) if options.compare else []
-    for line in worse:
-        console.print(f"[red]{line}[/]", highlight=False)
+    for each in worse:
+        console.print(f"[red]{each}[/]", highlight=False)
     if options.loops:
         from benchmarks.loops.__main__ import main as time_loops
 

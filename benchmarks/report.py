@@ -14,7 +14,7 @@ from rich.table import Table
 
 from benchmarks.measure import Measurement
 
-__all__ = ["draw", "losses", "mean_ratio", "record", "show"]
+__all__ = ["draw", "line", "losses", "mean_ratio", "record", "show"]
 
 _MOST = 4.0  # What a ratio counts at most.
 _LOSS = 0.1
@@ -24,6 +24,12 @@ def mean_ratio(measurements: Sequence[Measurement]) -> float | None:
     """The geometric mean of the ratios to the fastest peer, each at most 4."""
     logs = [math.log(min(m.ratio, _MOST)) for m in measurements if m.ratio is not None]
     return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def line(m: Measurement) -> str:
+    """One case in short, for those who wait for the table."""
+    peer = "" if m.best is None else f", {m.best} {1e3 * m.timings[m.best].median:.3f}"
+    return f"{m.name}: {1e3 * m.timings['tcdsl'].median:.3f} ms{peer}"
 
 
 def show(console: Console, machine: dict[str, Any], measurements: Sequence[Measurement]) -> None:

@@ -39,6 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.threads:
         for variable in THREAD_VARIABLES:
             os.environ[variable] = str(options.threads)
+        if hasattr(os, "sched_setaffinity"):
+            # Not all heed variables.
+            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
         if options.threads == 1:
             os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 

@@ -124,13 +124,16 @@ def draw(path: Path, record_of_run: dict[str, Any]) -> None:
     figure = Figure(figsize=(8, 1 + 0.17 * len(ordered)), layout="constrained")
     axes = figure.add_subplot()
     ratios = [ratio for _, ratio in ordered]
-    axes.barh(range(len(ordered)), ratios, color=["tab:green" if ratio >= 1 else "tab:red" for ratio in ratios])
+    lengths = [ratio - 1 for ratio in ratios]
+    axes.barh(
+        range(len(ordered)), lengths, left=1, color=["tab:green" if ratio >= 1 else "tab:red" for ratio in ratios]
+    )
     axes.set_yticks(range(len(ordered)), [name for name, _ in ordered], fontsize=6)
     axes.set_xscale("log", base=2)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.margins(y=0.005)
     machine = record_of_run["machine"]
-    where = f"{machine['processor']}, {machine['threads']} threads"
+    where = f"{machine['processor']}, {machine['threads']} thread{'' if machine['threads'] == 1 else 's'}"
     axes.set_title(f"how many times longer the fastest peer takes\n{where}")
     axes.tick_params(axis="x", top=True, labeltop=True)
     figure.savefig(path)

@@ -17,7 +17,7 @@ from tcdsl.lowering.loopir.kinds import Named, kind_of, with_names
 from tcdsl.lowering.loopir.loops import Buffer, Check, Node
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.nests.bodies import NestContext
-from tcdsl.lowering.nests.nests import Draft
+from tcdsl.lowering.nests.schedules import Draft
 from tcdsl.lowering.program_passes.merging import Group
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 

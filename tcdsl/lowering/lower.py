@@ -20,7 +20,7 @@ from tcdsl.lowering.loop_passes.inductive_checks import without_inductive_checks
 from tcdsl.lowering.loop_passes.interchange import with_rows_inside_rounds
 from tcdsl.lowering.loop_passes.known_checks import without_known_checks
 from tcdsl.lowering.loopir.integer_facts import IntegerFacts
-from tcdsl.lowering.loopir.loops import Kernel
+from tcdsl.lowering.loopir.loops import Kernel, Step, with_step
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.pipeline import PASSES, QUICK, PassWatch, Work
 from tcdsl.lowering.rounds.invariant_sums import with_invariant_sums
@@ -36,6 +36,10 @@ from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.simplification.smaller_loops import with_smaller_loops
 
 __all__ = ["lower"]
+
+_ENDS = Step("version", "positions that go step by step are checked for both ends")
+_CELLS = Step("stage", "cells that stay while a loop runs are in registers")
+_ROWS = Step("reorder", "loops along memory go inside those that go on from row to row")
 
 
 def lower(
@@ -76,10 +80,10 @@ def lower(
     facts = IntegerFacts(size_intervals(program, largest))
     nests = without_inductive_checks(nests, kernel.all_rounds, facts)
     if "end_checks" in enabled:
-        nests = with_ends_of_rounds_checked(nests)
-    nests = with_cells_in_registers(nests, kernel.buffers, facts)
+        nests = with_step(nests, with_ends_of_rounds_checked(nests), _ENDS)
+    nests = with_step(nests, with_cells_in_registers(nests, kernel.buffers, facts), _CELLS)
     if "interchange" in enabled:
-        nests = with_rows_inside_rounds(nests, kernel.buffers)
+        nests = with_step(nests, with_rows_inside_rounds(nests, kernel.buffers), _ROWS)
     nests, limit = with_index_widths(nests, program, largest, rounds)
     return replace(kernel, nests=tuple(nests), limit=limit)
 

@@ -1,32 +1,26 @@
-"""What each pass of lowering changes, as text: `f.explain("passes", *arguments)`."""
+"""What lowering does, as text: `f.explain("passes", *arguments)` and `f.explain("schedule", *arguments)`."""
 
 from __future__ import annotations
 
 import difflib
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tcdsl.ir.build import integer
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.printer import format_program, format_statement
-from tcdsl.lowering.loopir.loop_printer import format_kernel, format_nest
-from tcdsl.lowering.loopir.loops import Nest
+from tcdsl.lowering.loopir.loop_printer import format_kernel, format_nest, format_schedules
+from tcdsl.lowering.loopir.loops import Kernel, Nest
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.nests.nests import Draft
+from tcdsl.lowering.nests.schedules import Draft
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES, NestPass, Nodes, Pass, Work
+from tcdsl.lowering.program_passes.merging import reasons_apart
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 
-__all__ = ["PassLog", "explain_passes"]
+__all__ = ["PassLog", "ScheduleLog"]
 
 _WIDTH = 18
-
-
-def explain_passes(program: Program, optimize: bool | str = True, orders: Sequence[int] = ()) -> str:
-    """Every pass in order: what it does, and the lines that it takes from the program and puts in their place."""
-    log = PassLog()
-    lower(program, optimize=optimize, watch=log, orders=orders)
-    return log.text()
 
 
 class PassLog:
@@ -37,6 +31,13 @@ class PassLog:
         self.changes: dict[str, list[str]] = {}
         self._before: list[str] = []
         self._drafts: list[Draft] = []
+
+    @staticmethod
+    def of(program: Program, optimize: bool | str = True) -> PassLog:
+        """What the passes do with ``program``."""
+        log = PassLog()
+        lower(program, optimize=optimize, watch=log)
+        return log
 
     def begin(self, work: Work) -> None:
         """The program before any pass; with loops that run, each of its straight parts in turn."""
@@ -66,7 +67,7 @@ class PassLog:
         self.changes.setdefault(name, []).extend(changed)
 
     def text(self) -> str:
-        """All passes, with what they changed."""
+        """Every pass in order: what it does, and the lines that it took from the program and put in their place."""
         return "\n".join(self._parts()) + "\n"
 
     def _parts(self) -> Iterator[str]:
@@ -82,6 +83,30 @@ class PassLog:
         yield f"{each.name:{_WIDTH}} {each.what}{state}"
         for line in found or ():
             yield textwrap.indent(line, "    ").rstrip()
+
+
+class ScheduleLog:
+    """A `tcdsl.lowering.pipeline.PassWatch` that keeps why statements share no loops."""
+
+    def __init__(self) -> None:
+        self._apart: dict[tuple[str, str], str] = {}
+
+    def begin(self, work: Work) -> None:
+        """Nothing has been decided yet."""
+
+    def after(self, done: Pass, work: Work) -> None:
+        """A pass of the whole program is done."""
+        if done.name == "loops":
+            for first, second, reason in reasons_apart(work.groups, work.memory, work.context):
+                self._apart[first, second] = reason
+
+    def after_nest(self, done: NestPass, draft: Draft, before: Nodes, nodes: Nodes, work: Work) -> None:
+        """A pass over one nest is done: its draft says so."""
+
+    def text(self, kernel: Kernel) -> str:
+        """The schedule of every nest, and which neighbours share no loops."""
+        apart = [f"    {first}, {second}: {reason}" for (first, second), reason in self._apart.items()]
+        return "\n".join((format_schedules(kernel), *(("apart", *apart, "") if apart else ())))
 
 
 def _lines(work: Work) -> list[str]:

@@ -36,11 +36,11 @@ from tcdsl.lowering.loop_passes.row_buffers import with_row_buffers
 from tcdsl.lowering.loop_passes.square_tiles import through_tiles
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
 from tcdsl.lowering.loopir.contraction import contraction_of, padded
-from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure
+from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure, Step, with_step
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
-from tcdsl.lowering.nests.nests import Draft, drafts_of, finished
+from tcdsl.lowering.nests.schedules import Draft, drafts_of, finished
 from tcdsl.lowering.nests.stencil_chains import chained
 from tcdsl.lowering.nests.sweeps import swept
 from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, widened
@@ -140,11 +140,12 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class NestPass:
-    """One pass over the loops of a single nest."""
+    """One pass over the loops of a single nest; what it does is a ``primitive`` of schedules, if it has one."""
 
     name: str
     what: str
     run: Callable[[Nodes, Draft, NestContext], Nodes]
+    primitive: str = ""
 
 
 class PassWatch(Protocol):
@@ -334,12 +335,15 @@ def _loops(work: Work) -> None:
 def _drafted(work: Work, group: Group) -> Iterator[Drafted]:
     for draft in drafts_of(group, work.setting):
         nodes: Nodes = draft.nodes
+        steps = list(draft.steps)
         for each in NEST_PASSES:
             if work.runs(each.name):
                 before, nodes = nodes, each.run(nodes, draft, work.setting)
+                if each.primitive and nodes is not before and tuple(nodes) != tuple(before):
+                    steps.append(Step(each.primitive, each.what))
                 if work.watch is not None:
                     work.watch.after_nest(each, draft, before, nodes, work)
-        yield draft, tuple(nodes)
+        yield replace(draft, steps=tuple(steps)), tuple(nodes)
 
 
 def _joining(work: Work) -> None:
@@ -354,7 +358,9 @@ def _unread_memory(work: Work) -> None:
 
 def _row_buffers(work: Work) -> None:
     needed = frozenset((*work.outputs, *(source for _, source in work.memory.updates)))
-    work.nests, buffers = with_row_buffers(work.nests, work.buffers, needed, work.names)
+    before = work.nests
+    work.nests, buffers = with_row_buffers(before, work.buffers, needed, work.names)
+    work.nests = with_step(before, work.nests, Step("stage", "temporaries of a few iterations, in memory of their own"))
     work.buffers = tuple(buffers)
 
 
@@ -445,13 +451,15 @@ def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
 NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("single_steps", "loops of one step become their body", _over(without_single_steps)),
     NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
-    NestPass("interchange", "loops along memory go inside those that go on from row to row", _interchange),
-    NestPass("tiles", "what is read or stored across rows goes through square tiles", _tiles),
+    NestPass("interchange", "loops along memory go inside those that go on from row to row", _interchange, "reorder"),
+    NestPass("tiles", "what is read or stored across rows goes through square tiles", _tiles, "stage"),
     NestPass("hoisting", "what does not change in a loop moves in front of it", _hoisting),
-    NestPass("data_bounds", "loops run between ends that data give", _data_bounds),
-    NestPass("end_checks", "positions that go step by step are checked for both ends", _over(with_ends_checked)),
-    NestPass("one_thread", "little work is done by one thread", _one_thread),
-    NestPass("long_sums", "long sums are added up a block at a time", _long_sums),
+    NestPass("data_bounds", "loops run between ends that data give", _data_bounds, "bound"),
+    NestPass(
+        "end_checks", "positions that go step by step are checked for both ends", _over(with_ends_checked), "version"
+    ),
+    NestPass("one_thread", "little work is done by one thread", _one_thread, "serial"),
+    NestPass("long_sums", "long sums are added up a block at a time", _long_sums, "split"),
 )
 
 QUICK: Enabled = OPTIONAL & {each.name for each in NEST_PASSES} | {"constants", "dead_statements"}

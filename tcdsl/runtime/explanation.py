@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["STAGES", "Explanation", "explain", "explain_program"]
 
-_STAGES_OF_PROGRAMS = ("ir", "loops", "python")
-STAGES = ("source", "ir", "passes", "loops", "python", "grad", "cost")
+_STAGES_OF_PROGRAMS = ("ir", "passes", "schedule", "loops", "python")
+STAGES = ("source", "ir", "passes", "schedule", "loops", "python", "grad", "cost")
 
 
 class Explanation(str):
@@ -47,10 +47,6 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
         return Explanation(function.source_text())
     entry, arrays = staging.entry(call) if call is not None else (_last_entry(function, staging), None)
     executable = entry.executable
-    if stage == "passes":
-        from tcdsl.lowering.pass_log import explain_passes
-
-        return Explanation(explain_passes(executable.program, settings().optimize, executable.orders))
     if stage == "python" and arrays is None and executable.compiled_last is not None:
         return Explanation(executable.compiled_last.source)
     if stage in _STAGES_OF_PROGRAMS:
@@ -66,12 +62,14 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
 
 
 def explain_program(executable: Executable, stage: str) -> Explanation:
-    """The text of ``ir``, ``loops`` or ``python`` for a program whose inputs have constant extents.
+    """The text of a stage after ``source`` for a program whose inputs have constant extents.
 
     `ConfigurationError` for another stage.
     """
     if not isinstance(stage, str) or stage not in _STAGES_OF_PROGRAMS:
-        raise ConfigurationError(f"there is no stage {stage!r} of a routine; the stages are ir, loops, python")
+        raise ConfigurationError(
+            f"there is no stage {stage!r} of a routine; the stages are {', '.join(_STAGES_OF_PROGRAMS)}"
+        )
     return _explained(executable, stage, {})
 
 
@@ -82,9 +80,17 @@ def _explained(
     from tcdsl.ir.text.printer import format_program
     from tcdsl.lowering.loop_passes.liveness import peak_bytes
     from tcdsl.lowering.loopir.loop_printer import format_kernel
+    from tcdsl.lowering.pass_log import PassLog, ScheduleLog
 
     if stage == "ir":
         return Explanation(format_program(executable.program))
+    if stage == "passes":
+        passes = PassLog()
+        executable.kernel(settings().optimize, watch=passes)
+        return Explanation(passes.text())
+    if stage == "schedule":
+        log = ScheduleLog()
+        return Explanation(log.text(executable.kernel(settings().optimize, watch=log)))
     if stage == "python":
         contiguous = (True,) * len(executable.program.inputs) if layout is None else tuple(layout)
         return Explanation(executable.compiled(contiguous).source)

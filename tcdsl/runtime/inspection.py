@@ -66,8 +66,8 @@ class Inspected:
 
     @user_facing
     def explain(self, stage: str = "ir", /, *arguments: Any, **keywords: Any) -> Any:
-        """One stage of the compilation as text: ``source``, ``ir``, ``passes``, ``loops``, ``python``, ``grad``
-        or ``cost`` (which takes arguments).
+        """One stage of the compilation as text: ``source``, ``ir``, ``passes``, ``schedule``, ``loops``, ``python``,
+        ``grad`` or ``cost`` (which takes arguments).
 
         With arguments, the program that serves them; without, the one staged last. ``print`` it, or let a notebook show
         it.

@@ -142,7 +142,7 @@ class Routine:
 
     @user_facing
     def explain(self, stage: str = "ir") -> Explanation:
-        """One stage of the compilation as text: ``ir``, ``loops`` or ``python``."""
+        """One stage of the compilation as text: ``ir``, ``passes``, ``schedule``, ``loops`` or ``python``."""
         from tcdsl.runtime.explanation import explain_program
 
         return explain_program(executable(self.program), stage)

@@ -12,6 +12,7 @@ from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Kernel, Loop, Node, Store
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.lower import lower
+from tcdsl.lowering.pass_log import ScheduleLog
 from tests.golden_texts import Golden
 from tests.lowering.cases import CASES
 from tests.lowering.loop_interpreter import execute
@@ -251,3 +252,66 @@ def test_parallel_loops_are_outermost(name: str) -> None:
         for nest in lower(parse_program(CASES[name].text), optimize=optimize).nests:
             parallel = [node for node in walk_nodes(nest.body) if isinstance(node, Loop) and node.kind == "parallel"]
             assert all(any(node is top for top in nest.body) for node in parallel)
+
+
+def steps(text: str, optimize: bool | str = True) -> list[str]:
+    log = ScheduleLog()
+    shown = log.text(lower(parse_program(f"program p\n{text}"), optimize=optimize, watch=log))
+    return [" ".join(line.split()) for line in shown.splitlines()]
+
+
+def test_schedules_of_statements() -> None:
+    product = """
+input A: float64[N, K]
+input B: float64[K, M]
+tensor C: float64[N, M]
+C[i, j] += A[i, k] * B[k, j]  for [i, j, k]: 0 <= i < N and 0 <= j < M and 0 <= k < K
+return C
+"""
+    assert steps(product, "-panels")[-3:] == ["order C: i k j", "sum C: in memory, along the row of j", "parallel i"]
+    tiled = steps(product)
+    assert "stage B in panels of j" in tiled
+    assert "tile tiles of i by j over k: sums stay in registers" in tiled
+    assert sum(line.startswith("else where tiles do not pay") for line in tiled) == 1
+    totals = steps("input x: float64[N]\ntensor t: float64[N]\nt[i] += x[j]  for [i, j]: 0 <= j <= i < N\nreturn t\n")
+    assert "carry t: each cell goes on from the one before along i" in totals
+    number = steps("input x: float64[N]\ntensor t: float64\nt[] += x[j]  for [j]: 0 <= j < N\nreturn t\n")
+    assert number.count("partial blocks have results of their own, which are joined in order") == 2
+
+
+def test_every_nest_says_how_it_was_made() -> None:
+    for name, case in CASES.items():
+        for nest in lower(parse_program(case.text)).nests:
+            assert nest.schedule or nest.name.startswith(("start_", "marks_")), (name, nest.name)
+
+
+@pytest.mark.parametrize(
+    ("shape", "second", "reason"),
+    [
+        ("N, M", "y[i, j] = x[i, j] / s[i]  for [i, j]: 0 <= i < N and 0 <= j < M", None),
+        ("N - 1", "y[i] = s[i] + s[i + 1]  for [i]: 0 <= i < N - 1", "the loops over i and i have other ends"),
+        (
+            "N",
+            "y[i] = s[N - 1 - i]  for [i]: 0 <= i < N",
+            "what one of them writes, the other one touches in other iterations too",
+        ),
+        (
+            "N, N",
+            "y[i, k] += x[i, j] * x[k, j]  for [i, k, j]: 0 <= i < N and 0 <= k < N and 0 <= j < M",
+            "y is a contraction, and has loops of its own",
+        ),
+        ("N", "y[i] = z[i]  for [i]: 0 <= i < N", "they touch no memory in common"),
+    ],
+)
+def test_why_neighbours_share_no_loops(shape: str, second: str, reason: str | None) -> None:
+    text = f"""
+input x: float64[N, M]
+input z: float64[N]
+tensor s: float64[N]
+tensor y: float64[{shape}]
+s[i] += x[i, j]  for [i, j]: 0 <= i < N and 0 <= j < M
+{second}
+return s, y
+"""
+    shown = steps(text, "-fusion")
+    assert shown[shown.index("apart") + 1 :] == [f"s, y: {reason}"] if reason is not None else "apart" not in shown

@@ -56,7 +56,7 @@ def test_positions_are_checked_at_the_ends(function: Any) -> None:
         plain = str(function.explain("loops", *given))
     # Beside the loop as it was there is one without checks.
     assert text.count("else:") > plain.count("else:")
-    assert text.count("check") == plain.count("check")
+    assert text.count("    check ") == plain.count("    check ")
 
 
 @pytest.mark.parametrize("function", [windows, of_ranges, backwards])

@@ -17,7 +17,7 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.pass_log import PassLog, explain_passes
+from tcdsl.lowering.pass_log import PassLog
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES
 from tcdsl.pass_names import OPTIONAL, chosen_passes
 from tests.golden_texts import Golden
@@ -143,8 +143,8 @@ def test_every_optional_pass_changes_some_program() -> None:
 
 def test_the_log_says_what_each_pass_does(golden: Golden) -> None:
     program = parse_program(CASES["softmax"].text)
-    golden("lowering/passes", explain_passes(program))
-    without = explain_passes(program, "-merging -forwarding")
+    golden("lowering/passes", PassLog.of(program).text())
+    without = PassLog.of(program, "-merging -forwarding").text()
     assert "merging            statements share outer loops: left out" in without
     assert "forwarding         what was just stored is used from a scalar: left out" in without
 

@@ -17,7 +17,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.pass_log import explain_passes
+from tcdsl.lowering.pass_log import PassLog
 from tests.lowering.loop_interpreter import execute
 
 rng = np.random.default_rng(0)
@@ -427,7 +427,7 @@ t[i] {ACCUMULATORS[accumulate].symbol} VALUE  for [i, j]: {condition}  from y
 return s, t
 """
     program = parse_program(text.replace("VALUE", "float32(x[j])" if dtype == "float16" else "x[j]"))
-    assert goes_on(explain_passes(program))
+    assert goes_on(PassLog.of(program).text())
     for n in (0, 1, 2, 9):
         arrays = [rng.integers(0, 3, n).astype(dtype) for _ in "xy"]
         found, wanted = execute(lower(program), arrays), interpret(program, arrays)

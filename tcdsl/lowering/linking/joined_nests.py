@@ -42,7 +42,9 @@ def _joined(nests: Sequence[Nest], bonds: Sequence[bool]) -> list[Nest]:
         if out and bond and count <= _JOINED:
             last = out.pop()
             title = last.title if last.title == nest.title else f"{last.title}\n{nest.title}"
-            nest = Nest(nest.name, title, (*last.body, *nest.body), apply("add", last.work, nest.work))
+            schedule = tuple(dict.fromkeys((*last.schedule, *nest.schedule)))
+            work = apply("add", last.work, nest.work)
+            nest = Nest(nest.name, title, (*last.body, *nest.body), work, schedule=schedule)
         else:
             count = own
         out.append(nest)

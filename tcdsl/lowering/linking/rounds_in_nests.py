@@ -22,6 +22,7 @@ from tcdsl.lowering.loopir.loops import (
     Nest,
     Node,
     Rounds,
+    Step,
     Store,
     Update,
 )
@@ -50,7 +51,10 @@ def in_one_nest(
     work: Expr = integer(1)
     for nest in nests:
         work = apply("add", work, nest.work)
-    return Nest(names.fresh(f"rounds_of_{rounds.label}"), title, nodes, apply("mul", _usual_rounds(rounds), work))
+    inside = dict.fromkeys(step for nest in nests for step in nest.schedule)
+    schedule = (*inside, Step("fuse", f"all rounds of {rounds.label}"))
+    work = apply("mul", _usual_rounds(rounds), work)
+    return Nest(names.fresh(f"rounds_of_{rounds.label}"), title, nodes, work, schedule=schedule)
 
 
 def _nodes(rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNames) -> tuple[Node, ...] | None:

@@ -66,7 +66,8 @@ def _together(first: Nest, second: Nest) -> Nest | None:
         body = (Branch(condition, body),)
     title = "\n".join(dict.fromkeys((*first.title.splitlines(), *second.title.splitlines())))
     loop = replace(mine, body=(*mine.body, *body))
-    return Nest(first.name, title, (loop,), apply("add", first.work, second.work))
+    schedule = tuple(dict.fromkeys((*first.schedule, *second.schedule)))
+    return Nest(first.name, title, (loop,), apply("add", first.work, second.work), schedule=schedule)
 
 
 def _where_alike(mine: Loop, its: Loop) -> Expr | None:

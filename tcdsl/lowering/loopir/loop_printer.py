@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply
@@ -25,13 +26,15 @@ from tcdsl.lowering.loopir.loops import (
     Procedure,
     ProcedureCall,
     Rounds,
+    Step,
     Store,
     Update,
 )
 from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
+from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.polyhedra.linear import normalized
 
-__all__ = ["format_kernel", "format_nest"]
+__all__ = ["format_kernel", "format_nest", "format_schedules"]
 
 
 def format_kernel(kernel: Kernel) -> str:
@@ -55,7 +58,7 @@ def format_kernel(kernel: Kernel) -> str:
     lines = [f"kernel {kernel.program.name}", *(_buffer(buffer) for buffer in kernel.buffers)]
     for procedure in kernel.procedures:
         lines.extend(["", *_procedure(procedure)])
-    lines.extend(_rounds(kernel, kernel.rounds, 0, len(kernel.nests), types))
+    lines.extend(_rounds(kernel, kernel.rounds, 0, len(kernel.nests), partial(format_nest, types=types)))
     if kernel.updates:
         lines.extend(["", *(f"copy {source} into {target}" for target, source in kernel.updates)])
     if kernel.outputs:
@@ -63,25 +66,46 @@ def format_kernel(kernel: Kernel) -> str:
     return "\n".join(lines) + "\n"
 
 
+def format_schedules(kernel: Kernel) -> str:
+    """``print(format_schedules(lower(program)))``: of every nest its statements, and how their loops were made::
+
+    nest_C
+        C[i, j] += A[i, k] * B[k, j]  for [i, j, k]: 0 <= i < N and 0 <= j < M and 0 <= k < K
+        order    C: i k j
+        sum      C: in memory, along the row of j
+        parallel i
+    """
+    return "\n".join(_rounds(kernel, kernel.rounds, 0, len(kernel.nests), _schedule)).lstrip("\n") + "\n"
+
+
+def _schedule(nest: Nest) -> str:
+    loops = (node for node in walk_nodes(nest.body) if isinstance(node, Loop) and node.kind == "parallel")
+    parallel = (Step("parallel", name) for name in dict.fromkeys(loop.variable for loop in loops))
+    return "\n    ".join((nest.name, *nest.title.splitlines(), *map(str, (*nest.schedule, *parallel))))
+
+
 def format_nest(nest: Nest, types: dict[str, str]) -> str:
     """One nest, headed by the statements that it serves. ``types`` gives the compute type of each buffer."""
     lines = [f"# {line}" for line in nest.title.splitlines()]
+    lines.extend(f"#     {step}" for step in nest.schedule)
     lines.append(f"{nest.name}:")
     lines.extend(_nodes(nest.body, types, 1))
     return "\n".join(lines)
 
 
-def _rounds(kernel: Kernel, rounds: Sequence[Rounds], first: int, end: int, types: dict[str, str]) -> Iterator[str]:
+def _rounds(
+    kernel: Kernel, rounds: Sequence[Rounds], first: int, end: int, shown: Callable[[Nest], str]
+) -> Iterator[str]:
     # The nests from ``first`` to ``end``, with the loops among them.
     for each in rounds:
-        yield from _nests(kernel.nests[first : each.first], types)
+        yield from _nests(kernel.nests[first : each.first], shown)
         first = each.end
         yield from ("", f"repeat {each.number} in {each.begin or 0} .. {_text(each.count, 'int64')}{_held(each)}:")
-        inside = _rounds(kernel, each.inner, each.first, each.end, types)
+        inside = _rounds(kernel, each.inner, each.first, each.end, shown)
         swaps = (f"swap {one}, {other}" for one, other in each.swaps)
         for line in (*inside, *(("", *swaps) if each.swaps else ())):
             yield f"    {line}" if line else ""
-    yield from _nests(kernel.nests[first:end], types)
+    yield from _nests(kernel.nests[first:end], shown)
 
 
 def _held(rounds: Rounds) -> str:
@@ -89,9 +113,9 @@ def _held(rounds: Rounds) -> str:
     return held if rounds.condition is None else f"{held} while {rounds.condition}"
 
 
-def _nests(nests: Sequence[Nest], types: dict[str, str]) -> Iterator[str]:
+def _nests(nests: Sequence[Nest], shown: Callable[[Nest], str]) -> Iterator[str]:
     for nest in nests:
-        yield from ("", *format_nest(nest, types).splitlines())
+        yield from ("", *shown(nest).splitlines())
 
 
 def _procedure(procedure: Procedure) -> Iterator[str]:

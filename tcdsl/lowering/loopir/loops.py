@@ -7,8 +7,8 @@ that `Define` made, and a `Read` names a *buffer*, is in range, and has only ``S
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tcdsl.ir.expressions import Expr
@@ -31,10 +31,12 @@ __all__ = [
     "Procedure",
     "ProcedureCall",
     "Rounds",
+    "Step",
     "Store",
     "Update",
     "all_rounds",
     "loops_over",
+    "with_step",
 ]
 
 
@@ -207,13 +209,25 @@ class Procedure:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """``Step("order", "i k j")``: a primitive, and what it does with the loops of a nest; one line of a schedule."""
+
+    primitive: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.primitive:8} {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
 class Nest:
     """A body that runs as one unit: one generated function.
 
     ``title`` is the index notation of the statements it serves. If the outermost node is a parallel `Loop`, it may be
     split among threads; ``work`` estimates the number of points from the sizes, so that tiny nests stay serial. Where
     they depend on the number of a round, the nest before has stored the begin and the end of that loop and the work in
-    the cells 1 to 3 of the int64 buffer ``bounds``, and ``work`` is the most of any round.
+    the cells 1 to 3 of the int64 buffer ``bounds``, and ``work`` is the most of any round. ``schedule`` says how the
+    loops were made.
     """
 
     name: str
@@ -221,6 +235,15 @@ class Nest:
     body: tuple[Node, ...]
     work: Expr
     bounds: str | None = None
+    schedule: tuple[Step, ...] = ()
+
+
+def with_step(before: Sequence[Nest], after: Sequence[Nest], step: Step) -> list[Nest]:
+    """The nests ``after`` a pass, with ``step`` in the schedules of those that are not as ``before`` it."""
+    return [
+        replace(nest, schedule=(*nest.schedule, step)) if nest.body != old.body else nest
+        for old, nest in zip(before, after, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

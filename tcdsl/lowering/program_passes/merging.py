@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import islpy as isl
 
@@ -35,6 +36,7 @@ __all__ = [
     "is_contraction",
     "merge",
     "reads_own_cells",
+    "reasons_apart",
     "thin_targets",
 ]
 
@@ -67,8 +69,8 @@ def merge(given: Sequence[Group], memory: Memory, context: isl.Set, names: Fresh
         plan = group.plans[0]
         for back in range(min(len(groups), REACH) if len(group.plans) == 1 else 0):
             position = len(groups) - 1 - back
-            joined = None if groups[position].tiled else _joined(groups[position], plan, touched, context, names)
-            if joined is not None:
+            joined = _joined(groups[position], plan, touched, context, names)
+            if isinstance(joined, Group):
                 groups[position] = joined
                 break
             if any(touched.conflict(other, plan) for other in groups[position].plans):
@@ -77,6 +79,20 @@ def merge(given: Sequence[Group], memory: Memory, context: isl.Set, names: Fresh
         else:
             groups.append(group)
     return groups
+
+
+def reasons_apart(groups: Sequence[Group], memory: Memory, context: isl.Set) -> Iterator[tuple[str, str, str]]:
+    """For each of the ``groups`` and the next one: targets of both, and why they share no loops."""
+    touched, names = Touched(memory), FreshNames(())
+    for one, other in pairwise(groups):
+        last, following = (*one.swept, one)[len(one.swept) - 1], (*other.swept, other)[0]
+        found = [_joined(last, plan, touched, context, names) for plan in following.plans]
+        first, second = (group.plans[-1].statement.target.tensor for group in (last, following))
+        yield (
+            first,
+            second,
+            next((each for each in found if isinstance(each, str)), "a statement is in between"),
+        )
 
 
 def is_contraction(plan: LoopOrder) -> bool:
@@ -201,26 +217,38 @@ class Touched:
         return any(True for _ in self.ordered(first, second))
 
 
-def _joined(group: Group, plan: LoopOrder, touched: Touched, context: isl.Set, names: FreshNames) -> Group | None:
+def _joined(group: Group, plan: LoopOrder, touched: Touched, context: isl.Set, names: FreshNames) -> Group | str:
+    """The group with ``plan``, or why not."""
+    if group.tiled:
+        return "stencils of stencils have tiles of their own"
     if sum(touched.of(each).work for each in (*group.plans, plan)) > LARGEST:
-        return None
+        return f"they have more than {LARGEST} operations"
     if _scalar_code(plan) and all(_scalar_code(other) for other in group.plans):
         return Group((*group.plans, plan), 0)
-    if not touched.of(plan).mergeable or not _related(group, plan, touched):
-        return None
+    apart = _unrelated(group, plan, touched)
+    if apart is not None:
+        return apart
     for depth in range(min(group.depth, _depth(plan)), 0, -1):
         if _fits(group, plan, depth, touched, context):
             return Group((*group.plans, _with_variables(plan, group.plans[0].outer[:depth], names)), depth)
     single, depth = _one_cell_at_a_time(plan), group.depth
     if single is None or depth != len(single.outer) or not any(other.inner for other in group.plans):
-        return None
+        return _why_unfit(group, plan, context)
     if not _fits(group, single, depth, touched, context):
-        return None
+        return _why_unfit(group, single, context)
     return Group((*group.plans, _with_variables(single, group.plans[0].outer[:depth], names)), depth)
 
 
 def _fits(group: Group, plan: LoopOrder, depth: int, touched: Touched, context: isl.Set) -> bool:
     return _same_extents(group, plan, depth, context) and _aligned(group, plan, depth, touched)
+
+
+def _why_unfit(group: Group, plan: LoopOrder, context: isl.Set) -> str:
+    if not min(group.depth, _depth(plan)):
+        return "one of them has no loop over its cells outside"
+    if not _same_extents(group, plan, 1, context):
+        return f"the loops over {group.plans[0].outer[0]} and {plan.outer[0]} have other ends"
+    return "what one of them writes, the other one touches in other iterations too"
 
 
 def _one_cell_at_a_time(plan: LoopOrder) -> LoopOrder | None:
@@ -230,10 +258,15 @@ def _one_cell_at_a_time(plan: LoopOrder) -> LoopOrder | None:
     return replace(plan, outer=(*plan.outer, plan.row), inner=(), scalar=True)
 
 
-def _related(group: Group, plan: LoopOrder, touched: Touched) -> bool:
+def _unrelated(group: Group, plan: LoopOrder, touched: Touched) -> str | None:
+    # Why the statements are not even compared.
     others = [touched.of(other) for other in group.plans]
+    own = next((each.plan for each in (touched.of(plan), *others) if not each.mergeable), None)
+    if own is not None:
+        kind = "is a contraction" if is_contraction(own) else "finds its cells by data, or writes them once"
+        return f"{own.statement.target.tensor} {kind}, and has loops of its own"
     mine = touched.of(plan).cells.keys()
-    return all(other.mergeable for other in others) and any(not mine.isdisjoint(other.indexed) for other in others)
+    return None if any(not mine.isdisjoint(other.indexed) for other in others) else "they touch no memory in common"
 
 
 def _accesses(statement: Statement) -> Iterator[tuple[Access, bool]]:

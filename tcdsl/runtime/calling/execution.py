@@ -30,6 +30,7 @@ from tcdsl.runtime.calling.written_memory import check_written
 if TYPE_CHECKING:
     from tcdsl.ir.interpreter.interpreter import Interpretation
     from tcdsl.lowering.loopir.loops import Kernel
+    from tcdsl.lowering.pipeline import PassWatch
     from tcdsl.targets.protocol.loaded_kernel import BoundKernel, LoadedKernel
 
 
@@ -68,11 +69,11 @@ class Executable:
         """The machine code that was made last, if any was."""
         return next(reversed(self._compiled.values()), None)
 
-    def kernel(self, optimize: bool | str = True, large: bool = False) -> Kernel:
-        """The loop nests, for sizes up to the kernel's limit, or ``large`` ones."""
+    def kernel(self, optimize: bool | str = True, large: bool = False, watch: PassWatch | None = None) -> Kernel:
+        """The loop nests, for sizes up to the kernel's limit, or ``large`` ones; ``watch`` sees how they are made."""
         target = settings().target
         with COMPILING:
-            if (optimize, large, target) not in self._kernel:
+            if watch is not None or (optimize, large, target) not in self._kernel:
                 from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
                 from tcdsl.lowering.lower import lower
                 from tcdsl.simplification import specialized
@@ -81,7 +82,9 @@ class Executable:
                 program = self.program if self._fixed is None else specialized(self.program, self._fixed)
                 largest = LARGEST_SIZE if large else None
                 machine = target_named(target).machine
-                made = lower(program, optimize=optimize, largest=largest, orders=self.orders, machine=machine)
+                made = lower(
+                    program, optimize=optimize, largest=largest, watch=watch, orders=self.orders, machine=machine
+                )
                 self._kernel[optimize, large, target] = made
             return self._kernel[optimize, large, target]
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.target_names import TARGET_NAMES, known_target
-from tcdsl.targets.protocol.memory_spaces import HOST
-from tcdsl.targets.protocol.target import Target
+from tcdsl.targets.protocol.target import HOST, Target
 
 __all__ = ["register", "target_named"]
 

@@ -12,7 +12,7 @@ import tcdsl as tc
 from tcdsl.config import settings
 from tcdsl.targets import registry
 from tcdsl.targets.cpu.target import CpuTarget
-from tcdsl.targets.protocol.memory_spaces import MemorySpace
+from tcdsl.targets.protocol.target import MemorySpace
 from tests.documents import examples
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"

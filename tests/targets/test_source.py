@@ -11,8 +11,7 @@ import pytest
 from tcdsl.ir.build import apply, constant, integer
 from tcdsl.ir.expressions import Expr, IndexValue, Local
 from tcdsl.lowering.loopir.loops import Store
-from tcdsl.targets.cpu.printing.expression_printing import ExpressionWriter
-from tcdsl.targets.cpu.printing.identifiers import Identifiers
+from tcdsl.targets.cpu.printing.expression_printing import ExpressionWriter, Identifiers
 from tcdsl.targets.cpu.printing.module import module_text, printed_module
 from tests.targets.kernels import I, N, loop, make, matmul, read
 

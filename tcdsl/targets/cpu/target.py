@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.targets.cpu.layout.aligned import aligned
-from tcdsl.targets.protocol.memory_spaces import HOST, MemorySpace
-from tcdsl.targets.protocol.target import Build
+from tcdsl.targets.protocol.target import HOST, Build, MemorySpace
 
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.loops import Kernel

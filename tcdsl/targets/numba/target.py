@@ -28,8 +28,7 @@ from tcdsl.targets.cpu.machine.machine_code import CompiledModule
 from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
 from tcdsl.targets.cpu.machine.threading_layer import threading_layer
 from tcdsl.targets.cpu.printing.module import printed_module
-from tcdsl.targets.protocol.memory_spaces import HOST, MemorySpace
-from tcdsl.targets.protocol.target import Build
+from tcdsl.targets.protocol.target import HOST, Build, MemorySpace
 
 __all__ = ["NumbaTarget"]
 

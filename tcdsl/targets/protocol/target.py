@@ -10,13 +10,24 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
-from tcdsl.targets.protocol.memory_spaces import HOST, MemorySpace
 
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.loops import Kernel
     from tcdsl.lowering.loopir.machine import Machine
 
-__all__ = ["Build", "Target"]
+__all__ = ["HOST", "Build", "MemorySpace", "Target"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySpace:
+    """``MemorySpace("host", (1, 0))``: memory that a target can allocate; ``device`` is what DLPack calls it."""
+
+    name: str
+    device: tuple[int, int]
+
+
+HOST = MemorySpace("host", (1, 0))
+"""The memory of the process, where NumPy's arrays lie. All arguments and results of calls do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,17 @@ from tcdsl.lowering.loopir.loops import Branch, Buffer, Kernel, Nest, ProcedureC
 from tcdsl.lowering.loopir.machine import ROUND_WORK, SERIAL_WORK
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
-from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
-from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
+from tcdsl.targets.cpu.layout.call_block import (
+    ALIGNED,
+    CONTIGUOUS,
+    FIRST_ROW,
+    NUMBER,
+    ROW_WORDS,
+    WRITEABLE,
+    WRITTEN,
+    CallArray,
+    CallArrays,
+)
 from tcdsl.targets.cpu.layout.control_rows import BLOCKS_PER_THREAD, END, RANGED, ControlRow, table_rows
 from tcdsl.targets.cpu.layout.frame import INTERRUPT_WORD, FrameLayout
 from tcdsl.targets.cpu.layout.kernel_code import parallel_loop

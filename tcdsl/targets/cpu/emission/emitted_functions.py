@@ -9,9 +9,8 @@ from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, is_integer
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product, whole_power
-from tcdsl.targets.cpu.intrinsics.frame_memory import fail, frame_buffer, frame_size
+from tcdsl.targets.cpu.intrinsics.frame_memory import box, fail, frame_buffer, frame_size, local_buffer
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
-from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY, power_of_half
 
 __all__ = ["FUNCTIONS", "EmittedFunction", "scalar"]

@@ -36,10 +36,9 @@ from tcdsl.targets.cpu.emission.transposed_copies import TransposedCopy, transpo
 from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, vector_loop
 from tcdsl.targets.cpu.emission.vector_steps import VectorSum, counted, once, plan_of, whole_blocks
 from tcdsl.targets.cpu.instructions import ir
-from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, fail, store
+from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, box, fail, local_buffer, store
 from tcdsl.targets.cpu.intrinsics.lanes import Lanes
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
-from tcdsl.targets.cpu.intrinsics.local_memory import box, local_buffer
 from tcdsl.targets.cpu.layout.kernel_code import shown_loops
 
 __all__ = ["KernelContext", "KnownWords", "NestEmission"]

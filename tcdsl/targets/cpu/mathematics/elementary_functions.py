@@ -3,17 +3,21 @@
 None of them calls the C library, and none branches, but for sin, cos and tan of very large numbers (`rare_calls`).
 All are within two units in the last place of what is exact, for all arguments; ``tests/targets/mathematics`` has a
 bound for each. float16 is computed in float32.
+
+A formula is a function of the module: written once, and put by LLVM where it is called; those of vectors in place. The
+instructions of a formula have no fast-math flags, whatever liberties the nest takes that calls it: sums of parts
+are added in the order in which they are written, and infinities, NaN and signed zeros are what they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
+from tcdsl.targets.cpu.instructions import ir
+from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 from tcdsl.targets.cpu.mathematics import (
     activations,
-    error_function,
     exponentials,
     hyperbolic,
     inverse_trigonometric,
@@ -21,9 +25,49 @@ from tcdsl.targets.cpu.mathematics import (
     powers,
     trigonometric,
 )
-from tcdsl.targets.cpu.mathematics.formula_functions import function
 
-__all__ = ["ELEMENTARY", "power_of_half"]
+__all__ = ["ELEMENTARY", "function", "power_of_half"]
+
+
+def function(name: str, formula: Callable[..., Scalar]) -> Callable[..., Scalar]:
+    """``function("exp", exponential)(x)`` calls ``formula`` of the type of ``x``, as a function of ``x``'s module."""
+
+    def call(*operands: Scalar) -> Scalar:
+        first = operands[0]
+        if first.lanes:
+            return _written(formula, operands)
+        module = first.builder.module
+        symbol = f"tcdsl.{name}.{first.dtype}"
+        made = module.symbols.get(symbol)
+        if made is None:
+            made = _definition(module, symbol, formula, [operand.dtype for operand in operands])
+        if made.alignment:
+            # LLVM drops it with the function.
+            first.builder.function.alignment = made.alignment
+        return first.like(first.builder.call(made, [operand.value for operand in operands]))
+
+    return call
+
+
+def _written(formula: Callable[..., Scalar], operands: Sequence[Scalar]) -> Scalar:
+    # Of vectors in place, so that nothing is left for LLVM to do.
+    builder = operands[0].builder
+    flags, builder.flags = builder.flags, ""
+    result = formula(*[Scalar(builder, operand.value, operand.dtype) for operand in operands])
+    builder.flags = flags
+    return operands[0].like(result.value)
+
+
+def _definition(module: ir.Module, symbol: str, formula: Callable[..., Scalar], dtypes: list[str]) -> ir.Function:
+    kind = ir.FunctionType(llvm_type(dtypes[0]), [llvm_type(dtype) for dtype in dtypes])
+    made = ir.Function(module, kind, symbol)
+    made.linkage = "internal"
+    made.attributes += ["alwaysinline", "nounwind"]
+    builder = ir.Builder(made.append_block())
+    operands = [Scalar(builder, value, dtype) for value, dtype in zip(made.args, dtypes, strict=True)]
+    builder.ret(formula(*operands).value)
+    return made
+
 
 _FORMULAS: Mapping[str, Callable[..., Scalar]] = {
     "exp": exponentials.exponential,
@@ -45,8 +89,8 @@ _FORMULAS: Mapping[str, Callable[..., Scalar]] = {
     "asinh": hyperbolic.inverse_hyperbolic_sine,
     "acosh": hyperbolic.inverse_hyperbolic_cosine,
     "atanh": hyperbolic.inverse_hyperbolic_tangent,
-    "erf": error_function.error_function,
-    "gelu": error_function.gaussian_error_linear_unit,
+    "erf": activations.error_function,
+    "gelu": activations.gaussian_error_linear_unit,
     "sigmoid": activations.sigmoid,
     "silu": activations.sigmoid_linear_unit,
     "softplus": activations.softplus,

@@ -13,9 +13,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
-from tcdsl.targets.cpu.mathematics.double_double import Pair, quick_sum
-from tcdsl.targets.cpu.mathematics.formats import format_of, magnitude, power_of_two
-from tcdsl.targets.cpu.mathematics.polynomials import multiply_add, polynomial
+from tcdsl.targets.cpu.mathematics.arithmetic import (
+    Pair,
+    format_of,
+    magnitude,
+    multiply_add,
+    polynomial,
+    power_of_two,
+    quick_sum,
+)
 
 __all__ = [
     "LOG_2",

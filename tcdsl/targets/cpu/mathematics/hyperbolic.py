@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
-from tcdsl.targets.cpu.mathematics.double_double import quick_sum, sum_of
+from tcdsl.targets.cpu.mathematics.arithmetic import (
+    format_of,
+    magnitude,
+    multiply_add,
+    quick_sum,
+    sign_bit,
+    sum_of,
+    with_sign,
+)
 from tcdsl.targets.cpu.mathematics.exponentials import half_exponential, quarter_exponential_minus_1
-from tcdsl.targets.cpu.mathematics.formats import format_of, magnitude, sign_bit, with_sign
 from tcdsl.targets.cpu.mathematics.logarithms import logarithm_of_1_plus, logarithm_of_sum
-from tcdsl.targets.cpu.mathematics.polynomials import multiply_add
 
 __all__ = [
     "hyperbolic_cosine",

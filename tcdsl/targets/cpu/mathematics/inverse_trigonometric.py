@@ -12,9 +12,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
-from tcdsl.targets.cpu.mathematics.double_double import quick_sum
-from tcdsl.targets.cpu.mathematics.formats import magnitude, sign_bit, with_sign
-from tcdsl.targets.cpu.mathematics.polynomials import multiply_add, polynomial
+from tcdsl.targets.cpu.mathematics.arithmetic import (
+    magnitude,
+    multiply_add,
+    polynomial,
+    quick_sum,
+    sign_bit,
+    with_sign,
+)
 
 __all__ = ["inverse_cosine", "inverse_sine", "inverse_tangent", "inverse_tangent_of_quotient"]
 

@@ -14,10 +14,18 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
-from tcdsl.targets.cpu.mathematics.double_double import leading_half, quick_sum, sum_of
+from tcdsl.targets.cpu.mathematics.arithmetic import (
+    bits_of,
+    format_of,
+    leading_half,
+    multiply_add,
+    number_of,
+    polynomial,
+    power_of_two,
+    quick_sum,
+    sum_of,
+)
 from tcdsl.targets.cpu.mathematics.exponentials import LOG_2
-from tcdsl.targets.cpu.mathematics.formats import bits_of, format_of, number_of, power_of_two
-from tcdsl.targets.cpu.mathematics.polynomials import multiply_add, polynomial
 
 __all__ = [
     "exponent_and_fraction",

@@ -11,11 +11,20 @@ import math
 
 from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
-from tcdsl.targets.cpu.mathematics.double_double import Pair, product, quick_sum, square, sum_of
+from tcdsl.targets.cpu.mathematics.arithmetic import (
+    Pair,
+    format_of,
+    magnitude,
+    polynomial,
+    product,
+    quick_sum,
+    sign_bit,
+    square,
+    sum_of,
+    with_sign,
+)
 from tcdsl.targets.cpu.mathematics.exponentials import LOG_2, exponential, exponential_parts, scaled
-from tcdsl.targets.cpu.mathematics.formats import format_of, magnitude, sign_bit, with_sign
 from tcdsl.targets.cpu.mathematics.logarithms import exponent_and_fraction, logarithm, normalized
-from tcdsl.targets.cpu.mathematics.polynomials import polynomial
 
 __all__ = ["power", "power_of_half"]
 

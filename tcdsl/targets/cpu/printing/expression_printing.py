@@ -1,10 +1,15 @@
-"""Scalar expressions of the intermediate representation as Python syntax trees of generated code."""
+"""Scalar expressions of the intermediate representation as Python syntax trees of generated code.
+
+Whatever has a name in a nest gets an identifier, valid, readable and its own.
+"""
 
 from __future__ import annotations
 
 import ast
+import keyword
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,10 +25,37 @@ from tcdsl.ir.expressions import (
     SizeValue,
     height,
 )
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.primitives import LAZY, PRIMITIVES
-from tcdsl.targets.cpu.printing.identifiers import Identifiers
 
-__all__ = ["ExpressionWriter", "assignment", "call", "function_definition", "name"]
+__all__ = ["ExpressionWriter", "Identifiers", "assignment", "call", "function_definition", "name"]
+
+# LLVM cuts names of more than 1,024 characters off, and then they are no longer different.
+_LONGEST = 200
+
+
+class Identifiers:
+    """``Identifiers(reserved)("buffer", "A.grad")`` is ``"A_grad"``, the same at every call with the same arguments.
+
+    Another thing of the same spelling gets ``A_grad_2``, and nothing gets a reserved name or a keyword.
+    """
+
+    def __init__(self, reserved: Iterable[str]) -> None:
+        self._names = FreshNames((*reserved, *keyword.kwlist))
+        self._given: dict[tuple[str, str], str] = {}
+
+    def __call__(self, kind: str, name: str) -> str:
+        """The identifier of the ``kind`` of thing called ``name``."""
+        key = (kind, name)
+        if key not in self._given:
+            self._given[key] = self.fresh(name)
+        return self._given[key]
+
+    def fresh(self, name: str) -> str:
+        """An identifier like ``name`` that nothing else has."""
+        base = re.sub(r"\W", "_", name, flags=re.ASCII)[:_LONGEST] or "x"
+        return self._names.fresh("_" + base if base[0].isdigit() else base)
+
 
 _NARROW = frozenset(("int8", "int16", "int32", "uint8", "uint16", "uint32"))
 _REPEATED = 32  # The largest constant exponent that is multiplied out: beyond it rounding adds up.

@@ -22,11 +22,8 @@ from tcdsl.targets.cpu.layout.kernel_code import (
     nest_kinds,
     strided_buffers,
 )
-from tcdsl.targets.cpu.printing.expression_printing import call
-from tcdsl.targets.cpu.printing.identifiers import Identifiers
-from tcdsl.targets.cpu.printing.nest_printing import NestWriter
-from tcdsl.targets.cpu.printing.procedure_calls import ProcedureCalls
-from tcdsl.targets.cpu.printing.procedures import procedure_function
+from tcdsl.targets.cpu.printing.expression_printing import Identifiers, call
+from tcdsl.targets.cpu.printing.nest_printing import NestWriter, ProcedureCalls, procedure_function
 
 __all__ = ["PrintedModule", "module_text", "printed_module"]
 

@@ -1,4 +1,15 @@
-"""Nests of loops as functions of a printed module."""
+"""Nests of loops and procedures as functions of a printed module.
+
+A procedure is called with views first, then sizes: ``tile(view(A, (k, 0), (None, N)), view(C, (k,), (N,)), N)``. ::
+
+    @procedure(fastmath=('contract', 'reassoc'))
+    def tile(A, C, M):
+        for i in range(M):
+            C[i] += A[i]
+
+It is compiled for the types of its arguments, which name the memory that they are views of: so LLVM knows that they
+are apart, and may put the function's body where it is called.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +25,32 @@ from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
     Buffer,
+    BufferView,
     Check,
     Define,
     LocalBuffer,
     Loop,
     Nest,
     Node,
+    Procedure,
     ProcedureCall,
     Store,
     Update,
 )
 from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps
-from tcdsl.lowering.loopir.traversal import walk_nodes
+from tcdsl.lowering.loopir.traversal import size_extents, sizes_of, walk_nodes
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 from tcdsl.targets.cpu.layout.kernel_code import parallel_loop, shown_loops, words_of
-from tcdsl.targets.cpu.printing.expression_printing import ExpressionWriter, assignment, call, function_definition, name
-from tcdsl.targets.cpu.printing.identifiers import Identifiers
-from tcdsl.targets.cpu.printing.procedure_calls import ProcedureCalls
+from tcdsl.targets.cpu.printing.expression_printing import (
+    ExpressionWriter,
+    Identifiers,
+    assignment,
+    call,
+    function_definition,
+    name,
+)
 
-__all__ = ["NestWriter"]
+__all__ = ["NestWriter", "ProcedureCalls", "procedure_function"]
 
 _SHOWN = 6  # Names of nests that a docstring lists.
 _AUGMENTED: dict[str, type[ast.operator]] = {
@@ -248,3 +266,37 @@ def _title(nest: Nest, others: Sequence[str]) -> ast.Expr:
         more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
         text = f"{text.rstrip()}\n\n    The same for {', '.join(others[:_SHOWN])}{more}.\n    "
     return ast.Expr(ast.Constant(text))
+
+
+class ProcedureCalls:
+    """Writes calls: ``ProcedureCalls(procedures, identifiers, debug).statement(node, values)``."""
+
+    def __init__(self, procedures: Mapping[str, Procedure], identifiers: Mapping[str, str], debug: bool) -> None:
+        self._procedures = procedures
+        self._identifiers = identifiers
+        self._debug = debug
+
+    def statement(self, node: ProcedureCall, values: ExpressionWriter) -> ast.stmt:
+        """The statement that calls."""
+        procedure = self._procedures[node.procedure]
+        views = [_view(view, values) for view in node.views]
+        sizes = map(values.expression, size_extents(procedure, node).values())
+        frame = [name("frame")] if self._debug else []
+        return ast.Expr(call(self._identifiers[node.procedure], *frame, *views, *sizes))
+
+
+def _view(view: BufferView, values: ExpressionWriter) -> ast.expr:
+    starts = ast.Tuple([values.expression(start) for start in view.starts], ast.Load())
+    extents = [ast.Constant(None) if extent is None else values.expression(extent) for extent in view.extents]
+    return call(values.function("view"), values.memory(view.buffer), starts, ast.Tuple(extents, ast.Load()))
+
+
+def procedure_function(
+    procedure: Procedure, writer: NestWriter, identifier: str, decorator: ast.expr
+) -> ast.FunctionDef:
+    """The function of ``procedure``: its parameters, then its sizes; in checked code the frame before them."""
+    parameters = ["frame"] if writer.debug else []
+    parameters += [writer.names("buffer", parameter.name) for parameter in procedure.parameters]
+    parameters += [writer.names("size", size) for size in sizes_of(procedure)]
+    title = ast.Expr(ast.Constant(f"The procedure {procedure.name}."))
+    return function_definition(identifier, parameters, [title, *writer.block(procedure.body)], decorator)

@@ -75,17 +75,17 @@ def lower(
             return _straight(program, enabled, machine, largest, watch)
     part = partial(_part, enabled, machine, watch)
     kernel = linked(program, part, join="joining" in enabled)
-    rounds = tuple((each.number, each.most) for each in kernel.all_rounds)
+    rounds = tuple((each.rounds.number, each.rounds.most) for each in kernel.repeated)
     nests = [replace(nest, body=without_known_checks(nest.body)) for nest in kernel.nests]
     facts = IntegerFacts(size_intervals(program, largest))
-    nests = without_inductive_checks(nests, kernel.all_rounds, facts)
+    nests = without_inductive_checks(nests, kernel.repeated, facts)
     if "end_checks" in enabled:
         nests = with_step(nests, with_ends_of_rounds_checked(nests), _ENDS)
     nests = with_step(nests, with_cells_in_registers(nests, kernel.buffers, facts), _CELLS)
     if "interchange" in enabled:
         nests = with_step(nests, with_rows_inside_rounds(nests, kernel.buffers), _ROWS)
     nests, limit = with_index_widths(nests, program, largest, rounds)
-    return replace(kernel, nests=tuple(nests), limit=limit)
+    return replace(kernel.with_nests(nests), limit=limit)
 
 
 def _with_smaller_loops(program: Program) -> Program:

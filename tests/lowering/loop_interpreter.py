@@ -31,6 +31,7 @@ from tcdsl.lowering.loopir.loops import (
     Kernel,
     LocalBuffer,
     Loop,
+    Nest,
     Node,
     ProcedureCall,
     Rounds,
@@ -71,7 +72,7 @@ def execute(kernel: Kernel, inputs: Sequence[Any], order: Order | None = None) -
     for name in readable:
         arrays[name].flags.writeable = False
     with np.errstate(all="ignore"):
-        machine.nests(kernel.rounds, 0, len(kernel.nests))
+        machine.steps(kernel.body)
     for name in readable:
         arrays[name].flags.writeable = True
     for target, source in kernel.updates:
@@ -101,15 +102,14 @@ class _Machine:
         self.kept: list[Expr] = []  # no other expression gets their numbers
         self.writes = dict.fromkeys(arrays, 0)
 
-    def nests(self, rounds: Sequence[Rounds], first: int, end: int) -> None:
-        """Run the nests from ``first`` to ``end``, with the loops among them."""
-        for each in rounds:
-            self.nests((), first, each.first)
-            self.rounds(each)
-            first = each.end
-        for nest in self.kernel.nests[first:end]:
-            self.scalars.clear()
-            self.run(nest.body)
+    def steps(self, body: Sequence[Nest | Rounds]) -> None:
+        """Run nests, with the loops among them."""
+        for each in body:
+            if isinstance(each, Rounds):
+                self.rounds(each)
+            else:
+                self.scalars.clear()
+                self.run(each.body)
 
     def rounds(self, loop: Rounds) -> None:
         begin = 0 if loop.begin is None else int(self.arrays[loop.begin])
@@ -119,7 +119,7 @@ class _Machine:
             self.sizes[loop.number] = number
             if loop.counter is not None:
                 self.arrays[loop.counter][()] = number
-            self.nests(loop.inner, loop.first, loop.end)
+            self.steps(loop.body)
             for one, other in loop.swaps:
                 self.arrays[one], self.arrays[other] = self.arrays[other], self.arrays[one]
 

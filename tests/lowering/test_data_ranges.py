@@ -108,9 +108,10 @@ def steps(program: Program, arrays: list[np.ndarray]) -> int:
     """How many steps the loops of a program make."""
     kernel = lower(program)
     clear = Nest("clear", "", (Store("steps", (), integer(0)),), integer(1))
-    nests = (clear, *(replace(nest, body=counted(nest.body)) for nest in kernel.nests))
+    kernel = kernel.with_nests(replace(nest, body=counted(nest.body)) for nest in kernel.nests)
     buffers = (*kernel.buffers, Buffer("steps", "int64", (), "output", ()))
-    found = execute(replace(kernel, buffers=buffers, nests=nests, outputs=(*kernel.outputs, "steps")), arrays)
+    outputs = (*kernel.outputs, "steps")
+    found = execute(replace(kernel, body=(clear, *kernel.body), buffers=buffers, outputs=outputs), arrays)
     for mine, its in zip(found.outputs, interpret(program, arrays).outputs, strict=False):
         np.testing.assert_allclose(mine, its, rtol=1e-12, atol=1e-12)
     return int(found.outputs[-1])

@@ -40,8 +40,9 @@ def points_run(kernel: Kernel, arrays: list[np.ndarray]) -> int:
     """What a counter inside the kernel shows after running it."""
     buffer = Buffer("tally", "int64", (), "output", ())
     clear = Nest("clear", "", (Store("tally", (), integer(0)),), integer(1))
-    nests = (clear, *(replace(nest, body=instrumented(nest.body)) for nest in kernel.nests))
-    kernel = replace(kernel, buffers=(*kernel.buffers, buffer), nests=nests, outputs=(*kernel.outputs, "tally"))
+    kernel = kernel.with_nests(replace(nest, body=instrumented(nest.body)) for nest in kernel.nests)
+    buffers, outputs = (*kernel.buffers, buffer), (*kernel.outputs, "tally")
+    kernel = replace(kernel, body=(clear, *kernel.body), buffers=buffers, outputs=outputs)
     return int(execute(kernel, arrays).outputs[-1])
 
 

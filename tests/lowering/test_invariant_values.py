@@ -11,7 +11,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.ir.expressions import Apply, walk
-from tcdsl.lowering.loopir.loops import Kernel, all_rounds
+from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.loopir.traversal import expressions
 from tcdsl.lowering.lower import lower
 
@@ -102,7 +102,7 @@ INSIDE: dict[str, Case] = {
 
 
 def called_in_rounds(kernel: Kernel) -> set[str]:
-    inside = {nest for each in all_rounds(kernel.rounds) for nest in range(each.first, each.end)}
+    inside = {nest for each in kernel.repeated for nest in range(each.first, each.end)}
     parts = (part for nest in inside for expr in expressions(kernel.nests[nest].body) for part in walk(expr))
     return {part.primitive for part in parts if isinstance(part, Apply)} & CALLS
 

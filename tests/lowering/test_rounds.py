@@ -45,8 +45,8 @@ def test_kernels_of_loops_compute_what_programs_say(name: str, optimize: bool) -
 
 
 def test_a_loop_changes_its_state_in_place() -> None:
-    (loop,) = lower(LOOPS["cholesky in place"].program).rounds
-    assert not loop.swaps
+    (loop,) = lower(LOOPS["cholesky in place"].program).repeated
+    assert not loop.rounds.swaps
     text = format_kernel(lower(LOOPS["cholesky in place"].program))
     assert "repeat k in 0 .. N:\n\n    # A_2[k, k] = sqrt(A[k, k])" in text
     assert text.count("copy of") == 1  # of the argument, before the loop
@@ -55,12 +55,12 @@ def test_a_loop_changes_its_state_in_place() -> None:
 
 def test_what_is_made_anew_changes_places_with_the_state() -> None:
     # What is made anew lies where a state was that nothing reads any more.
-    (loop,) = lower(LOOPS["wave"].program).rounds
-    assert [{*pair} for pair in loop.swaps] == [{"u_2", "v_2"}, {"v_2", "w"}]
-    (loop,) = lower(LOOPS["heat"].program).rounds
-    assert len(loop.swaps) == 1
+    (loop,) = lower(LOOPS["wave"].program).repeated
+    assert [{*pair} for pair in loop.rounds.swaps] == [{"u_2", "v_2"}, {"v_2", "w"}]
+    (loop,) = lower(LOOPS["heat"].program).repeated
+    assert len(loop.rounds.swaps) == 1
     assert "saved" not in format_kernel(lower(LOOPS["heat"].program))
-    assert not any(loop.swaps for loop in lower(LOOPS["shared"].program).rounds)
+    assert not any(loop.rounds.swaps for loop in lower(LOOPS["shared"].program).repeated)
 
 
 def test_what_is_only_passed_on_is_not_copied() -> None:
@@ -98,11 +98,11 @@ def test_one_point_saves_nothing_of_what_it_reads() -> None:
 
 def test_scalars_are_carried_in_the_nest_that_makes_them() -> None:
     kernel = lower(LOOPS["fibonacci"].program, optimize="-joining")
-    (loop,) = kernel.rounds
-    assert not loop.swaps
+    (loop,) = kernel.repeated
+    assert not loop.rounds.swaps
     # In a nest of its own the loop keeps them in registers.
     kernel = lower(LOOPS["fibonacci"].program)
-    assert (kernel.rounds, len(kernel.nests)) == ((), 1)
+    assert (kernel.repeated, len(kernel.nests)) == ((), 1)
     text = format_kernel(kernel)
     assert "temporary" not in text
     assert text[text.index("    for t") : text.index("\n\nreturn")] == (
@@ -120,22 +120,22 @@ def test_scalars_are_carried_in_the_nest_that_makes_them() -> None:
 
 def test_memory_that_changes_places_lives_equally_long() -> None:
     kernel = lower(LOOPS["wave"].program)
-    (loop,) = kernel.rounds
+    (loop,) = kernel.repeated
     lives = lifetimes(kernel)
-    assert len({lives[name] for swap in loop.swaps for name in swap}) == 1
-    assert all(lives[name][0] <= loop.first and loop.end - 1 <= lives[name][1] for swap in loop.swaps for name in swap)
+    swapped = [lives[name] for swap in loop.rounds.swaps for name in swap]
+    assert len(set(swapped)) == 1
+    assert all(first <= loop.first and loop.end - 1 <= last for first, last in swapped)
 
 
 def test_what_a_round_makes_lives_in_the_round_alone() -> None:
     kernel = lower(LOOPS["history"].program)
-    (loop,) = kernel.rounds
+    (loop,) = kernel.repeated
     assert lifetimes(kernel)["seen"] == (loop.first + 1, loop.end - 1)  # behind the bounds of the nest that makes it
 
 
 def test_loops_stand_in_loops() -> None:
     kernel = lower(LOOPS["triangle"].program, optimize="-joining")
-    (outer,) = kernel.rounds
-    (inner,) = outer.inner
+    outer, inner = kernel.repeated
     assert outer.first < inner.first < inner.end < outer.end
     # The inner loop's state is as long as the number of the outer round, which is less than N.
     part = next(buffer for buffer in kernel.buffers if buffer.name == "part")
@@ -147,9 +147,9 @@ def test_loops_inside_change_the_state_of_those_around() -> None:
     text = format_kernel(lower(LOOPS["matrix product"].program, optimize="-fusion"))
     assert "    cell += A[i, k] * B[k, j]\n                C_2[i, j] = cell" in text
     assert "copy" not in text
-    (loop,) = lower(LOOPS["branches"].program, optimize="-joining").rounds
-    assert [inner.swaps for inner in loop.inner] == [(), ()]
-    assert len(loop.swaps) == 1
+    loop, *inner = lower(LOOPS["branches"].program, optimize="-joining").repeated
+    assert [each.rounds.swaps for each in inner] == [(), ()]
+    assert len(loop.rounds.swaps) == 1
 
 
 def test_points_are_counted_in_all_rounds() -> None:
@@ -173,7 +173,7 @@ def test_memory_is_overwritten_after_its_last_reading() -> None:
     # The adjoint of a loop reads cells of an adjoint that it then clears, and keeps cells that it then overwrites.
     case = LOOPS["two histories"]
     kernel = lower(simplify(adjoint(case.program, floating_inputs(case.program))))
-    assert not any(loop.swaps for loop in kernel.all_rounds)
+    assert not any(loop.rounds.swaps for loop in kernel.repeated)
     assert "copy" not in format_kernel(kernel).partition("repeat k_2")[2]
 
 

@@ -72,7 +72,7 @@ def test_local_buffers_start_undefined() -> None:
 def faulty(call: ProcedureCall) -> Kernel:
     made = tiled_kernels.matmul()
     local = LocalBuffer("row", "float32", (M,), (64,))
-    return replace(made, nests=(replace(made.nests[0], body=(local, call)),))
+    return made.with_nests([replace(made.nests[0], body=(local, call))])
 
 
 ROW, ALL = BufferView("row", (integer(0),), (M,)), BufferView("B", (integer(0), integer(0)), (P, M))

@@ -49,7 +49,7 @@ def test_a_module_reads_like_loops_on_arrays() -> None:
 
 def test_a_nest_of_several_statements_lists_them() -> None:
     kernel = matmul()
-    kernel = replace(kernel, nests=(replace(kernel.nests[0], title="C[i, j] = 0\nC[i, j] += A[i, k] * B[k, j]"),))
+    kernel = kernel.with_nests([replace(kernel.nests[0], title="C[i, j] = 0\nC[i, j] += A[i, k] * B[k, j]")])
     text = printed_module(kernel, (True, True)).text
     assert '    """C[i, j] = 0\n    C[i, j] += A[i, k] * B[k, j]\n    """\n    M = size' in text
 

@@ -36,7 +36,7 @@ from tcdsl.lowering.linking.registers import with_scalars_in_registers
 from tcdsl.lowering.linking.reusing import reused
 from tcdsl.lowering.linking.rounds_in_nests import in_one_nest
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
-from tcdsl.lowering.loopir.loops import Buffer, Define, Kernel, Loop, Nest, Node, Rounds, Store
+from tcdsl.lowering.loopir.loops import Buffer, Define, Kernel, Loop, Nest, Node, Rounds, Store, nests_of
 from tcdsl.lowering.loopir.traversal import buffers_read
 from tcdsl.lowering.rounds.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.polyhedra.linear import normalized
@@ -108,7 +108,7 @@ class _Linker:
         self.names: FreshNames = names_of(program)
         self.variables: set[str] = set()
         self.buffers: dict[str, Buffer] = {}
-        self.nests: list[Nest] = []
+        self.body: list[Nest | Rounds] = []
         self.begun = 0  # From here on nests may be joined.
         self.ranges: dict[str, Bounds | None] = {}
         self.moving: set[str] = set()
@@ -123,7 +123,7 @@ class _Linker:
         scope = _Scope(program, {name: name for name in self.buffers}, {}, 0)
         # An input is returned as it was at the call.
         returned = {name: self._copy(name, "output") for name in dict.fromkeys(program.outputs) if name in self.buffers}
-        rounds, updates = self._stages(scope)
+        updates = self._stages(scope)
         outputs: list[str] = []
         for name in program.outputs:
             early = returned.get(name)
@@ -132,18 +132,22 @@ class _Linker:
                 outputs[-1] = self._copy(outputs[-1], "output")
         copied = tuple(self._final([(into, source) for into, source in updates if into != source]))
         self._close()
-        self.nests, self.buffers = with_scalars_in_registers(
-            self.nests, self.buffers, rounds, [*outputs, *(name for pair in copied for name in pair)], self.names
+        kernel = Kernel(program, (), tuple(self.body), tuple(outputs), copied, 0)
+        nests, self.buffers = with_scalars_in_registers(
+            kernel.nests,
+            self.buffers,
+            kernel.repeated,
+            [*outputs, *(name for pair in copied for name in pair)],
+            self.names,
         )
         buffers = [self.buffers[name] for name in dict.fromkeys((*(t.name for t in program.inputs), *outputs))]
         buffers += [each for each in self.buffers.values() if each not in buffers]
-        return Kernel(program, tuple(buffers), tuple(self.nests), tuple(outputs), copied, 0, (), tuple(rounds))
+        return replace(kernel.with_nests(nests), buffers=tuple(buffers))
 
     # -- stages
 
-    def _stages(self, scope: _Scope) -> tuple[list[Rounds], list[tuple[str, str]]]:
-        # The loops of the program, and the updates that are left to do after the last stage.
-        rounds: list[Rounds] = []
+    def _stages(self, scope: _Scope) -> list[tuple[str, str]]:
+        # The nests and loops of a program; the updates that are left to do after the last stage.
         updates: list[tuple[str, str]] = []
         parts = list(stage_programs(scope.program))
         read = [set() if repeat is None else _cells_read(repeat) for _, repeat in parts]
@@ -161,8 +165,8 @@ class _Linker:
             if _never_runs(repeat):
                 scope.memory.update((name, self._unchanged(given, scope)) for name, given in _results(repeat))
             else:
-                rounds.extend(self._repeat(repeat, scope, later))
-        return rounds, updates
+                self._repeat(repeat, scope, later)
+        return updates
 
     def _straight(self, program: Program, scope: _Scope, later: set[str]) -> list[tuple[str, str]]:
         # The nests of a stage; the buffers that are to receive the cells of others at its end.
@@ -228,15 +232,15 @@ class _Linker:
             ):
                 bounds = self.names.fresh(f"bounds_of_{nest.name}")
                 self.buffers[bounds] = Buffer(bounds, "int64", (integer(5),), "temporary", (bounds,))
-                self.nests.append(bounds_nest(bounds, loop, nest))
+                self.body.append(bounds_nest(bounds, loop, nest))
                 nest = replace(nest, bounds=bounds)
-        self.nests.append(replace(nest, work=most))
+        self.body.append(replace(nest, work=most))
 
     def _close(self) -> None:
         # What comes next is not joined with what was before.
         if self.join:
-            self.nests[self.begun :] = with_shared_loops(joined(self.nests[self.begun :]))
-        self.begun = len(self.nests)
+            self.body[self.begun :] = with_shared_loops(joined(list(nests_of(self.body[self.begun :]))))
+        self.begun = len(self.body)
 
     # -- memory
 
@@ -290,8 +294,8 @@ class _Linker:
 
     # -- loops
 
-    def _repeat(self, repeat: Repeat, scope: _Scope, later: set[str]) -> list[Rounds]:
-        # The loop; none if it has become a nest.
+    def _repeat(self, repeat: Repeat, scope: _Scope, later: set[str]) -> None:
+        # The loop, or the nest that it has become.
         body = repeat.body
         counter, *inputs = body.inputs
         updated = dict(body.updates)
@@ -317,27 +321,25 @@ class _Linker:
         self.ranges[number] = None if most is None else (integer(0), _last(most))
         begun = self.begun
         self._close()
-        first = len(self.nests)
-        inner, changes = self._stages(within)
+        outside, self.body, self.begun = self.body, [], 0
+        changes = self._stages(within)
         swaps = self._carry([(into, source) for into, source in changes if into != source], memory, within)
         self._close()
+        inside, self.body = tuple(self.body), outside
         condition = None if repeat.condition is None else memory[repeat.condition]
         scope.memory.update(zip(repeat.results, (memory[name] for name in updated), strict=True))
         held = memory.get(counter.name)
-        if held is not None and not any(held in buffers_read(nest.body) for nest in self.nests[first:]):
+        if held is not None and not any(held in buffers_read(nest.body) for nest in nests_of(inside)):
             held = None
-        ends = first, len(self.nests)
-        rounds = Rounds(number, label, count, most, *ends, counted, condition, held, swaps, tuple(inner), start)
+        rounds = Rounds(number, label, count, most, inside, counted, condition, held, swaps, start)
         own = self.buffers.keys() - around
-        nest = None
-        if self.join:
-            nest = in_one_nest(rounds, self.nests[first:], own, self.names, with_rows=depth > 1)
+        nest = in_one_nest(rounds, own, self.names, with_rows=depth > 1) if self.join else None
         if nest is None:
-            return [rounds]
-        del self.nests[first:]
-        self.begun = begun
-        self._add(nest)
-        return []
+            self.body.append(rounds)
+            self.begun = len(self.body)
+        else:
+            self.begun = begun
+            self._add(nest)
 
     def _state(self, tensor: Tensor, position: int, repeat: Repeat, scope: _Scope, later: set[str]) -> str:
         # The memory of what the loop carries: that of its first value, if nothing else needs this.

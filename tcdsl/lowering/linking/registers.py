@@ -17,7 +17,7 @@ from tcdsl.ir.expressions import Expr, Local, Read, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.linking.late_operands import with_late_operands_last
 from tcdsl.lowering.linking.opposite_branches import with_opposite_branches_joined
-from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Nest, Node, Rounds, Store, Update, all_rounds
+from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Nest, Node, RepeatedNests, Store, Update
 from tcdsl.lowering.loopir.point_code import in_register
 from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, rewritten, walk_nodes, with_expressions
 
@@ -27,16 +27,16 @@ __all__ = ["with_scalars_in_registers"]
 def with_scalars_in_registers(
     nests: Sequence[Nest],
     buffers: Mapping[str, Buffer],
-    rounds: Sequence[Rounds],
+    repeated: Sequence[RepeatedNests],
     kept: Iterable[str],
     names: FreshNames,
 ) -> tuple[list[Nest], dict[str, Buffer]]:
     """``nests`` with scalars in registers, and the buffers that are left.
 
-    ``rounds`` are the loops that are no nests, ``kept`` the buffers that are needed after all nests.
+    ``repeated`` are the loops that are no nests, ``kept`` the buffers that are needed after all nests.
     """
-    held = Counter([*kept, *(name for each in all_rounds(rounds) for name in each.held)])
-    held.update(read.tensor for each in all_rounds(rounds) for read in reads(each.count))
+    held = Counter([*kept, *(name for each in repeated for name in each.rounds.held)])
+    held.update(read.tensor for each in repeated for read in reads(each.rounds.count))
     held.update(buffer.name for buffer in buffers.values() if buffer.kind != "temporary")
     used = [{*buffers_read(nest.body), *buffers_written(nest.body)} for nest in nests]
     everywhere = held + Counter(name for each in used for name in each)

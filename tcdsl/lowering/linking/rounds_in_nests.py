@@ -34,15 +34,14 @@ _MOST_NODES = 256
 _SOME = 64  # Rounds, where nothing says how many.
 
 
-def in_one_nest(
-    rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNames, *, with_rows: bool
-) -> Nest | None:
-    """The loop ``rounds`` over ``nests`` as one nest; ``None`` if a round is more than a few scalars.
+def in_one_nest(rounds: Rounds, own: Set[str], names: FreshNames, *, with_rows: bool) -> Nest | None:
+    """The loop ``rounds`` as one nest; ``None`` if a round is more than a few scalars.
 
     ``own`` are the buffers that a round makes anew, and that nothing needs after it. ``with_rows``: a round may make
     rows too, in which no interrupt is looked for.
     """
-    if not _are_small([node for nest in nests for node in nest.body], with_rows):
+    nests = [each for each in rounds.body if isinstance(each, Nest)]
+    if len(nests) < len(rounds.body) or not _are_small([node for nest in nests for node in nest.body], with_rows):
         return None
     nodes = _nodes(rounds, nests, own, names)
     if nodes is None:
@@ -59,7 +58,7 @@ def in_one_nest(
 
 def _nodes(rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNames) -> tuple[Node, ...] | None:
     nodes = [node for nest in nests for node in nest.body]
-    if rounds.swaps or rounds.inner:
+    if rounds.swaps:
         return None
     taken = _branch(rounds.count)
     if taken is not None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from tcdsl.ir.expressions import Local
 from tcdsl.lowering.loopir.integer_facts import IMPOSSIBLE, IntegerFacts, Sum, added, places
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Nest, Node, Rounds
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Nest, Node, RepeatedNests
 from tcdsl.lowering.loopir.traversal import buffers_written, changed_names, scalars_of, walk_nodes
 
 __all__ = ["without_inductive_checks"]
@@ -65,11 +65,13 @@ class Guess:
         return total is not None and facts.implies(total)
 
 
-def without_inductive_checks(nests: Sequence[Nest], rounds: Sequence[Rounds], facts: IntegerFacts) -> list[Nest]:
-    """``nests`` without such checks, some of which ``rounds`` run again. ``facts`` are what is known of sizes."""
-    again = {place for each in rounds for place in range(each.first, each.end)}
+def without_inductive_checks(
+    nests: Sequence[Nest], repeated: Sequence[RepeatedNests], facts: IntegerFacts
+) -> list[Nest]:
+    """``nests`` without such checks, some of which are ``repeated``; ``facts`` are what is known of sizes."""
+    again = {place for each in repeated for place in range(each.first, each.end)}
     changing = {name for place in again for name in buffers_written(nests[place].body)}
-    changing.update(name for each in rounds for name in each.held)
+    changing.update(name for each in repeated for name in each.rounds.held)
     # Constants in memory of rank 0, which a nest before has stored.
     stored: dict[str, Sum] = {}
     found = []

@@ -18,7 +18,7 @@ from math import prod
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.lowering.loop_passes.placement import aligned_count, placed
-from tcdsl.lowering.loopir.loops import Buffer, Kernel, LocalBuffer, Nest, Rounds
+from tcdsl.lowering.loopir.loops import Buffer, Kernel, LocalBuffer, Nest, RepeatedNests
 from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, walk_nodes
 
 __all__ = ["MemoryUse", "Temporaries", "lifetimes", "peak_bytes"]
@@ -79,26 +79,26 @@ def lifetimes(kernel: Kernel) -> dict[str, tuple[int, int]]:
     end = len(kernel.nests)
     for name in (*kernel.outputs, *(source for _, source in kernel.updates)):
         found[name] = (found.get(name, (0, 0))[0], end)
-    rounds = kernel.all_rounds
-    for each in rounds:
-        for name in each.held:
+    repeated = kernel.repeated
+    for each in repeated:
+        for name in each.rounds.held:
             first, last = found.get(name, (each.first, each.end))
             found[name] = (min(first, each.first), max(last, each.end))
-    _meet(found, rounds)
+    _meet(found, repeated)
     return found
 
 
-def _meet(lives: dict[str, tuple[int, int]], rounds: Sequence[Rounds]) -> None:
+def _meet(lives: dict[str, tuple[int, int]], repeated: Sequence[RepeatedNests]) -> None:
     # What is there before a loop, or after it, is there in all of its rounds. Buffers that have each other's memory
     # live equally long.
     before: dict[str, tuple[int, int]] = {}
     while before != lives:
         before = dict(lives)
-        for each in rounds:
+        for each in repeated:
             for name, (first, last) in lives.items():
                 if first < each.end and each.first <= last and (first < each.first or each.end <= last):
                     lives[name] = (min(first, each.first), max(last, each.end - 1))
-            for pair in each.swaps:
+            for pair in each.rounds.swaps:
                 firsts, lasts = zip(*(lives[name] for name in pair), strict=True)
                 lives.update(dict.fromkeys(pair, (min(firsts), max(lasts))))
 

@@ -58,7 +58,7 @@ def format_kernel(kernel: Kernel) -> str:
     lines = [f"kernel {kernel.program.name}", *(_buffer(buffer) for buffer in kernel.buffers)]
     for procedure in kernel.procedures:
         lines.extend(["", *_procedure(procedure)])
-    lines.extend(_rounds(kernel, kernel.rounds, 0, len(kernel.nests), partial(format_nest, types=types)))
+    lines.extend(_body(kernel.body, partial(format_nest, types=types)))
     if kernel.updates:
         lines.extend(["", *(f"copy {source} into {target}" for target, source in kernel.updates)])
     if kernel.outputs:
@@ -75,7 +75,7 @@ def format_schedules(kernel: Kernel) -> str:
         sum      C: in memory, along the row of j
         parallel i
     """
-    return "\n".join(_rounds(kernel, kernel.rounds, 0, len(kernel.nests), _schedule)).lstrip("\n") + "\n"
+    return "\n".join(_body(kernel.body, _schedule)).lstrip("\n") + "\n"
 
 
 def _schedule(nest: Nest) -> str:
@@ -93,29 +93,20 @@ def format_nest(nest: Nest, types: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _rounds(
-    kernel: Kernel, rounds: Sequence[Rounds], first: int, end: int, shown: Callable[[Nest], str]
-) -> Iterator[str]:
-    # The nests from ``first`` to ``end``, with the loops among them.
-    for each in rounds:
-        yield from _nests(kernel.nests[first : each.first], shown)
-        first = each.end
+def _body(body: Sequence[Nest | Rounds], shown: Callable[[Nest], str]) -> Iterator[str]:
+    for each in body:
+        if isinstance(each, Nest):
+            yield from ("", *shown(each).splitlines())
+            continue
         yield from ("", f"repeat {each.number} in {each.begin or 0} .. {_text(each.count, 'int64')}{_held(each)}:")
-        inside = _rounds(kernel, each.inner, each.first, each.end, shown)
         swaps = (f"swap {one}, {other}" for one, other in each.swaps)
-        for line in (*inside, *(("", *swaps) if each.swaps else ())):
+        for line in (*_body(each.body, shown), *(("", *swaps) if each.swaps else ())):
             yield f"    {line}" if line else ""
-    yield from _nests(kernel.nests[first:end], shown)
 
 
 def _held(rounds: Rounds) -> str:
     held = "" if rounds.counter is None else f" as {rounds.counter}"
     return held if rounds.condition is None else f"{held} while {rounds.condition}"
-
-
-def _nests(nests: Sequence[Nest], shown: Callable[[Nest], str]) -> Iterator[str]:
-    for nest in nests:
-        yield from ("", *shown(nest).splitlines())
 
 
 def _procedure(procedure: Procedure) -> Iterator[str]:

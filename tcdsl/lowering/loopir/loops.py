@@ -30,12 +30,13 @@ __all__ = [
     "Node",
     "Procedure",
     "ProcedureCall",
+    "RepeatedNests",
     "Rounds",
     "Step",
     "Store",
     "Update",
-    "all_rounds",
     "loops_over",
+    "nests_of",
     "with_step",
 ]
 
@@ -248,27 +249,25 @@ def with_step(before: Sequence[Nest], after: Sequence[Nest], step: Step) -> list
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """``for number in 0 .. count``: nests that run again and again, those from ``first`` up to ``end``.
+    """``for number in 0 .. count``: nests that run again and again, and loops inside, in order: the ``body``.
 
     ``number`` is a size of these nests, called ``label`` by users. ``count`` is what its expression gives when the loop
     begins: of the call's sizes, or else kept in the int64 buffer ``counted``, of rank 0, by the nest before. It is at
     most ``most``, if anything bounds it. The first number is 0, or what ``begin``, an int64 buffer of rank 0, holds. A
     round runs only if the buffer ``condition``, a bool of rank 0, holds true. The buffer ``counter``, an int64 of rank
     0, holds the number too. After each round the buffers of each of ``swaps`` have each other's memory, one after the
-    other. ``inner`` are the loops inside, in order.
+    other.
     """
 
     number: str
     label: str
     count: Expr
     most: Expr | None
-    first: int
-    end: int
+    body: tuple[Nest | Rounds, ...]
     counted: str | None = None
     condition: str | None = None
     counter: str | None = None
     swaps: tuple[tuple[str, str], ...] = ()
-    inner: tuple[Rounds, ...] = ()
     begin: str | None = None
 
     @property
@@ -279,37 +278,76 @@ class Rounds:
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatedNests:
+    """A loop of rounds, and the numbers of its first nest and of the one behind its last."""
+
+    rounds: Rounds
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
-    """A lowered program: its memory and its nests, in order.
+    """A lowered program: its memory, and its nests, in order, with the loops whose rounds run nests again.
 
     ``outputs`` gives the buffer of each output, ``updates`` pairs an input's buffer with the buffer whose cells are
     copied into it after the last nest (none where the nests wrote the input's memory themselves). It is made for sizes
-    of at most ``limit``, from ``-limit`` on; others take a kernel of their own. ``procedures`` are what nests call,
-    ``rounds`` the loops whose rounds run nests again, in order. ``size_values`` are sizes of the nests that the
-    program has not, and what they are.
+    of at most ``limit``, from ``-limit`` on; others take a kernel of their own. ``procedures`` are what nests call.
+    ``size_values`` are sizes of the nests that the program has not, and what they are.
     """
 
     program: Program
     buffers: tuple[Buffer, ...]
-    nests: tuple[Nest, ...]
+    body: tuple[Nest | Rounds, ...]
     outputs: tuple[str, ...]
     updates: tuple[tuple[str, str], ...]
     limit: int
     procedures: tuple[Procedure, ...] = ()
-    rounds: tuple[Rounds, ...] = ()
     size_values: tuple[tuple[str, Expr], ...] = ()
 
     @property
-    def all_rounds(self) -> tuple[Rounds, ...]:
+    def nests(self) -> tuple[Nest, ...]:
+        """All nests, those of rounds too: a nest's number is its place among them."""
+        return tuple(nests_of(self.body))
+
+    @property
+    def repeated(self) -> tuple[RepeatedNests, ...]:
         """Every loop of rounds, outer ones before those inside."""
-        return tuple(all_rounds(self.rounds))
+        return tuple(_repeated(self.body, 0))
+
+    def with_nests(self, nests: Iterable[Nest]) -> Kernel:
+        """The kernel with another one in the place of each of its nests."""
+        others = iter(nests)
+        body = _with_nests(self.body, others)
+        assert next(others, None) is None, "there are more nests than places"
+        return replace(self, body=body)
 
 
-def all_rounds(rounds: Iterable[Rounds]) -> Iterator[Rounds]:
-    """Every loop of ``rounds``, outer ones before those inside."""
-    for each in rounds:
-        yield each
-        yield from all_rounds(each.inner)
+def nests_of(body: Iterable[Nest | Rounds]) -> Iterator[Nest]:
+    """The nests of ``body``, those of its loops too, in order."""
+    for each in body:
+        if isinstance(each, Rounds):
+            yield from nests_of(each.body)
+        else:
+            yield each
+
+
+def _with_nests(body: Iterable[Nest | Rounds], nests: Iterator[Nest]) -> tuple[Nest | Rounds, ...]:
+    # The next ones of ``nests`` in the place of its own.
+    return tuple(
+        replace(each, body=_with_nests(each.body, nests)) if isinstance(each, Rounds) else next(nests) for each in body
+    )
+
+
+def _repeated(body: Iterable[Nest | Rounds], first: int) -> Iterator[RepeatedNests]:
+    for each in body:
+        if isinstance(each, Rounds):
+            end = first + sum(1 for _ in nests_of(each.body))
+            yield RepeatedNests(each, first, end)
+            yield from _repeated(each.body, first)
+            first = end
+        else:
+            first += 1
 
 
 def loops_over(

@@ -23,6 +23,7 @@ from tcdsl.lowering.loopir.loops import (
     Kernel,
     LocalBuffer,
     Loop,
+    Nest,
     Node,
     Procedure,
     ProcedureCall,
@@ -47,19 +48,18 @@ def executed_points(kernel: Kernel, sizes: Mapping[str, int]) -> int:
     """
     counter = _Counter(kernel, sizes)
     nothing = _Positions({}, np.ones(1, np.int64))
-    nodes = tuple(_nodes(kernel, kernel.rounds, 0, len(kernel.nests)))
+    nodes = tuple(_nodes(kernel.body))
     with np.errstate(all="ignore"):
         return counter.executed(nodes, nothing)
 
 
-def _nodes(kernel: Kernel, rounds: Sequence[Rounds], first: int, end: int) -> Iterator[Node]:
-    # The nests from ``first`` to ``end``, with loops of rounds as loops.
-    for each in rounds:
-        yield from _nodes(kernel, (), first, each.first)
-        yield _loop(each, tuple(_nodes(kernel, each.inner, each.first, each.end)))
-        first = each.end
-    for nest in kernel.nests[first:end]:
-        yield from nest.body
+def _nodes(body: Sequence[Nest | Rounds]) -> Iterator[Node]:
+    # The nodes of nests, with loops of rounds as loops.
+    for each in body:
+        if isinstance(each, Rounds):
+            yield _loop(each, tuple(_nodes(each.body)))
+        else:
+            yield from each.body
 
 
 def _loop(rounds: Rounds, nodes: tuple[Node, ...]) -> Loop:

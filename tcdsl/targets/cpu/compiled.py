@@ -96,7 +96,7 @@ class CompiledKernel(Launcher):
             words=self._layout.words,
             frame=frame_words(kernel, self._layout, arrays),
             rows=len(self._rows),
-            rounds=bool(kernel.rounds),
+            rounds=bool(kernel.repeated),
             limit=kernel.limit,
             results=tuple(map(self._place, kernel.outputs)),
             updates=tuple((arrays.given_positions[target], self._place(source)) for target, source in kernel.updates),
@@ -207,6 +207,6 @@ class CompiledKernel(Launcher):
             if frame.words[STATUS_WORD]:
                 words = frame.words[:FIRST_WORD].tolist()
         # The loops of rounds around the nest, outermost first.
-        rounds = (each for each in self.kernel.all_rounds if each.first <= nest < each.end)
+        rounds = (each.rounds for each in self.kernel.repeated if each.first <= nest < each.end)
         positions = [(each.label, int(frame.words[self._layout.sizes[each.number]])) for each in rounds]
         return failure(words, self._code.checks, self._layout, self._code.locals, positions)

@@ -53,7 +53,7 @@ class PlanCode:
     def __init__(self, kernel: Kernel, layout: FrameLayout, arrays: CallArrays, numbers: Sequence[int] = ()) -> None:
         self._layout = layout
         self._nests = kernel.nests
-        self._repeated = {number for each in kernel.rounds for number in range(each.first, each.end)}
+        self._repeated = {number for each in kernel.repeated for number in range(each.first, each.end)}
         self._numbers = tuple(numbers)
         self._procedures = {procedure.name: procedure.body for procedure in kernel.procedures}
         self.table = FIRST_ROW + sum(ROW_WORDS + len(each.buffer.shape) for each in arrays.bindings)
@@ -75,7 +75,7 @@ class PlanCode:
         parallel = code.line(" or ".join(split) or "False")
         header: list[object] = [len(arrays.given), len(arrays.made), self.table]
         # Where there are rounds, the driver enters the arrays only.
-        header.append("0" if kernel.rounds else f"0 if {parallel} else {len(kernel.nests)}")
+        header.append("0" if kernel.repeated else f"0 if {parallel} else {len(kernel.nests)}")
         header += ["array_header", "array_type", "tuple_header"]
         header += [layout.words + len(kernel.program.inputs)]
         block = [*header, *rows, *(item for row in table for item in row)]

@@ -21,16 +21,18 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
+from tcdsl.lowering.loopir.loops import Rounds
 from tcdsl.lowering.loopir.machine import ROUND_WORK
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 
 if TYPE_CHECKING:
     from tcdsl.ir.expressions import Expr
-    from tcdsl.lowering.loopir.loops import Kernel, Rounds
+    from tcdsl.lowering.loopir.loops import Kernel, Nest
 
 __all__ = [
     "BEGIN",
@@ -82,19 +84,25 @@ class ControlRow:
 def table_rows(kernel: Kernel, layout: FrameLayout) -> list[int | ControlRow]:
     """The rows of the table of ``kernel``: the number of a nest, or a row of control."""
     rows: list[int | ControlRow] = []
-    _add(rows, kernel.rounds, 0, len(kernel.nests), layout)
+    _add(rows, kernel.body, count(), layout)
     return rows
 
 
-def _add(rows: list[int | ControlRow], rounds: Sequence[Rounds], first: int, end: int, layout: FrameLayout) -> None:
-    for each in rounds:
-        rows.extend(range(first, each.first))
-        _add_loop(rows, each, layout)
-        first = each.end
-    rows.extend(range(first, end))
+def _add(
+    rows: list[int | ControlRow], body: Sequence[Nest | Rounds], numbers: Iterator[int], layout: FrameLayout
+) -> tuple[int, ...]:
+    # The numbers of the nests that are in no loop inside.
+    own: list[int] = []
+    for each in body:
+        if isinstance(each, Rounds):
+            _add_loop(rows, each, numbers, layout)
+        else:
+            own.append(next(numbers))
+            rows.append(own[-1])
+    return tuple(own)
 
 
-def _add_loop(rows: list[int | ControlRow], loop: Rounds, layout: FrameLayout) -> None:
+def _add_loop(rows: list[int | ControlRow], loop: Rounds, numbers: Iterator[int], layout: FrameLayout) -> None:
     word, slots = layout.sizes[loop.number], layout.buffers
     if loop.counted is None:
         begin = ControlRow(BEGIN, word, loop.count)
@@ -110,10 +118,8 @@ def _add_loop(rows: list[int | ControlRow], loop: Rounds, layout: FrameLayout) -
     rows.extend(heads)
     if loop.counter is not None:
         rows.append(ControlRow(HOLD_NUMBER, word, slots[loop.counter]))
-    _add(rows, loop.inner, loop.first, loop.end, layout)
+    own = _add(rows, loop.body, numbers, layout)
     rows.extend(ControlRow(SWAP, slots[one], slots[other]) for one, other in loop.swaps)
-    inside = {nest for each in loop.inner for nest in range(each.first, each.end)}
-    own = tuple(nest for nest in range(loop.first, loop.end) if nest not in inside)
     rows.append(ControlRow(END, word, row=first, nests=own))
     for k, head in enumerate(heads):
         rows[start + k] = replace(head, row=len(rows))

@@ -119,6 +119,6 @@ def frame_layout(
 def layout_of(kernel: Kernel) -> FrameLayout:
     """The layout for the sizes and buffers of ``kernel``."""
     buffers = [(buffer.name, len(buffer.shape)) for buffer in kernel.buffers]
-    rounds = [each.number for each in kernel.all_rounds]
+    rounds = [each.rounds.number for each in kernel.repeated]
     values = [name for name, _ in kernel.size_values]
     return frame_layout([size.name for size in kernel.program.sizes], buffers, rounds, values)

@@ -81,7 +81,7 @@ def in_register_tiles(kernel: Kernel, dense: Set[str] = frozenset()) -> Kernel:
     nests = equal.spread(made)
     if loops:
         nests = [replace(nest, body=with_bounds(nest.body, loops)) for nest in nests]
-    return replace(kernel, nests=tuple(nests))
+    return kernel.with_nests(nests)
 
 
 def _names_in(nodes: Sequence[Node]) -> Iterator[str]:

@@ -29,13 +29,14 @@ _DIVISIONS = ("floor_div", "mod")
 
 def with_size_values(kernel: Kernel) -> Kernel:
     """``kernel`` with such values among its sizes."""
-    inside = {number for each in kernel.rounds for number in range(each.first, each.end)}
+    inside = {number for each in kernel.repeated for number in range(each.first, each.end)}
     if not inside:
         return kernel
     known = {size.name for size in kernel.program.sizes}
-    finding = _Finding(known, FreshNames((*known, *(each.number for each in kernel.all_rounds))))
+    finding = _Finding(known, FreshNames((*known, *(each.rounds.number for each in kernel.repeated))))
     nests = tuple(finding.nest(nest) if k in inside else nest for k, nest in enumerate(kernel.nests))
-    return replace(kernel, nests=nests, size_values=tuple((name, expr) for expr, name in finding.found.items()))
+    values = tuple((name, expr) for expr, name in finding.found.items())
+    return replace(kernel.with_nests(nests), size_values=values)
 
 
 class _Finding:

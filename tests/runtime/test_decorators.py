@@ -345,7 +345,7 @@ def test_explain_needs_a_program_and_a_stage() -> None:
     function = op(plain_doubled)
     with pytest.raises(tc.ConfigurationError, match="has not been staged yet"):
         function.explain("ir")
-    with pytest.raises(tc.ConfigurationError, match="the stages are source, ir, passes, loops, python, grad, cost"):
+    with pytest.raises(tc.ConfigurationError, match="source, ir, passes, schedule, loops, python, grad, cost"):
         function.explain("assembly", x)
     assert "def plain_doubled(x):" in function.explain("source")
 

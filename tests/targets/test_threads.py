@@ -19,7 +19,7 @@ from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.call.launch_plans import LaunchPlan, Planner, of_this_process
 from tcdsl.targets.cpu.call.plan_code import PlanCode
 from tcdsl.targets.cpu.compiled import CompiledKernel
-from tcdsl.targets.cpu.layout.call_block import CallArrays
+from tcdsl.targets.cpu.layout.call_arrays import CallArrays
 from tcdsl.targets.cpu.layout.frame import frame_layout
 from tcdsl.targets.protocol.target import Build
 from tests.targets.compiling import compile_kernel

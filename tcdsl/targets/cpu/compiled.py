@@ -16,11 +16,11 @@ from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.bound_kernels import BoundMachineCode
 from tcdsl.targets.cpu.call.failures import failure
-from tcdsl.targets.cpu.call.plan_code import PlanCode, frame_words
+from tcdsl.targets.cpu.call.plan_code import PlanCode, frame_words, table_rows
 from tcdsl.targets.cpu.call.unfit_arrays import BoundArrays, bind_arrays, require_outputs
 from tcdsl.targets.cpu.launcher import KeptValues, KernelFacts, Launcher, Place, PreparedCall
-from tcdsl.targets.cpu.layout.call_block import KNOWN_APART, OVERLAPPING, CallArrays
-from tcdsl.targets.cpu.layout.control_rows import table_rows
+from tcdsl.targets.cpu.layout.call_arrays import CallArrays
+from tcdsl.targets.cpu.layout.call_block import KNOWN_APART, OVERLAPPING
 from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD, layout_of
 from tcdsl.targets.cpu.layout.kernel_code import KernelCode
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header

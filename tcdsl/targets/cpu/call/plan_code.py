@@ -5,32 +5,35 @@ A new set of sizes costs microseconds this way; evaluated one by one, every expr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, count
 
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Constant, Expr
 from tcdsl.ir.sizes.size_code import SizeCode
-from tcdsl.lowering.loopir.loops import Branch, Buffer, Kernel, Nest, ProcedureCall
+from tcdsl.lowering.loopir.loops import Branch, Buffer, Kernel, Nest, ProcedureCall, Rounds
 from tcdsl.lowering.loopir.machine import ROUND_WORK, SERIAL_WORK
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
-from tcdsl.targets.cpu.layout.call_block import (
-    ALIGNED,
-    CONTIGUOUS,
-    FIRST_ROW,
-    NUMBER,
-    ROW_WORDS,
-    WRITEABLE,
-    WRITTEN,
-    CallArray,
-    CallArrays,
+from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
+from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
+from tcdsl.targets.cpu.layout.control_rows import (
+    BEGIN,
+    BEGIN_AT,
+    BEGIN_COUNTED,
+    BLOCKS_PER_THREAD,
+    CONDITION,
+    END,
+    HOLD_NUMBER,
+    RANGED,
+    SWAP,
+    ControlRow,
 )
-from tcdsl.targets.cpu.layout.control_rows import BLOCKS_PER_THREAD, END, RANGED, ControlRow, table_rows
 from tcdsl.targets.cpu.layout.frame import INTERRUPT_WORD, FrameLayout
 from tcdsl.targets.cpu.layout.kernel_code import parallel_loop
 
-__all__ = ["PlanCode", "frame_words"]
+__all__ = ["PlanCode", "frame_words", "table_rows"]
 
 _ROUND = 4  # What a round, and each of its nests, takes beside its work, in points.
 _AWAKE = SERIAL_WORK // ROUND_WORK  # As much as work counts where threads need not be woken for it.
@@ -185,3 +188,47 @@ def _called(nest: Nest) -> set[str]:
 
 def _items(texts: Sequence[object]) -> str:
     return "".join(f"{text}, " for text in texts)
+
+
+def table_rows(kernel: Kernel, layout: FrameLayout) -> list[int | ControlRow]:
+    """The rows of the table of ``kernel``: the number of a nest, or a row of control."""
+    rows: list[int | ControlRow] = []
+    _add(rows, kernel.body, count(), layout)
+    return rows
+
+
+def _add(
+    rows: list[int | ControlRow], body: Sequence[Nest | Rounds], numbers: Iterator[int], layout: FrameLayout
+) -> tuple[int, ...]:
+    # The numbers of the nests that are in no loop inside.
+    own: list[int] = []
+    for each in body:
+        if isinstance(each, Rounds):
+            _add_loop(rows, each, numbers, layout)
+        else:
+            own.append(next(numbers))
+            rows.append(own[-1])
+    return tuple(own)
+
+
+def _add_loop(rows: list[int | ControlRow], loop: Rounds, numbers: Iterator[int], layout: FrameLayout) -> None:
+    word, slots = layout.sizes[loop.number], layout.buffers
+    if loop.counted is None:
+        begin = ControlRow(BEGIN, word, loop.count)
+    else:
+        begin = ControlRow(BEGIN_COUNTED, word, slots[loop.counted])
+    start = len(rows)
+    heads = [begin]
+    if loop.begin is not None:
+        heads.append(ControlRow(BEGIN_AT, word, slots[loop.begin]))
+    first = start + len(heads)
+    if loop.condition is not None:
+        heads.append(ControlRow(CONDITION, slots[loop.condition]))
+    rows.extend(heads)
+    if loop.counter is not None:
+        rows.append(ControlRow(HOLD_NUMBER, word, slots[loop.counter]))
+    own = _add(rows, loop.body, numbers, layout)
+    rows.extend(ControlRow(SWAP, slots[one], slots[other]) for one, other in loop.swaps)
+    rows.append(ControlRow(END, word, row=first, nests=own))
+    for k, head in enumerate(heads):
+        rows[start + k] = replace(head, row=len(rows))

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcdsl.lowering.loopir.loops import Buffer
 from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan
-from tcdsl.targets.cpu.layout.call_block import CallArray
+from tcdsl.targets.cpu.layout.call_arrays import CallArray
 from tcdsl.targets.cpu.layout.frame import FrameLayout
 
 __all__ = ["BoundArrays", "bind_arrays", "require_outputs"]

@@ -21,18 +21,13 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcdsl.lowering.loopir.loops import Rounds
 from tcdsl.lowering.loopir.machine import ROUND_WORK
-from tcdsl.targets.cpu.layout.frame import FrameLayout
 
 if TYPE_CHECKING:
     from tcdsl.ir.expressions import Expr
-    from tcdsl.lowering.loopir.loops import Kernel, Nest
 
 __all__ = [
     "BEGIN",
@@ -48,7 +43,6 @@ __all__ = [
     "ROUND_WORK",
     "SWAP",
     "ControlRow",
-    "table_rows",
 ]
 
 BEGIN = 1
@@ -79,47 +73,3 @@ class ControlRow:
     second: int | Expr = 0
     row: int = 0
     nests: tuple[int, ...] = ()
-
-
-def table_rows(kernel: Kernel, layout: FrameLayout) -> list[int | ControlRow]:
-    """The rows of the table of ``kernel``: the number of a nest, or a row of control."""
-    rows: list[int | ControlRow] = []
-    _add(rows, kernel.body, count(), layout)
-    return rows
-
-
-def _add(
-    rows: list[int | ControlRow], body: Sequence[Nest | Rounds], numbers: Iterator[int], layout: FrameLayout
-) -> tuple[int, ...]:
-    # The numbers of the nests that are in no loop inside.
-    own: list[int] = []
-    for each in body:
-        if isinstance(each, Rounds):
-            _add_loop(rows, each, numbers, layout)
-        else:
-            own.append(next(numbers))
-            rows.append(own[-1])
-    return tuple(own)
-
-
-def _add_loop(rows: list[int | ControlRow], loop: Rounds, numbers: Iterator[int], layout: FrameLayout) -> None:
-    word, slots = layout.sizes[loop.number], layout.buffers
-    if loop.counted is None:
-        begin = ControlRow(BEGIN, word, loop.count)
-    else:
-        begin = ControlRow(BEGIN_COUNTED, word, slots[loop.counted])
-    start = len(rows)
-    heads = [begin]
-    if loop.begin is not None:
-        heads.append(ControlRow(BEGIN_AT, word, slots[loop.begin]))
-    first = start + len(heads)
-    if loop.condition is not None:
-        heads.append(ControlRow(CONDITION, slots[loop.condition]))
-    rows.extend(heads)
-    if loop.counter is not None:
-        rows.append(ControlRow(HOLD_NUMBER, word, slots[loop.counter]))
-    own = _add(rows, loop.body, numbers, layout)
-    rows.extend(ControlRow(SWAP, slots[one], slots[other]) for one, other in loop.swaps)
-    rows.append(ControlRow(END, word, row=first, nests=own))
-    for k, head in enumerate(heads):
-        rows[start + k] = replace(head, row=len(rows))

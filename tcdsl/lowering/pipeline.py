@@ -14,7 +14,7 @@ from typing import Protocol
 
 import islpy as isl
 
-from tcdsl.ir.expressions import Expr, Let, walk
+from tcdsl.ir.expressions import Expr, Let, Read, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement, without_rules
 from tcdsl.lowering.constant_sizes import (
@@ -439,7 +439,10 @@ def _one_thread(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
 
 
 def _tiles(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
-    return nodes if draft.small else through_tiles(nodes, setting.names)
+    # Copies into panels go in squares of registers.
+    found = draft.plans[0].contraction
+    copied = draft.work is not None and found is not None and isinstance(found.right, Read)
+    return nodes if draft.small or copied else through_tiles(nodes, setting.names)
 
 
 def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:

@@ -70,6 +70,18 @@ def filled(I, K):
     return O
 
 
+@op
+def weighted(A, B, w):
+    C[i, j] -= w[k] * A[i, k] * B[j, k]
+    return C
+
+
+@op
+def centred(X, m):
+    C[a, b] += (X[i, a] - m[a]) * (-X[i, b] + 2.0 * m[b])
+    return C
+
+
 def wanted_convolution(I: np.ndarray, K: np.ndarray) -> np.ndarray:
     windows = np.lib.stride_tricks.sliding_window_view(I, (K.shape[2], 2 * K.shape[3] - 1), (2, 3))
     return np.einsum("ndxyrs,cdrs->ncxy", windows[:, :, ::2, :, :, ::2], K)
@@ -111,6 +123,16 @@ CASES: dict[str, tuple[Any, Callable[..., np.ndarray], list[Arrays]]] = {
         of_many_axes,
         lambda A, B: np.einsum("ikal,ljbk->iajb", A, B),
         [[real(3, 2, 5, 4), real(4, 2, 17, 2)], [real(13, 3, 1, 1), real(1, 16, 3, 3)]],
+    ),
+    "weighted": (
+        weighted,
+        lambda A, B, w: -(A * w) @ B.T,
+        [[real(m, k), real(n, k), real(k)] for m, k, n in PRODUCTS],
+    ),
+    "centred": (
+        centred,
+        lambda X, m: (X - m).T @ (2 * m - X),
+        [[real(4, n), real(n)] for n in (1, 5, 15, 16, 17, 65)],
     ),
     "convolution": (convolution, wanted_convolution, [[real(2, 3, 9, 7), real(16, 3, 3, 2)]]),
     "padded": (
@@ -204,6 +226,24 @@ def test_gradients_of_strides_go_in_phases(window: tuple[int, int]) -> None:
             np.testing.assert_allclose(execute(kernel, [I, K, G]).outputs[0], expected, rtol=1e-10, atol=1e-12)
 
 
+def test_integers_wrap_around() -> None:
+    A, B = (RNG.integers(-(2**62), 2**62, shape) for shape in ((13, 70), (70, 33)))
+    np.testing.assert_array_equal(product(A, B), A @ B)
+
+
+@pytest.mark.parametrize("shape", [(1, 40, 200), (4, 40, 200), (5, 40, 200), (200, 40, 1), (200, 40, 2), (6, 700, 9)])
+def test_few_rows_and_few_columns(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    A, B = real(m, k), real(k, n)
+    wanted = A @ B
+    for left in (A, A.T.copy().T, np.repeat(A, 2, axis=1)[:, ::2], A[::-1].copy()[::-1]):
+        np.testing.assert_allclose(product(left, B), wanted, rtol=1e-10, atol=1e-11)
+        np.testing.assert_allclose(product(left, B.T.copy().T), wanted, rtol=1e-10, atol=1e-11)
+    A[-1, 3] = np.inf
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(product(A, B), A @ B, rtol=1e-10, atol=1e-11)
+
+
 def test_cells_without_terms_hold_what_they_start_from() -> None:
     @op
     def part(A, B):
@@ -258,9 +298,9 @@ def test_sizes_that_are_known(value: float) -> None:
 def test_few_channels_are_known_to_be_few_without_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     @op
     def small(I, K):
-        O = output(1, 5, 2, 3)
+        O = output(1, 3, 2, 2)
         O[n, c, x, y] += I[n, d, x + r, y + s] * K[c, d, r, s]
         return O
 
     monkeypatch.setattr("tcdsl.lowering.loopir.contraction._points", None)
-    assert "panels_O" not in str(small.explain("loops", real(1, 3, 4, 5), real(5, 3, 3, 3)))
+    assert "panels_O" not in str(small.explain("loops", real(1, 3, 4, 4), real(3, 3, 3, 3)))

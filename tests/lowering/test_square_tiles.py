@@ -178,15 +178,6 @@ def test_sizes_around_tiles(name: str) -> None:
     assert tiles(function, inputs(65, 65)) == 1
 
 
-@pytest.mark.parametrize("name", ["products", "in batches", "forces"])
-def test_a_tile_serves_all_rows(name: str) -> None:
-    function, _, inputs = SHARED[name]
-    _, tile, inside = loops(function, inputs(65, 65)).partition("local tile")
-    row = "c" if name == "forces" else "i"
-    assert tile
-    assert f"for {row} in low .. high" in inside
-
-
 def test_in_place() -> None:
     x, z = both(200, 210)
     expected = z + x.T

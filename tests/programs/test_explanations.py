@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import tcdsl as tc
-from tcdsl.targets.cpu.machine import processor
 from tests.golden_texts import Golden
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 
@@ -33,7 +32,5 @@ def test_loops_text(program: CharacteristicProgram, golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=str)
-def test_generated_module(program: CharacteristicProgram, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The text is that for a processor with wide vectors, whatever runs the test.
-    monkeypatch.setattr(processor, "has_wide_vectors", lambda: True)
+def test_generated_module(program: CharacteristicProgram, golden: Golden) -> None:
     golden(f"python/{program.name}", explained(program, "python"))

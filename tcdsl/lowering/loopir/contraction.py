@@ -1,7 +1,8 @@
-"""Sums of products of two factors: matrix products, convolutions and their gradients.
+"""Sums of products: matrix products, convolutions and their gradients.
 
-A variable of the target is a *row* if it indexes the left factor alone, a *lane* if it indexes the right one alone, and
-*around* if it indexes both; all others are *summed*::
+One factor is the left one, the product of all others the right one. Both are read, or made of what is read by a few
+additions and multiplications. A variable of the target is a *row* if it indexes the left factor alone, a *lane* if it
+indexes the right one alone, and *around* if it indexes both; all others are *summed*::
 
     C[b, i, j] += A[b, i, k] * B[b, k, j]            around b, row i, lane j, summed k
     O[n, c, x, y] += I[n, d, x + r, y + s] * W[c, d, r, s]     rows n, x, y, lane c, summed d, r, s
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from types import MappingProxyType
 
 import islpy as isl
@@ -31,7 +33,6 @@ import islpy as isl
 from tcdsl.ir.build import apply, constant, in_range, index, integer, plain_read, product_of, truth
 from tcdsl.ir.domain import Domain, text_of
 from tcdsl.ir.expressions import (
-    Apply,
     Boundary,
     Constant,
     Expr,
@@ -39,13 +40,14 @@ from tcdsl.ir.expressions import (
     Read,
     SizeValue,
     index_variables,
-    is_affine_index,
+    reads,
     size_names,
     substitute,
 )
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 from tcdsl.lowering.loopir.boundary_reads import Declarations
+from tcdsl.lowering.loopir.factors import factors_of, product_term, term_of, terms_of
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, holds, substituted, universe
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.linear import linear_form, normalized
@@ -54,9 +56,10 @@ from tcdsl.recent import Recent
 
 __all__ = ["Side", "SumOfProducts", "contraction_of", "padded"]
 
-_TYPES = frozenset(("float32", "float64"))
-# Rows and lanes from which panels pay; both where what they hold is read across memory, and dot products do as well.
-_ROWS, _LANES, _ACROSS = 12, 2, (192, 16)
+_TYPES = frozenset(("float32", "float64", "int32", "int64"))
+# Rows and lanes from which panels pay; where dot products along memory do as well for fewer; and where panels hold what
+# is made of several cells.
+_FEWEST, _DOTS, _MADE = (5, 1), (12, 8), (6, 1)
 # Of so many terms in tiles one is such of a plain loop, which takes as long as many.
 _SPARSE = 16
 
@@ -94,7 +97,8 @@ class SumOfProducts:
 
     There is one ``lane``; ``others`` could be lanes too, or are phases. With ``guards`` the statement leaves points of
     the box out, at which the left factor is 0, and ``dense`` is the condition that these are few. ``statement`` is the
-    one that was given, or the same in phases. In a ``full`` one every cell of the target has rows and lanes.
+    one that was given, or the same in phases. In a ``full`` one every cell of the target has rows and lanes. A ``term``
+    says how terms are made of the factors (`tcdsl.lowering.loopir.factors`).
     """
 
     statement: Statement
@@ -103,12 +107,13 @@ class SumOfProducts:
     others: tuple[Side, ...]
     lane: Side
     summed: tuple[Side, ...]
-    left: Read
-    right: Read
+    left: Expr
+    right: Expr
     guards: bool
     dense: Expr
     phases: frozenset[str]
-    full: bool = True
+    full: bool
+    term: Expr
 
     def __str__(self) -> str:
         rows, terms = (" ".join(span.variable for span in spans) for spans in (self.rows, self.summed))
@@ -118,6 +123,15 @@ class SumOfProducts:
         """The same inside of the loops around, whose variables have the ``values``."""
         rows, summed = (tuple(side.within(values) for side in sides) for sides in (self.rows, self.summed))
         return replace(self, rows=rows, summed=summed)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether terms are products of the factors."""
+        return self.term == product_term(self.term.dtype)
+
+    def term_of(self, left: Expr, right: Expr) -> Expr:
+        """The term of two factors."""
+        return term_of(self.term, left, right)
 
     @property
     def count_of_rows(self) -> Expr:
@@ -131,14 +145,18 @@ class SumOfProducts:
 
     def is_along(self, side: Side) -> bool:
         """Whether a summed variable goes along the right factor's memory, and the lane across."""
-        last = index_variables(self.right.indices[-1]) if self.right.indices else frozenset()
+        last = _last_variables(self.right)
         return side.variable in last and self.lane.variable not in last
 
     @property
     def pays(self) -> Expr:
         """Whether there are enough rows and lanes for tiles, a condition on sizes."""
-        across = len(self.summed) == 1 and self.is_along(*self.summed)
-        return apply("and_", self.dense, _enough(self.count_of_rows, self.lane.length, across))
+        if not isinstance(self.right, Read):
+            return apply("and_", self.dense, _enough(self.count_of_rows, self.lane.length, _MADE))
+        last = _last_variables(self.left)
+        dots = any(self.is_along(side) and side.variable in last for side in self.summed)
+        dots = dots and last.isdisjoint(side.variable for side in self.rows)
+        return apply("and_", self.dense, _enough(self.count_of_rows, self.lane.length, _DOTS if dots else _FEWEST))
 
 
 def contraction_of(
@@ -153,9 +171,9 @@ def contraction_of(
     that there are few zeros.
     """
     ways = _ways(statement, tensors, context)
-    ways = [each for each in ways if _is_plain(each.left) and (not each.guards or each.left.tensor in zeros_around)]
+    ways = [each for each in ways if _is_plain(each.left) and (not each.guards or _tensor(each.left) in zeros_around)]
     found = min(ways, key=lambda each: _rank(each, statement), default=None)
-    return replace(found, dense=zeros_around[found.left.tensor]) if found is not None and found.guards else found
+    return replace(found, dense=zeros_around[_tensor(found.left)]) if found is not None and found.guards else found
 
 
 def _rank(each: SumOfProducts, statement: Statement) -> tuple[bool, bool]:
@@ -170,31 +188,20 @@ def _ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list
     cells = [axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)]
     if len(set(cells)) < len(statement.target.indices) or {tensor.dtype, statement.value.dtype} - _TYPES:
         return []
-    match statement.value:
-        case Apply(primitive="mul", arguments=(Read() as one, Read() as other)):
-            pass
-        case _:
-            return []
-    if tensor.dtype != statement.value.dtype or not all(map(is_affine_index, (*one.indices, *other.indices))):
+    if tensor.dtype != statement.value.dtype or len(statement.domain.variables) < 3 or not terms_of(statement.value):
         return []
-    variables = statement.domain.variables
-    if len(variables) < 3:
-        return []
-    form, phases = _in_phases(statement, one, other, tensors)
-    factors = form.value
-    assert isinstance(factors, Apply)
+    form, phases = _in_phases(statement, factors_of(statement.value), tensors)
     pairs = zip(form.target.indices, tensor.shape, strict=True)
     extents = {axis.name: extent for axis, extent in pairs if isinstance(axis, IndexValue)}
     ways: list[SumOfProducts] = []
     spans: _Spans | None = None
-    for left, right in (factors.arguments, factors.arguments[::-1]):
-        assert isinstance(left, Read)
-        assert isinstance(right, Read)
+    for left, right, term in terms_of(form.value):
         found = _Roles.of(form, phases.keys(), left, right)
         if found is None or not _is_plain(right):
             continue
         sizes = [extents[name] for name in (*found.rows, found.lanes[-1]) if name in extents]
-        if len(sizes) > len(found.rows) and not _may_hold(_enough(product_of(tuple(sizes[:-1])), sizes[-1])):
+        fewest = _FEWEST if isinstance(right, Read) else _MADE
+        if len(sizes) > len(found.rows) and not _may_hold(_enough(product_of(tuple(sizes[:-1])), sizes[-1], fewest)):
             continue  # Before isl is asked.
         if spans is None:
             points = _points(form, context, tensor.shape)
@@ -211,8 +218,10 @@ def _ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list
             spans = _spans(sides, phases.keys())
             if spans is None:
                 return []
-        made = replace(found.contraction(form, frozenset(phases), spans, left, right, guards=guards), full=full)
-        if _may_hold(made.pays):
+        sides_of = found.sides(spans, left)
+        made = SumOfProducts(form, *sides_of, left, right, guards, truth(True), frozenset(phases), full, term)
+        # Nothing but a product is 0 where the left factor is.
+        if _may_hold(made.pays) and (made.is_product or not guards):
             ways.append(made)
     return ways
 
@@ -226,8 +235,8 @@ class _Roles:
     summed: tuple[str, ...]
 
     @staticmethod
-    def of(form: Statement, phases: Set[str], left: Read, right: Read) -> _Roles | None:
-        variables, mine, its = form.domain.variables, _variables(left), _variables(right)
+    def of(form: Statement, phases: Set[str], left: Expr, right: Expr) -> _Roles | None:
+        variables, mine, its = form.domain.variables, index_variables(left), index_variables(right)
         cells = [name for axis in form.target.indices for name in sorted(index_variables(axis), key=variables.index)]
         rows = [name for name in cells if name in mine and name not in its]
         lanes = [name for name in cells if name in its and name not in mine]
@@ -238,28 +247,34 @@ class _Roles:
             return None
         if not phases.isdisjoint(rows) or lanes[-1] in phases:
             return None
-        order = [name for axis in left.indices for name in sorted(index_variables(axis))]
+        axes = (axis for read in reads(left) for axis in read.indices)
+        order = [name for axis in axes for name in sorted(index_variables(axis))]
         # Along rows of the left factor last.
         summed.sort(key=lambda name: order.index(name) if name in order else -1)
         around = tuple(name for name in cells if name in mine and name in its)
         return _Roles(around, tuple(rows), tuple(lanes), tuple(summed))
 
-    def contraction(
-        self, form: Statement, phases: frozenset[str], spans: _Spans, left: Read, right: Read, *, guards: bool
-    ) -> SumOfProducts:
+    def sides(self, spans: _Spans, left: Expr) -> tuple[_Many, _Many, _Many, Side, _Many]:
+        """Those around, rows, other lanes, the lane, and those that are summed."""
         around, rows, others = (
             tuple(spans[name] for name in names) for names in (self.around, self.rows, self.lanes[:-1])
         )
         terms = tuple(replace(spans[name], down=_goes_down(left, name)) for name in self.summed)
-        lane = spans[self.lanes[-1]]
-        return SumOfProducts(form, around, rows, others, lane, terms, left, right, guards, truth(True), phases)
+        return around, rows, others, spans[self.lanes[-1]], terms
 
 
-def _in_phases(statement: Statement, one: Read, other: Read, tensors: Declarations) -> tuple[Statement, dict[str, int]]:
+def _in_phases(
+    statement: Statement, factors: Sequence[Expr], tensors: Declarations
+) -> tuple[Statement, dict[str, int]]:
     """The statement with its cells counted in steps where a factor is at ``z - 2*x`` and the other one at ``x``.
 
     Then ``z = 2*q + p`` and ``x = q - m``, for phases p of 0 and 1: the factors are at ``2*m + p`` and at ``q - m``.
     """
+    match factors:
+        case (Read() as one, Read() as other):
+            pass
+        case _:
+            return statement, {}
     points, variables = statement.domain.set, statement.domain.variables
     cells = frozenset().union(*map(index_variables, statement.target.indices))
     names = FreshNames((*variables, *parameter_names(points)))
@@ -320,8 +335,12 @@ def _known(points: isl.Set, context: isl.Set, extents: Sequence[Expr]) -> isl.Se
 _KNOWN: Recent[tuple[str, frozenset[str]], isl.Set] = Recent(1000)
 
 
-def _enough(rows: Expr, lane: Expr, across: bool = False) -> Expr:
-    fewest = _ACROSS if across else (_ROWS, _LANES)
+def _last_variables(factor: Expr) -> frozenset[str]:
+    # Those along which cells lie side by side.
+    return frozenset[str]().union(*(index_variables(read.indices[-1]) for read in reads(factor) if read.indices))
+
+
+def _enough(rows: Expr, lane: Expr, fewest: tuple[int, int]) -> Expr:
     return apply("and_", *(apply("ge", each, integer(few)) for each, few in zip((rows, lane), fewest, strict=True)))
 
 
@@ -329,17 +348,17 @@ def _may_hold(condition: Expr) -> bool:
     return not isinstance(condition, Constant) or bool(condition.value)
 
 
-def _variables(read: Read) -> frozenset[str]:
-    return frozenset[str]().union(*map(index_variables, read.indices))
+def _tensor(factor: Expr) -> str:
+    return factor.tensor if isinstance(factor, Read) else ""
 
 
-def _goes_down(read: Read, name: str) -> bool:
-    scales = [linear_form(axis)[0].get(index(name), 0) for axis in read.indices]
+def _goes_down(factor: Expr, name: str) -> bool:
+    scales = [linear_form(axis)[0].get(index(name), 0) for read in reads(factor) for axis in read.indices]
     return any(scale < 0 for scale in scales) and not any(scale > 0 for scale in scales)
 
 
-def _is_plain(read: Read) -> bool:
-    return set(read.boundaries) <= {Boundary.SKIP}
+def _is_plain(factor: Expr) -> bool:
+    return all(set(read.boundaries) <= {Boundary.SKIP} for read in reads(factor))
 
 
 def _extents(read: Read, name: str, tensors: Declarations) -> list[Expr]:
@@ -359,6 +378,7 @@ def _is_window(extent: Expr, others: Sequence[Expr], cells: Sequence[Expr]) -> b
 
 
 _Spans = Mapping[str, Side]
+_Many = tuple[Side, ...]
 
 _Sides = Mapping[str, isl.Set]
 """What holds of each variable, and of phases, whatever the others are."""
@@ -451,7 +471,11 @@ def padded(program: Program, context: isl.Set, names: FreshNames) -> tuple[Progr
         for each in sorted(_ways(statement, tensors, context), key=lambda each: _rank(each, statement)):
             if not each.guards and _is_plain(each.left):
                 break
-            if not set(each.left.boundaries) <= {Boundary.SKIP, Boundary.FILL}:
+            if (
+                not isinstance(each.left, Read)
+                or not each.is_product
+                or not set(each.left.boundaries) <= {Boundary.SKIP, Boundary.FILL}
+            ):
                 continue
             padding = _Padding.of(each, tensors, context)
             if padding is None or not _may_hold(padding.is_dense(tensors)):
@@ -461,10 +485,8 @@ def padded(program: Program, context: isl.Set, names: FreshNames) -> tuple[Progr
                 made[padding] = own.name
                 tensors[own.name] = own
                 statements.append(replace(copy, span=statement.span))
-            assert isinstance(statement.value, Apply)
-            assert isinstance(each.statement.value, Apply)
-            place = each.statement.value.arguments.index(each.left)
-            statement = replace(statement, value=padding.value(statement.value, place, made[padding]))
+            place = factors_of(each.statement.value).index(each.left)
+            statement = replace(statement, value=padding.value(factors_of(statement.value), place, made[padding]))
             break
         statements.append(statement)
     if not made:
@@ -489,6 +511,7 @@ class _Padding:
     def of(found: SumOfProducts, tensors: Declarations, context: isl.Set) -> _Padding | None:
         """What the left factor needs; None where the points that are left out are not those outside of it."""
         left, statement = found.left, found.statement
+        assert isinstance(left, Read)
         spans = {span.variable: span for span in (*found.outer, *found.rows, found.lane, *found.summed)}
         boundaries = left.boundaries
         if found.guards:
@@ -540,11 +563,10 @@ class _Padding:
         value = Read(self.tensor, places, self.boundaries, self.dtype, self.fill)
         return over_box(name, cells, self.extents, value), own
 
-    def value(self, value: Apply, place: int, name: str) -> Expr:
-        """``value`` with the copy in place of one factor."""
-        left = value.arguments[place]
+    def value(self, factors: Sequence[Expr], place: int, name: str) -> Expr:
+        """The product of ``factors`` with the copy in place of one."""
+        left = factors[place]
         assert isinstance(left, Read)
         places = (normalized(apply("sub", axis, low)) for axis, low in zip(left.indices, self.lows, strict=True))
-        factors = list(value.arguments)
-        factors[place] = plain_read(name, places, left.dtype)
-        return replace(value, arguments=tuple(factors))
+        copied = plain_read(name, places, left.dtype)
+        return reduce(partial(apply, "mul"), (*factors[:place], copied, *factors[place + 1 :]))

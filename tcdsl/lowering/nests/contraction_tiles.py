@@ -40,7 +40,7 @@ import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of
-from tcdsl.ir.expressions import Constant, Expr, Local, Read, index_variables, substitute
+from tcdsl.ir.expressions import Constant, Expr, Local, Read, index_variables, substitute, transform
 from tcdsl.lowering.loopir.contraction import Side, SumOfProducts
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
@@ -174,10 +174,13 @@ class ContractionTiles:
     def _local(self, title: str) -> Local:
         return Local(self._names.fresh(title), "int64")
 
-    def _value(self, factor: Read, values: _Values) -> Expr:
-        moved = substitute(factor, dict(values))
-        assert isinstance(moved, Read)
-        return plain_read(self._body.setting.buffers[moved.tensor], map(normalized, moved.indices), moved.dtype)
+    def _value(self, factor: Expr, values: _Values) -> Expr:
+        def rule(part: Expr) -> Expr:
+            if not isinstance(part, Read):
+                return part
+            return plain_read(self._body.setting.buffers[part.tensor], map(normalized, part.indices), part.dtype)
+
+        return transform(substitute(factor, dict(values)), rule)
 
     def _counters(self, spans: Sequence[Side]) -> tuple[list[str], dict[Expr, Expr]]:
         # Variables that count from 0 on, and what the spans' own are then.
@@ -200,6 +203,13 @@ class ContractionTiles:
             ),
         )
 
+    def _width_of(self, count: Expr) -> Expr:
+        # The lanes of the tile that so many are made in.
+        most: Expr = integer(self._widths[0])
+        for width in self._widths[1:]:
+            most = apply("where", apply("gt", count, integer(width // 2)), integer(width), most)
+        return most
+
     # -- panels
 
     def _packing(self) -> tuple[Node, ...]:
@@ -213,10 +223,7 @@ class ContractionTiles:
         values |= terms
         values[index(found.lane.variable)] = found.lane.at(apply("add", first, index(lane)))
         value = self._value(found.right, values)
-        total = Local(names.fresh("sound"), self._dtype)
         copy: tuple[Node, ...] = (Store(self._packed.name, cell, value),)
-        if self._sound is not None:
-            copy = (*copy, Accumulate(total.name, "add", apply("mul", value, constant(0, self._dtype))))
         behind = Store(self._packed.name, cell, constant(0, self._dtype))
         loops = dict(zip(summed, inner.summed, strict=True))
         along = [name for name, side in loops.items() if found.is_along(side)]
@@ -230,17 +237,26 @@ class ContractionTiles:
             zero = (Loop(along[0], index(start), stop, 1, zero, seldom=True),)
         nodes: tuple[Node, ...] = (
             Loop(lane, integer(0), count, 1, copy),
-            Loop(lane, count, integer(self._lanes), 1, zero, seldom=True),
+            Loop(lane, count, self._width_of(count), 1, zero, seldom=True),
         )
         if along:
             nodes = (Loop(start, integer(0), last.length, _SIDE, nodes),)
         nodes = (*ends, *self._over(tuple(loops), tuple(loops.values()), nodes))
         if self._sound is not None:
-            place = (*map(index, outer), index(panel))
-            begin = Define(total.name, constant(0, self._dtype))
-            nodes = (begin, *nodes, Store(self._sound.name, place, total))
+            nodes = (*nodes, *self._sound_panel(outer, panel, inner.summed, count))
         nodes = loops_over([(panel, integer(0), self._where_pays(self._panels))], nodes)
         return tuple(map(_parallel, self._over(outer, found.outer, nodes)))
+
+    def _sound_panel(self, outer: Sequence[str], panel: str, summed: tuple[Side, ...], count: Expr) -> tuple[Node, ...]:
+        # Zero times each factor in a panel, added up.
+        assert self._sound is not None
+        total, lane = Local(self._names.fresh("sound"), self._dtype), self._names.fresh("lane")
+        terms, place = self._counters(summed)[0], (*map(index, outer), index(panel))
+        value = plain_read(self._packed.name, (*place, *map(index, terms), index(lane)), self._dtype)
+        add = Accumulate(total.name, "add", apply("mul", value, constant(0, self._dtype)))
+        loop = Loop(lane, integer(0), count, 1, (add,), seldom=True)
+        begin = Define(total.name, constant(0, self._dtype))
+        return (begin, *self._over(terms, summed, (loop,)), Store(self._sound.name, place, total))
 
     # -- tiles
 
@@ -353,7 +369,7 @@ class ContractionTiles:
         read = plain_read(self._packed.name, (*panels, index(lane)), self._dtype)
         step: list[Node] = [Define(right.name, read)]
         for total, left in zip(sums, lefts, strict=True):
-            step.append(Accumulate(total.name, "add", apply("mul", left, right)))
+            step.append(Accumulate(total.name, "add", self._found.term_of(left, right)))
         cells = [(apply("add", index(tile), integer(k)), index(lane)) for k in range(ROWS)]
         begin = apply("eq", reduce(partial(apply, "add"), (first for _, first, _ in parts)), integer(0))
         stores = tuple(Store(self._sums, cell, total) for cell, total in zip(cells, sums, strict=True))
@@ -374,12 +390,13 @@ class ContractionTiles:
         if found.lane.variable in index_variables(last) or side.variable not in index_variables(last):
             inside: list[Node] = []
             place = {**values, **rows.at(index(row), inside)}
-            inside += self._over_lanes(lane, lanes, self._stored(place, first, lane, index(row)))
+            stored = self._stored(place, first, lane, index(row))
+            inside.append(Loop(lane, integer(0), lanes, 1, stored, seldom=True))
             return (Loop(row, integer(0), apply("sub", rows.high, rows.low), 1, tuple(inside)),)
         if len(rows.sides) == 1:
             place = {**values, index(side.variable): side.at(index(row))}
             stored = self._stored(place, first, lane, apply("sub", index(row), rows.low))
-            return self._over_lanes(lane, lanes, (Loop(row, rows.low, rows.high, 1, stored),))
+            return (Loop(lane, integer(0), lanes, 1, (self._along(row, rows.low, rows.high, stored),)),)
         # Rows of the target, one after the other.
         line, out = names.fresh("line"), list[Node]()
         start = defined("start", apply("min", rows.high, apply("mul", index(line), side.length)), self._names, out)
@@ -388,14 +405,14 @@ class ContractionTiles:
         place = {**values, **rows.at(apply("sub", begin, rows.low), out), index(side.variable): side.at(index(row))}
         number = apply("sub", apply("add", index(row), start), rows.low)
         stored = self._stored(place, first, lane, number)
-        out += self._over_lanes(
-            lane, lanes, (Loop(row, apply("sub", begin, start), apply("sub", end, start), 1, stored),)
-        )
+        along = self._along(row, apply("sub", begin, start), apply("sub", end, start), stored)
+        out.append(Loop(lane, integer(0), lanes, 1, (along,)))
         low = apply("floor_div", rows.low, side.length)
         return (Loop(line, low, quotient_up(rows.high, side.length), 1, tuple(out)),)
 
-    def _over_lanes(self, lane: str, lanes: Expr, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        return (Loop(lane, integer(0), lanes, 1, nodes, seldom=True),)
+    def _along(self, row: str, low: Expr, high: Expr, nodes: tuple[Node, ...]) -> Node:
+        # What is a copy alone goes in squares, and all else cell by cell.
+        return Loop(row, low, high, 1, nodes, seldom=len(nodes) > 1 or not isinstance(nodes[0], Store))
 
     def _stored(self, values: _Values, first: Expr, lane: str, row: Expr) -> tuple[Node, ...]:
         side, accumulate = self._found.lane, self._plan.statement.accumulate
@@ -406,6 +423,8 @@ class ContractionTiles:
             return (Update(self._body.place.buffer, cell, accumulate, total),)
         *before, start = self._body.start_of(cell)
         assert isinstance(start, Store)
+        if accumulate == "add" and start.value == constant(0, self._dtype):
+            return (*before, replace(start, value=total))  # Sums begin with that.
         value = apply(ACCUMULATORS[accumulate].primitive, start.value, total)
         return (*before, replace(start, value=value))
 

@@ -50,9 +50,9 @@ class CpuTarget:
         from tcdsl.targets.cpu.layout.kernel_code import kernel_code
 
         begin_drivers(build.cache_dir)
-        tiled = _in_registers(kernel, build)
-        self._generated = kernel, build, tiled
-        return kernel_code(tiled, build.contiguous, checked=build.checked)
+        made = _prepared(kernel, build)
+        self._generated = kernel, build, made
+        return kernel_code(made, build.contiguous, checked=build.checked)
 
     def load(self, kernel: Kernel, module: KernelCode, build: Build) -> CompiledKernel:
         """Compile ``kernel``, or take its machine code from disk."""
@@ -61,7 +61,7 @@ class CpuTarget:
         last, self._generated = self._generated, None
         if last is not None and last[0] is kernel and last[1] == build:
             return load_kernel(last[2], module, build)
-        return load_kernel(_in_registers(kernel, build), module, build)
+        return load_kernel(_prepared(kernel, build), module, build)
 
     def kept(self, values: Any, cache_dir: Path | None) -> LaunchedKernel | None:
         """The kernel that was kept, if its machine code is still on disk."""
@@ -74,17 +74,10 @@ class CpuTarget:
         return aligned(np.zeros, shape, dtype)
 
 
-def _in_registers(kernel: Kernel, build: Build) -> Kernel:
+def _prepared(kernel: Kernel, build: Build) -> Kernel:
     # Checked code stays simple.
     if build.checked:
         return kernel
-    from tcdsl.targets.cpu.machine.processor import has_wide_vectors
-    from tcdsl.targets.cpu.registers.register_tiles import in_register_tiles
-    from tcdsl.targets.cpu.registers.size_values import with_size_values
+    from tcdsl.lowering.rounds.size_values import with_size_values
 
-    if not has_wide_vectors():
-        return with_size_values(in_register_tiles(kernel))
-    inputs = [tensor.name for tensor in kernel.program.inputs]
-    strided = {tensor for tensor, unit in zip(inputs, build.contiguous, strict=True) if not unit}
-    dense = {each.name for each in kernel.buffers if strided.isdisjoint(each.tensors)}
-    return with_size_values(in_register_tiles(kernel, dense))
+    return with_size_values(kernel)

@@ -118,7 +118,7 @@ class NestEmission(ExpressionEmission):
     def _node(self, node: Node) -> None:
         match node:
             case Define(name=name, value=value):
-                self._assign(local_name(name, value.dtype), self._scalar(value))
+                self._assign(local_name(name, value.dtype), self._scalar(value), varies=not node.index)
             case Accumulate():
                 self._accumulate(node)
             case Store(buffer=buffer, indices=indices, value=value):
@@ -138,11 +138,11 @@ class NestEmission(ExpressionEmission):
             case ProcedureCall():
                 self._call(node)
 
-    def _assign(self, name: Name, value: Scalar) -> None:
+    def _assign(self, name: Name, value: Scalar, *, varies: bool = False) -> None:
         if name in self._settled:
             self._values[name] = value
             return
-        if self._lanes is not None and value.floating:
+        if self._lanes is not None and (value.floating or varies):
             value = value.in_lanes(self._lanes.count)
         place = self._placed(name, value)
         if self._here is not None and self._here.mask is not None:
@@ -153,10 +153,10 @@ class NestEmission(ExpressionEmission):
         name, value = local_name(node.name, node.value.dtype), node.value
         if node.accumulate in ARITHMETIC:
             held = self._named(name, self._accumulating)
-            self._assign(name, operation(ARITHMETIC[node.accumulate], held, self._scalar(value)))
+            self._assign(name, operation(ARITHMETIC[node.accumulate], held, self._scalar(value)), varies=True)
         else:
             joined = apply(ACCUMULATORS[node.accumulate].primitive, Local(node.name, value.dtype), value)
-            self._assign(name, self._scalar(joined))
+            self._assign(name, self._scalar(joined), varies=True)
 
     def _update(self, node: Update) -> None:
         buffer, indices, value = node.buffer, node.indices, node.value
@@ -361,41 +361,57 @@ class NestEmission(ExpressionEmission):
         builder.leave(after)
 
     def _transposed(self, loop: Loop, copy: TransposedCopy, first: Scalar, last: Scalar) -> None:
-        # Whole squares of vectors, and what they leave over at both ends.
+        # In squares of vectors. What whole ones leave over at both ends is in others with masks, or goes cell by cell.
         assert self._machine is not None
         builder, lanes, inner = self._builder, self._machine.vector_bytes // copy.size, copy.inner
+        masks = self._machine.masks
         begin, stop = (scalar(builder, bound) for bound in self._bounds(inner))
-        end, _ = whole_blocks(first, last, lanes)
-        border, _ = whole_blocks(begin, stop, lanes)
+        ends = {loop.variable: last, inner.variable: stop}
 
         def square(at: Scalar, place: Scalar) -> None:
             corner = {loop.variable: at, inner.variable: place}
 
-            def at_row(across: str, k: int) -> list[Scalar]:
-                self._values.update({("", name): value for name, value in corner.items()})
+            def row_at(across: str, k: int) -> Scalar:
                 start = corner[across]
-                row = start.like(builder.add(start.value, ir.ConstantOperand(WORD, k), steady=True))
+                return start.like(builder.add(start.value, ir.ConstantOperand(WORD, k), steady=True))
+
+            def positions(across: str, row: Scalar, indices: tuple[Expr, ...]) -> list[Scalar]:
+                self._values.update({("", name): value for name, value in corner.items()})
                 self._values["", across] = row
-                return self._positions(copy.source.indices if across == copy.along_target else copy.target.indices)
+                return self._positions(indices)
 
             source, target = self._memory[copy.source.tensor], self._memory[copy.target.buffer]
-            read = Lanes.of(builder, copy.along_source, lanes, corner[copy.along_source], None)
-            rows = [read.load(source, at_row(copy.along_target, k)) for k in range(lanes)]
-            written = Lanes.of(builder, copy.along_target, lanes, corner[copy.along_target], None)
-            for k, row in enumerate(transposed(builder, [row.value for row in rows])):
-                written.store(target, at_row(copy.along_source, k), rows[0].like(row))
+            across, along = copy.along_target, copy.along_source
+            read, written = (
+                Lanes.of(builder, name, lanes, corner[name], ends[name] if masks else None) for name in (along, across)
+            )
+            rows: list[Scalar] = []
+            for k in range(lanes):
+                row = row_at(across, k)
+                if masks:
+                    # There is a last one, and what is read of it again is not stored.
+                    final = row.like(builder.sub(ends[across].value, ir.ConstantOperand(WORD, 1), steady=True))
+                    row = (row < final).choose(row, final)
+                rows.append(read.load(source, positions(across, row, copy.source.indices)))
+            for k, made in enumerate(transposed(builder, [row.value for row in rows])):
+                row = row_at(along, k)
+                here = written.where(row < ends[along]) if masks else written
+                here.store(target, positions(along, row, copy.target.indices), rows[0].like(made))
 
         def cells(begin: Scalar) -> Callable[[Scalar], None]:
             def row(at: Scalar) -> None:
                 self._assign(("", loop.variable), at)
-                self._steps(begin, stop, lambda place: self._step(inner, place))
+                self._steps(begin, stop, lambda place: self._step(inner, place), seldom=True)
 
             return row
 
+        end, border = (
+            (last, stop) if masks else (whole_blocks(first, last, lanes)[0], whole_blocks(begin, stop, lanes)[0])
+        )
         counted(builder, first, end, lanes, lambda at: counted(builder, begin, border, lanes, lambda k: square(at, k)))
-        self.has_plain_loops = True
-        counted(builder, first, end, 1, cells(border))
-        self._steps(end, last, cells(begin))
+        if not masks:
+            counted(builder, first, end, 1, cells(border))
+            self._steps(end, last, cells(begin), seldom=True)
 
 
 def _integer(expr: Expr) -> Expr:

@@ -120,7 +120,10 @@ class Builder:
 
     def _binary(self, operation: str, a: Operand, b: Operand) -> Operand:
         depth = max(b.depth, a.depth)
-        return self._computed(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", depth)
+        made = self._computed(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", depth)
+        if operation in ("add", "add nsw"):
+            made.terms = (*a.terms, *b.terms)
+        return made
 
     def add(self, a: Operand, b: Operand, *, steady: bool = False) -> Operand:
         """Sum; ``steady`` numbers do not overflow."""

@@ -205,16 +205,18 @@ class FunctionType(Type):
 class Operand:
     """Something of a ``type``, known by its ``text``; ``depth`` says how many scopes are around it.
 
-    ``least`` is a bound of a whole number with a sign, where one is known: it is never less.
+    ``least`` is a bound of a whole number with a sign, where one is known: it is never less. ``terms`` are what it is
+    the sum of.
     """
 
-    __slots__ = ("depth", "least", "text", "type")
+    __slots__ = ("depth", "least", "terms", "text", "type")
 
     def __init__(self, kind: Type, text: str, depth: int = 0) -> None:
         self.type = kind
         self.text = text
         self.depth = depth
         self.least: int | None = None
+        self.terms: tuple[Operand, ...] = (self,)
 
 
 class ConstantOperand(Operand):

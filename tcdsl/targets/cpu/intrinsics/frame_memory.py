@@ -250,19 +250,28 @@ def cell_address(
 ) -> ir.Operand:
     """The address of the cell at ``positions``, which checked code tests; see `address_of`."""
     values = [convert(position, "int64").value for position in positions]
-    address = address_of(builder, buffer, values, in_lanes=in_lanes)
+    address = address_of(builder, buffer, values, in_lanes=in_lanes, apart=in_lanes)
     return _checked(builder, buffer, values, address) if buffer.kind.checked else address
 
 
 def address_of(
-    builder: ir.Builder, buffer: BufferValue, positions: Sequence[ir.Operand], *, in_lanes: bool = False
+    builder: ir.Builder,
+    buffer: BufferValue,
+    positions: Sequence[ir.Operand],
+    *,
+    in_lanes: bool = False,
+    apart: bool = False,
 ) -> ir.Operand:
-    """The address of a cell of ``buffer``; ``in_lanes`` an address that a loop changes by one number alone."""
+    """The address of a cell of ``buffer``; ``in_lanes`` an address that a loop changes by one number alone.
+
+    The terms of a sum are added ``apart``, so that a window's place is no part of what changes.
+    """
     kind = buffer.kind
     units = (kind.contiguous and axis == kind.ndim - 1 for axis in range(len(positions)))
     steps = [
-        position if unit else builder.mul(position, stride, steady=True)
+        part if unit else builder.mul(part, stride, steady=True)
         for position, stride, unit in zip(positions, buffer.strides, units, strict=True)
+        for part in (position.terms if apart else (position,))
     ]
     # What changes least is added first, so that inner loops add little.
     steps.sort(key=lambda step: step.depth)

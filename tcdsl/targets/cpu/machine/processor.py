@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 
 from tcdsl.lowering.loopir.machine import Machine
 
-__all__ = ["has_wide_vectors", "machine", "processor_of_code", "vector_machine"]
+__all__ = ["machine", "processor_of_code", "vector_machine"]
 
 
 @cache
@@ -39,11 +39,6 @@ def vector_machine() -> Machine | None:
     if "+avx2" in features:
         return Machine(32, registers)
     return Machine(16, registers) if features & {"+sse2", "+neon"} else None
-
-
-def has_wide_vectors() -> bool:
-    """Whether there are thirty-two registers of 64 bytes, and masks for their lanes."""
-    return "+avx512f" in processor_of_code()[1].split(",")
 
 
 def machine() -> Machine:

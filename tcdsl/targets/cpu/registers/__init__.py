@@ -1,1 +1,0 @@
-"""Sums of loop nests a few cells and terms at a time, in registers."""

@@ -12,13 +12,13 @@ from functools import partial
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program, without_rules
+from tcdsl.lowering.linking.known_checks import without_known_checks
 from tcdsl.lowering.linking.linker import linked
 from tcdsl.lowering.loop_passes.carried_cells import with_cells_in_registers
 from tcdsl.lowering.loop_passes.end_checks import with_ends_of_rounds_checked
 from tcdsl.lowering.loop_passes.index_widths import size_intervals, with_index_widths
 from tcdsl.lowering.loop_passes.inductive_checks import without_inductive_checks
 from tcdsl.lowering.loop_passes.interchange import with_rows_inside_rounds
-from tcdsl.lowering.loop_passes.known_checks import without_known_checks
 from tcdsl.lowering.loopir.integer_facts import IntegerFacts
 from tcdsl.lowering.loopir.loops import Kernel, Step, with_step
 from tcdsl.lowering.loopir.machine import Machine

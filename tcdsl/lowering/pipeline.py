@@ -26,6 +26,7 @@ from tcdsl.lowering.constant_sizes import (
 from tcdsl.lowering.equal_groups import Drafted, EqualGroups
 from tcdsl.lowering.linking.joined_nests import joined_kinds
 from tcdsl.lowering.loop_passes.data_bounds import within_data_ranges
+from tcdsl.lowering.loop_passes.dot_tiles import with_dots_together
 from tcdsl.lowering.loop_passes.end_checks import with_ends_checked
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
@@ -451,6 +452,11 @@ def _long_sums(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return nodes if small or draft.work is not None else in_blocks(nodes, setting.names)
 
 
+def _dots(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
+    small = draft.small and not setting.alone
+    return nodes if small or draft.work is not None else with_dots_together(nodes, setting.names)
+
+
 NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("single_steps", "loops of one step become their body", _over(without_single_steps)),
     NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
@@ -463,6 +469,7 @@ NEST_PASSES: tuple[NestPass, ...] = (
     ),
     NestPass("one_thread", "little work is done by one thread", _one_thread, "serial"),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums, "split"),
+    NestPass("dots", "sums in scalars are made several at once where they read the same factor", _dots, "tile"),
 )
 
 QUICK: Enabled = OPTIONAL & {each.name for each in NEST_PASSES} | {"constants", "dead_statements"}

@@ -82,6 +82,18 @@ def centred(X, m):
     return C
 
 
+@op
+def differences(X, Y):
+    D[i, j] += (X[i, k] - Y[j, k]) ** 2
+    return D
+
+
+@op
+def distances(X, Y):
+    D[j, i] -= abs(X[i, k] - Y[j, k])
+    return D
+
+
 def wanted_convolution(I: np.ndarray, K: np.ndarray) -> np.ndarray:
     windows = np.lib.stride_tricks.sliding_window_view(I, (K.shape[2], 2 * K.shape[3] - 1), (2, 3))
     return np.einsum("ndxyrs,cdrs->ncxy", windows[:, :, ::2, :, :, ::2], K)
@@ -128,6 +140,16 @@ CASES: dict[str, tuple[Any, Callable[..., np.ndarray], list[Arrays]]] = {
         weighted,
         lambda A, B, w: -(A * w) @ B.T,
         [[real(m, k), real(n, k), real(k)] for m, k, n in PRODUCTS],
+    ),
+    "differences": (
+        differences,
+        lambda X, Y: ((X[:, None] - Y) ** 2).sum(-1),
+        [[real(m, k), real(n, k)] for m, k, n in (*PRODUCTS, (5, 3, 1), (48, 2, 64), (1, 4, 1))],
+    ),
+    "distances": (
+        distances,
+        lambda X, Y: -abs(X[:, None] - Y).sum(-1).T,
+        [[real(m, k), real(n, k)] for m, k, n in PRODUCTS[:4]],
     ),
     "centred": (
         centred,

@@ -15,10 +15,10 @@ from tcdsl.ir.build import apply, in_range, index, integer, plain_read
 from tcdsl.ir.expressions import Expr, Local, SizeValue
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.lowering.linking import linker
+from tcdsl.lowering.linking.known_checks import without_known_checks
 from tcdsl.lowering.linking.opposite_branches import with_opposite_branches_joined
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
 from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
-from tcdsl.lowering.loop_passes.known_checks import without_known_checks
 from tcdsl.lowering.loop_passes.liveness import lifetimes
 from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Branch, Check, Define, Loop, Nest, Store

@@ -11,7 +11,7 @@ from collections.abc import Sequence, Set
 from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.expressions import Cast, Constant, Expr, Local, SizeValue, substitute
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.rounds.independent_rounds import independent
+from tcdsl.lowering.loopir.independent_rounds import independent
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,

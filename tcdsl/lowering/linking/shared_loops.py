@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from tcdsl.ir.build import apply, index, truth
 from tcdsl.ir.expressions import Apply, Expr, substitute
-from tcdsl.lowering.rounds.independent_rounds import accesses
+from tcdsl.lowering.loopir.independent_rounds import accesses
 from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Nest, Node, Store
 from tcdsl.lowering.loopir.traversal import buffers_written, map_expressions, walk_nodes
 

@@ -31,7 +31,7 @@ from itertools import groupby
 from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.expressions import Expr, Local, Read, reads, substitute
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.rounds.independent_rounds import independent
+from tcdsl.lowering.loopir.independent_rounds import independent
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,

@@ -33,7 +33,7 @@ the plain loops run instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 import islpy as isl
@@ -41,6 +41,7 @@ import islpy as isl
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of
 from tcdsl.ir.expressions import Constant, Expr, Local, Read, index_variables, substitute, transform
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.contraction import Side, SumOfProducts
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
@@ -55,13 +56,18 @@ from tcdsl.lowering.loopir.loops import (
     loops_over,
 )
 from tcdsl.lowering.loopir.point_code import update
-from tcdsl.lowering.loopir.row_blocks import ROWS, ROWS_OF_BLOCK, RowBlock, defined, digit, in_tiles
 from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["ContractionTiles", "contraction_tiles"]
+
+_ROWS = 6
+"""Rows of a tile: with four registers of lanes their sums take twenty-four of thirty-two registers."""
+
+_ROWS_OF_BLOCK = 48
+"""Rows that a panel serves before the next one comes."""
 
 _TERMS = 256
 """Terms that are added before the next block: what a panel has of them stays in the second cache."""
@@ -268,7 +274,7 @@ class ContractionTiles:
         rest: Expr = index(block)
         places: list[Expr] = []
         for title, length in reversed(units[1:]):
-            rest, place = digit(rest, length, title, names, out)
+            rest, place = _digit(rest, length, title, names, out)
             places.insert(0, place)
         *outer, number, group = rest, *places
         values: _Values = {index(side.variable): side.at(at) for side, at in zip(found.outer, outer, strict=True)}
@@ -277,7 +283,7 @@ class ContractionTiles:
         low, high = Local(names.fresh("low"), "int64"), Local(names.fresh("high"), "int64")
         out.append(Define(low.name, apply("mul", number, most), index=True))
         out.append(Define(high.name, apply("min", rows_inside, apply("add", low, most)), index=True))
-        rows = RowBlock.of(inner.rows, low, high, names)
+        rows = _RowBlock.of(inner.rows, low, high, names)
         first, lanes, ends = self._lanes_of(panel)
         sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, lanes)
         begin = apply("mul", group, quotient_up(self._panels, units[-1][1]))
@@ -296,16 +302,16 @@ class ContractionTiles:
         # enough for threads, but few rows in a block only where there are few panels.
         total, outer = self._found.count_of_rows, [(side.variable, side.length) for side in self._found.outer]
         count = product_of(tuple(length for _, length in outer))
-        tiles = quotient_up(total, integer(ROWS))
+        tiles = quotient_up(total, integer(_ROWS))
         least = apply("min", tiles, _units_over(apply("mul", self._panels, count)))
-        blocks = _at_least_one(apply("max", quotient_up(total, integer(ROWS_OF_BLOCK)), least))
+        blocks = _at_least_one(apply("max", quotient_up(total, integer(_ROWS_OF_BLOCK)), least))
         groups = _at_least_one(apply("min", self._panels, _units_over(apply("mul", blocks, count))))
-        rows = apply("min", integer(ROWS_OF_BLOCK), in_tiles(_at_least_one(quotient_up(tiles, blocks))))
-        most = defined("most", rows, self._names, out)
+        rows = apply("min", integer(_ROWS_OF_BLOCK), _in_tiles(_at_least_one(quotient_up(tiles, blocks))))
+        most = _defined("most", rows, self._names, out)
         return most, [*outer, ("number", blocks), ("group", groups)]
 
     def _sums_of_panel(
-        self, values: _Values, summed: tuple[Side, ...], panel: tuple[Expr, ...], rows: RowBlock, lanes: Expr
+        self, values: _Values, summed: tuple[Side, ...], panel: tuple[Expr, ...], rows: _RowBlock, lanes: Expr
     ) -> tuple[Node, ...]:
         # The sums of all terms of a block of rows and a panel.
         tile, out = self._names.fresh("tile"), list[Node]()
@@ -315,17 +321,17 @@ class ContractionTiles:
         }
         lefts = [
             self._value(self._found.left, {**values, **at, **rows.at(apply("add", index(tile), integer(k)), out)})
-            for k in range(ROWS)
+            for k in range(_ROWS)
         ]
         place = (*panel, *(index(counter) for counter, _, _ in parts))
         made: tuple[Node, ...] = ()
         for width in self._widths:
             nodes = self._sums_of_tile(tile, place, lefts, parts, width)
             made = (Branch(apply("gt", lanes, integer(width // 2)), nodes, made),) if made else nodes
-        bounds = ROWS_OF_BLOCK, self._lanes
+        bounds = _ROWS_OF_BLOCK, self._lanes
         return (
             LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds),
-            *around((Loop(tile, integer(0), rows.count, ROWS, (*out, *made)),)),
+            *around((Loop(tile, integer(0), rows.count, _ROWS, (*out, *made)),)),
         )
 
     def _blocks_of_terms(
@@ -339,7 +345,7 @@ class ContractionTiles:
         for span in reversed(summed):
             first, end = self._local("first"), self._local("end")
             room = apply("max", apply("floor_div", integer(_TERMS), inside), integer(1))
-            steps = defined("steps", apply("min", _at_least_one(span.length), room), self._names, out)
+            steps = _defined("steps", apply("min", _at_least_one(span.length), room), self._names, out)
             inside = apply("mul", inside, steps)
             number = self._names.fresh("part")
             stop = apply("min", span.length, apply("add", first, steps))
@@ -370,7 +376,7 @@ class ContractionTiles:
         step: list[Node] = [Define(right.name, read)]
         for total, left in zip(sums, lefts, strict=True):
             step.append(Accumulate(total.name, "add", self._found.term_of(left, right)))
-        cells = [(apply("add", index(tile), integer(k)), index(lane)) for k in range(ROWS)]
+        cells = [(apply("add", index(tile), integer(k)), index(lane)) for k in range(_ROWS)]
         begin = apply("eq", reduce(partial(apply, "add"), (first for _, first, _ in parts)), integer(0))
         stores = tuple(Store(self._sums, cell, total) for cell, total in zip(cells, sums, strict=True))
         updates = tuple(Update(self._sums, cell, "add", total) for cell, total in zip(cells, sums, strict=True))
@@ -381,7 +387,7 @@ class ContractionTiles:
         )
         return (Loop(lane, integer(0), integer(lanes), 1, nodes, "vector"),)
 
-    def _stores(self, values: _Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
+    def _stores(self, values: _Values, rows: _RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
         # The sums of a block of rows and a panel, where they belong.
         found, names = self._found, self._names
         lane, row = names.fresh("lane"), names.fresh("row")
@@ -399,9 +405,9 @@ class ContractionTiles:
             return (Loop(lane, integer(0), lanes, 1, (self._along(row, rows.low, rows.high, stored),)),)
         # Rows of the target, one after the other.
         line, out = names.fresh("line"), list[Node]()
-        start = defined("start", apply("min", rows.high, apply("mul", index(line), side.length)), self._names, out)
-        begin = defined("begin", apply("max", rows.low, start), self._names, out)
-        end = defined("end", apply("min", rows.high, apply("add", start, side.length)), self._names, out)
+        start = _defined("start", apply("min", rows.high, apply("mul", index(line), side.length)), self._names, out)
+        begin = _defined("begin", apply("max", rows.low, start), self._names, out)
+        end = _defined("end", apply("min", rows.high, apply("add", start, side.length)), self._names, out)
         place = {**values, **rows.at(apply("sub", begin, rows.low), out), index(side.variable): side.at(index(row))}
         number = apply("sub", apply("add", index(row), start), rows.low)
         stored = self._stored(place, first, lane, number)
@@ -439,3 +445,76 @@ def _at_least_one(expr: Expr) -> Expr:
 
 def _parallel(node: Node) -> Node:
     return replace(node, kind="parallel") if isinstance(node, Loop) else node
+
+
+def _defined(title: str, value: Expr, names: FreshNames, out: list[Node]) -> Local:
+    """A new scalar for a position or a bound."""
+    local = Local(names.fresh(title), "int64")
+    out.append(Define(local.name, value, index=True))
+    return local
+
+
+def _digit(number: Expr, length: Expr, title: str, names: FreshNames, out: list[Node]) -> tuple[Expr, Expr]:
+    """What is left of a number behind its last digit, which has so many values; and the digit."""
+    place = _defined(title, apply("mod", number, length), names, out)
+    return _defined("left", apply("floor_div", number, length), names, out), place
+
+
+def _in_tiles(count: Expr) -> Expr:
+    """The rows of so many tiles."""
+    return apply("mul", integer(_ROWS), count)
+
+
+@dataclass(frozen=True, slots=True)
+class _RowBlock:
+    """The rows ``low .. high``, which are ``count`` in whole tiles. ``nodes`` are before what is done in them.
+
+    What several variables are in each row is taken apart once::
+
+        count = min(48, 6 * ((high - low + 5) // 6))      whole tiles; the last row again behind it
+        for row in 0 .. count:
+            here = min(low + row, high - 1)
+            places_y[row] = here % Y
+            places_x[row] = here // Y
+    """
+
+    sides: tuple[Side, ...]
+    low: Expr
+    high: Expr
+    count: Expr
+    nodes: tuple[Node, ...]
+    _kept: Mapping[str, str]
+    _names: FreshNames
+
+    @staticmethod
+    def of(sides: tuple[Side, ...], low: Expr, high: Expr, names: FreshNames) -> _RowBlock:
+        """The block, with its rows counted by the ``sides``."""
+        before: list[Node] = []
+        length = apply("max", apply("sub", high, low), integer(0))
+        whole = _in_tiles(quotient_up(length, integer(_ROWS)))
+        count = _defined("count", apply("min", integer(_ROWS_OF_BLOCK), whole), names, before)
+        if len(sides) == 1:
+            return _RowBlock(sides, low, high, count, tuple(before), {}, names)
+        row = names.fresh("row")
+        inside: list[Node] = []
+        last = apply("sub", high, integer(1))
+        here: Expr = _defined("here", apply("min", apply("add", low, index(row)), last), names, inside)
+        kept = {side.variable: names.fresh(f"places_{side.variable}") for side in sides}
+        for k, side in reversed(tuple(enumerate(sides))):
+            here, place = _digit(here, side.length, side.variable, names, inside) if k else (here, here)
+            inside.append(Store(kept[side.variable], (index(row),), place))
+        before += (LocalBuffer(each, "int64", (integer(_ROWS_OF_BLOCK),), (_ROWS_OF_BLOCK,)) for each in kept.values())
+        before.append(Loop(row, integer(0), count, 1, tuple(inside), seldom=True))
+        return _RowBlock(sides, low, high, count, tuple(before), kept, names)
+
+    def at(self, row: Expr, out: list[Node]) -> dict[Expr, Expr]:
+        """What the variables are in a row, counted from the first one of the block."""
+        if not self._kept:
+            (side,) = self.sides
+            here = apply("min", apply("add", self.low, row), apply("sub", self.high, integer(1)))
+            return {index(side.variable): side.at(_defined("row", here, self._names, out))}
+        read = {side: plain_read(self._kept[side.variable], (row,), "int64") for side in self.sides}
+        return {
+            index(side.variable): side.at(_defined(side.variable, place, self._names, out))
+            for side, place in read.items()
+        }

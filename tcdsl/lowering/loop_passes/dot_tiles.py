@@ -1,0 +1,225 @@
+"""Sums in scalars, several cells at a time, where these read the same cells of a factor.
+
+Four rows of one factor and four of the other one make sixteen cells, from an eighth of the loads::
+
+    parallel for i in 0 .. M:              parallel for tile in 0 .. (M + 3) // 4:
+        for j in 0 .. N:                       first = tile * 4
+            acc = 0.0                          for j in 0 .. last by 4:
+            for k in 0 .. K:                       acc = 0.0
+                acc += a[i, k] * b[j, k]           ...
+            c[i, j] = acc                          for k in 0 .. K:
+                                                       acc += a[first, k] * b[j, k]
+                                                       acc2 = a[first, k] * b[j + 1, k]
+                                                       ...
+                                                   c[first, j] = acc
+                                                   ...
+
+Of a product of a matrix and a vector, four cells are together. What is left over is done one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, children, reads, substitute, walk
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Loop, Node, Store
+from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps, quotient_up
+from tcdsl.lowering.loopir.traversal import buffers_read, own_expressions, scalars_of, walk_nodes, with_bodies
+from tcdsl.lowering.program_passes.effort import weight
+
+__all__ = ["with_dots_together"]
+
+_SHORT = 32  # Terms that LLVM writes out.
+
+_TILE = 4
+"""So many rows are together, and so many cells: sixteen sums and what they add fit into registers."""
+
+_PARTS = 24
+"""Parts of the expressions of a term at most: what is more takes longer than its loads."""
+
+
+def with_dots_together(nodes: Iterable[Node], names: FreshNames) -> tuple[Node, ...]:
+    """``nodes`` with such sums in tiles."""
+    out: list[Node] = []
+    for node in nodes:
+        made = _dots_together(node, names) if isinstance(node, Loop) else None
+        out += made or [with_bodies(node, lambda body: with_dots_together(body, names))]
+    return tuple(out)
+
+
+def _dots_together(loop: Loop, names: FreshNames) -> tuple[Node, ...] | None:
+    # A loop over cells, or over rows of them, as one over tiles; None if that is of no use.
+    if loop.kind == "vector" or loop.step != 1 or loop.rounds or loop.condition is not None:
+        return None
+    match loop.body:
+        case (Loop() as cells,) if _are_dots(cells.body, (loop.variable, cells.variable)) and _is_plain(cells):
+            if loop.variable in scalars_of(cells.start) | scalars_of(cells.stop):
+                return None
+            return _blocks(loop, cells, names)
+        case body if _are_dots(body, (loop.variable,)):
+            return _rows(loop, names)
+        case _:
+            return None
+
+
+def _rows(loop: Loop, names: FreshNames) -> tuple[Node, ...] | None:
+    rows = _Rows.of(loop, names)
+    if rows is None:
+        return None
+    together = _together(loop.body, rows.places, names)
+    return (rows.tiles((Branch(rows.are_whole, together, (rows.each(loop.body),)),)),)
+
+
+def _blocks(loop: Loop, cells: Loop, names: FreshNames) -> tuple[Node, ...] | None:
+    rows, ends = _Rows.of(loop, names), _whole_steps(cells, names)
+    if rows is None or ends is None:
+        return None
+    ahead, last = ends
+    # Without so many rows, all cells are left over.
+    begin = Local(names.fresh("rest"), "int64")
+    rest = Define(begin.name, apply("where", rows.are_whole, last, cells.start), index=True)
+    number = index(cells.variable)
+    steps = (apply("add", number, integer(k)) if k else number for k in range(_TILE))
+    columns: list[dict[Expr, Expr]] = [{number: step} for step in steps]
+    places = [{**row, **column} for row, column in product(rows.places, columns)]
+    block = replace(cells, stop=begin, step=_TILE, body=_together(cells.body, places, names))
+    return (rows.tiles((*ahead, rest, block, rows.each((replace(cells, start=begin),)))),)
+
+
+def _are_dots(body: Sequence[Node], variables: Sequence[str]) -> bool:
+    # Whether each step is one sum in a scalar, stored in a cell of its own, and steps read the same cells.
+    nodes = list(walk_nodes(body))
+    if not all(isinstance(node, Accumulate | Define | Loop | Store) for node in nodes):
+        return False
+    sums = [node for node in nodes if isinstance(node, Accumulate)]
+    stores = [node for node in nodes if isinstance(node, Store)]
+    loops = [node for node in nodes if isinstance(node, Loop)]
+    if len(sums) != 1 or len(stores) != 1 or stores[0] not in body or not loops:
+        return False
+    (total,), (store,) = sums, stores
+    if total.accumulate not in ("add", "subtract") or not is_floating(total.value.dtype):
+        return False
+    made = {node.name for node in nodes if isinstance(node, Define | Accumulate)}
+    for loop in loops:
+        steady = _is_plain(replace(loop, step=1)) and len(loop.body) <= _nodes_of_blocks(loop)
+        if not steady or (scalars_of(loop.start) | scalars_of(loop.stop)) & {*made, *variables}:
+            return False
+    last = loops[-1]
+    if total not in last.body or (most_steps(last.start, last.stop) or _SHORT) < _SHORT:
+        return False
+    if store.buffer in buffers_read(body) or any(index(name) not in store.indices for name in variables):
+        return False
+    read = [each for expr in own_expressions(total) for each in reads(expr)]
+    shared = all(
+        any(last.variable in scalars_of(each) and name not in scalars_of(each) for each in read) for name in variables
+    )
+    written = [expr for node in nodes for expr in own_expressions(node)]
+    return shared and weight(written) == 1 and _parts(total.value) <= _PARTS
+
+
+def _nodes_of_blocks(loop: Loop) -> int:
+    # A block of terms has a sum of its own: defined, added up, added to the others.
+    return 3 if any(isinstance(node, Loop) for node in loop.body) else 1
+
+
+def _together(nodes: Sequence[Node], places: Sequence[Mapping[Expr, Expr]], names: FreshNames) -> tuple[Node, ...]:
+    # ``nodes`` at all places at once: loops once, all else once for each place.
+    return _copies(nodes, [dict(place) for place in places], [{} for _ in places], names)
+
+
+def _copies(
+    nodes: Sequence[Node], places: Sequence[dict[Expr, Expr]], called: Sequence[dict[str, str]], names: FreshNames
+) -> tuple[Node, ...]:
+    out: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            out.append(replace(node, body=_copies(node.body, places, called, names)))
+            continue
+        for values, known in zip(places, called, strict=True):
+            match node:
+                case Define(name=name, value=value):
+                    written = substitute(value, values)
+                    known.setdefault(name, names.fresh(name))
+                    values[Local(name, value.dtype)] = Local(known[name], value.dtype)
+                    out.append(replace(node, name=known[name], value=written))
+                case Accumulate(name=name, value=value):
+                    out.append(replace(node, name=known[name], value=substitute(value, values)))
+                case Store(indices=indices, value=value):
+                    cell = tuple(substitute(axis, values) for axis in indices)
+                    out.append(replace(node, indices=cell, value=substitute(value, values)))
+                case _:
+                    raise TypeError(f"not a part of a sum: {node}")
+    return tuple(out)
+
+
+def _parts(expr: Expr) -> int:
+    """How many parts ``expr`` has. What sizes alone say, as the number of a round in an index, is one: it is known
+    before the loops.
+    """
+    if not any(isinstance(part, IndexValue | Local | Read) for part in walk(expr)):
+        return 1
+    return 1 + sum(map(_parts, children(expr)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    # The rows ``first .. end`` of a tile, of those that ``loop`` is over.
+
+    loop: Loop
+    tile: str
+    first: Local
+    end: Local
+
+    @staticmethod
+    def of(loop: Loop, names: FreshNames) -> _Rows | None:
+        """The rows of a tile of ``loop``; None if there never are `_TILE`."""
+        length = length_of_loop(loop)
+        if isinstance(length, Constant) and int(length.value) < _TILE:
+            return None
+        first, end = Local(names.fresh("first"), "int64"), Local(names.fresh("end"), "int64")
+        return _Rows(loop, names.fresh("tile"), first, end)
+
+    @property
+    def places(self) -> list[dict[Expr, Expr]]:
+        """What the variable is in each row of a whole tile."""
+        return [{index(self.loop.variable): apply("add", self.first, integer(k))} for k in range(_TILE)]
+
+    @property
+    def are_whole(self) -> Expr:
+        """Whether there are as many as may be done together."""
+        return apply("eq", apply("sub", self.end, self.first), integer(_TILE))
+
+    def each(self, nodes: tuple[Node, ...]) -> Loop:
+        """``nodes`` for each of the rows, one after the other."""
+        return replace(self.loop, start=self.first, stop=self.end, kind="serial", body=nodes)
+
+    def tiles(self, nodes: tuple[Node, ...]) -> Loop:
+        """The loop over tiles, each of which does ``nodes``."""
+        loop = self.loop
+        low = apply("add", loop.start, apply("mul", index(self.tile), integer(_TILE)))
+        high = apply("min", loop.stop, apply("add", self.first, integer(_TILE)))
+        ends = Define(self.first.name, low, index=True), Define(self.end.name, high, index=True)
+        count = quotient_up(length_of_loop(loop), integer(_TILE))
+        return replace(loop, variable=self.tile, start=integer(0), stop=count, body=(*ends, *nodes))
+
+
+def _whole_steps(loop: Loop, names: FreshNames) -> tuple[tuple[Node, ...], Expr] | None:
+    """Where the last `_TILE` of the steps of ``loop`` end, and what defines it; None if there never are so many."""
+    if isinstance(loop.start, Constant) and isinstance(loop.stop, Constant):
+        steps = int(loop.stop.value) - int(loop.start.value)
+        return None if steps < _TILE else ((), integer(int(loop.stop.value) - steps % _TILE))
+    rest = apply("mod", length_of_loop(loop), integer(_TILE))
+    last = names.fresh("last")
+    # A loop without steps leaves none.
+    stop = apply("max", loop.start, apply("sub", loop.stop, rest))
+    return (Define(last, stop, index=True),), Local(last, "int64")
+
+
+def _is_plain(loop: Loop) -> bool:
+    """Whether it is a serial loop of steps of 1, which nothing ends early."""
+    return loop.kind == "serial" and loop.step == 1 and not loop.rounds and loop.condition is None

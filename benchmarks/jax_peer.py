@@ -112,7 +112,9 @@ FUNCTIONS = {computation: _waiting(function) for computation, function in _COMPU
 
 
 def adjoints(computation: str, wrt: tuple[int, ...]) -> Callable[..., Any]:
-    """The function of the arguments, and of a cotangent behind them, that gives the adjoints of the ``wrt``."""
+    """The function of the arguments, and of a cotangent behind them, that gives the values and the adjoints of the
+    ``wrt``.
+    """
 
     def run(*arguments: Any) -> Any:
         def of_given(*given: Any) -> Any:
@@ -121,6 +123,7 @@ def adjoints(computation: str, wrt: tuple[int, ...]) -> Callable[..., Any]:
                 filled[k] = each
             return _COMPUTATIONS[computation](*filled)
 
-        return jax.vjp(of_given, *(arguments[k] for k in wrt))[1](arguments[-1])
+        values, back = jax.vjp(of_given, *(arguments[k] for k in wrt))
+        return values, *back(arguments[-1])
 
     return _waiting(run)

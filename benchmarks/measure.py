@@ -109,8 +109,15 @@ def _contenders(case: Case, inputs: list[Any], peers: dict[str, Any], adjoints: 
 
 
 def _adjoints(program: Callable[..., Any], wrt: tuple[int, ...]) -> Callable[..., Any]:
-    weighted = tc.value_and_grad(lambda *given: (program(*given[:-1]) * given[-1]).sum(), argnums=wrt)
-    return lambda *given: weighted(*given)[1]
+    def values_and_adjoints(*given: Any) -> Any:
+        def of_some(*some: Any) -> Any:
+            replaced = dict(zip(wrt, some, strict=True))
+            return program(*(replaced.get(k, each) for k, each in enumerate(given[:-1])))
+
+        values, back = tc.vjp(of_some, *(given[k] for k in wrt))
+        return values, *back(given[-1])
+
+    return tc.op(values_and_adjoints)
 
 
 def _difference(result: Any, reference: Any) -> float:

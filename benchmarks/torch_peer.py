@@ -88,11 +88,14 @@ FUNCTIONS = {
 
 
 def adjoints(computation: str, wrt: tuple[int, ...]) -> Callable[..., Any]:
-    """The function of the arguments, and of a cotangent behind them, that gives the adjoints of the ``wrt``."""
+    """The function of the arguments, and of a cotangent behind them, that gives the values and the adjoints of the
+    ``wrt``.
+    """
     function = FUNCTIONS[computation]
 
     def run(*arguments: Any) -> Any:
         given = [a.detach().requires_grad_() if k in wrt else a for k, a in enumerate(arguments[:-1])]
-        return torch.autograd.grad(function(*given), [given[k] for k in wrt], arguments[-1])
+        values = function(*given)
+        return values.detach(), *torch.autograd.grad(values, [given[k] for k in wrt], arguments[-1])
 
     return run

@@ -217,7 +217,7 @@ def _constants(program: Program) -> Program:
 
 
 def _copies(program: Program) -> Program:
-    return without_dead_statements(without_copies(program))
+    return without_dead_statements(without_copies(program, asserted=True))
 
 
 def _plain_cells(program: Program, names: FreshNames) -> Program:

@@ -17,7 +17,7 @@ import islpy as isl
 
 from tcdsl.ir.build import constant, index, neutral_constant, truth
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue, Read, reads, substitute, transform, walk
+from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, IndexValue, Read, reads, substitute, transform, walk
 from tcdsl.ir.program import (
     Fill,
     Keep,
@@ -103,8 +103,9 @@ def _always_finds_a_cell(read: Read) -> bool:
     return not any(boundary in (Boundary.CHECK, Boundary.FILL) for boundary in read.boundaries)
 
 
-def without_copies(program: Program) -> Program:
-    """``program`` without statements that only copy a tensor or repeat an earlier statement.
+def without_copies(program: Program, *, asserted: bool = False) -> Program:
+    """``program`` without statements that only copy a tensor or repeat an earlier statement; where shapes are
+    ``asserted`` to be equal, too.
 
     A copy that is an output stays where its original is an input, an output or an update too: results are arrays of
     their own. Otherwise the original takes the output's name.
@@ -120,7 +121,7 @@ def without_copies(program: Program) -> Program:
         if names:
             statement = statement_with_tensors_renamed(statement, names)
         name = statement.target.tensor
-        original = copied(program, statement)
+        original = copied(program, statement, asserted=asserted)
         if original is None and name not in ruled:
             original = seen.setdefault(content(statement, program.tensor(name)), name)
         if original in (None, name):
@@ -142,8 +143,8 @@ def without_copies(program: Program) -> Program:
     return with_tensors_renamed(program, promoted) if promoted else program
 
 
-def copied(program: Program, statement: Statement) -> str | None:
-    """The tensor that a statement copies whole, if it does."""
+def copied(program: Program, statement: Statement, *, asserted: bool = False) -> str | None:
+    """The tensor that a statement copies whole, if it does; see `without_copies`."""
     tensor = program.tensor(statement.target.tensor)
     if isinstance(statement.start, Keep) and statement.domain.text.endswith(": false }"):
         return statement.start.tensor
@@ -152,9 +153,25 @@ def copied(program: Program, statement: Statement) -> str | None:
     if not plain or not isinstance(value, Read) or value.fill is not None or value.indices != statement.target.indices:
         return None
     source = program.tensor(value.tensor)
-    if source.shape != tensor.shape or source.dtype != tensor.dtype or source.dtype != compute_dtype(source.dtype):
+    if (
+        not _one_shape(program, source, tensor)
+        or source.dtype != tensor.dtype
+        or source.dtype != compute_dtype(source.dtype)
+    ):
         return None
     return source.name if is_over_box(statement, tensor.shape) else None
+
+
+def _one_shape(program: Program, one: Tensor, other: Tensor) -> bool:
+    # By assertions, as those on a cotangent and what it belongs to.
+    if len(one.shape) != len(other.shape):
+        return False
+    equal = {
+        each.condition.arguments
+        for each in program.assertions
+        if isinstance(each.condition, Apply) and each.condition.primitive == "eq"
+    }
+    return all(a == b or (a, b) in equal or (b, a) in equal for a, b in zip(one.shape, other.shape, strict=True))
 
 
 def with_values_reused(program: Program) -> Program:

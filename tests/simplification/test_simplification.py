@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pytest
 
+import tcdsl as tc
+from tcdsl import op
 from tcdsl.ir.expressions import Read
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
@@ -263,3 +265,16 @@ return y, z
     summed, stored = parse_program(text).statements
     assert isinstance(with_brackets_in_domain(summed).value, Read)
     assert with_brackets_in_domain(stored) == stored
+
+
+@op
+def differences(X):
+    Y[i] = X[i + 2] - X[i]
+    return Y
+
+
+def test_what_assertions_make_as_long_is_copied_nowhere() -> None:
+    adjoint = tc.grad(lambda X, W: (differences(X) * W).sum())
+    X, W = np.arange(6.0), np.array([1.0, 2.0, 3.0, 5.0])
+    np.testing.assert_array_equal(adjoint(X, W), [-1, -2, -2, -3, 3, 5])
+    assert " 0 of temporaries" in adjoint.explain("loops", X, W)

@@ -11,7 +11,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.targets.cpu.call import spare_memory
-from tcdsl.targets.cpu.call.spare_memory import block_of, spare
+from tcdsl.targets.cpu.call.spare_memory import array_of, block_of, spare
 
 LARGE = 1 << 22
 
@@ -22,7 +22,7 @@ def address(block: np.ndarray) -> int:
 
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> deque[np.ndarray]:
-    blocks: deque[np.ndarray] = deque(maxlen=2)
+    blocks: deque[np.ndarray] = deque()
     monkeypatch.setattr(spare_memory, "_waiting", blocks)
     return blocks
 
@@ -50,10 +50,37 @@ def test_small_blocks_do_not(waiting: deque[np.ndarray], size: int) -> None:
     assert not waiting
 
 
-def test_only_the_last_blocks_wait(waiting: deque[np.ndarray]) -> None:
-    for block in [block_of(LARGE) for _ in range(4)]:
+def test_only_the_last_blocks_wait(waiting: deque[np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    for block in [block_of(LARGE) for _ in range(12)]:
         spare(block)
-    assert len(waiting) <= 2
+    assert len(waiting) <= 8
+    monkeypatch.setattr(spare_memory, "_MOST_BYTES", 3 * LARGE)
+    spare(block_of(LARGE))
+    assert len(waiting) <= 3
+
+
+@pytest.mark.skipif(spare_memory._FREE is None, reason="the system takes no pages back")
+def test_the_memory_of_a_result_waits_when_nothing_refers_to_it(waiting: deque[np.ndarray]) -> None:
+    @op
+    def doubled(x):
+        y[i, j] = 2 * x[i, j]
+        return y
+
+    x = np.ones((3 * LARGE // 8, 2), np.float32)
+    first = doubled(x)
+    row = first[1:].T[0]
+    place = address(first)
+    assert place % 64 == 0
+    del first
+    assert not waiting
+    again = doubled(x)
+    assert address(again) != place
+    assert row.sum() == 2 * row.size
+    del row
+    assert len(waiting) == 1
+    assert address(doubled(x)) == place
+    small = array_of((2, 3), np.dtype("float32"))
+    assert small.base is None
 
 
 @op

@@ -159,6 +159,8 @@ def _contains(array: np.ndarray, view: np.ndarray) -> bool:
 
 
 def _base(array: np.ndarray) -> Any:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
     return array if array.base is None else array.base
 
 

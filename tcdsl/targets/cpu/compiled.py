@@ -142,7 +142,7 @@ class CompiledKernel(Launcher):
         plan = self.plan(sizes)
         if outputs is not None and not straight:
             require_outputs(plan, self._layout, self.kernel.program.name, self._outputs, outputs)
-        made = outputs if outputs is not None and straight else map(np.empty, plan.made, self._made_types)
+        made = outputs if outputs is not None and straight else map(plan.make, plan.made, self._made_types)
         return PreparedCall(plan, self._frame(plan), tuple(inputs), tuple(made))
 
     def run(

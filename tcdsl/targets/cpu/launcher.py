@@ -141,7 +141,7 @@ class Launcher:
         if planner is None:
             written, table = self.written_plan(numbers)
             facts = self.facts
-            planner = Planner(written.bound(self._process), facts.words, table, facts.lives)
+            planner = Planner(written.bound(self._process), facts.words, table, facts.lives, self._made_types)
             self._planners[numbers] = planner
         return LaunchPlan(planner, values, self._drivers.planned)
 
@@ -190,7 +190,7 @@ class Launcher:
                 pack(frame.words, self._numbers_at, *numbers)
             except struct.error:  # an integer of more than 64 bits
                 return None
-        made = out or tuple(map(np.empty, plan.made, self._made_types))
+        made = out or tuple(map(plan.make, plan.made, self._made_types))
         done = self._drivers.run(plan.address, frame.address, id(inputs), id(made), 0)
         if done == OVERLAPPING and out is None:
             check(inputs)

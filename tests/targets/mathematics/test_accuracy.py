@@ -39,7 +39,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "atanh": (1.8, 1.8),
     "erf": (1.3, 1.4),
     "gelu": (1.8, 1.95),
-    "sigmoid": (1.2, 1.2),
+    "sigmoid": (2.0, 2.0),
     "silu": (2.0, 2.0),
     "softplus": (1.8, 1.7),
     "power": (0.6, 0.8),

@@ -17,7 +17,7 @@ from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.lowering.loop_passes.placement import placed
 from tcdsl.lowering.loopir.machine import SERIAL_WORK
 from tcdsl.targets.cpu.call.pace import Pace
-from tcdsl.targets.cpu.call.spare_memory import block_of, spare
+from tcdsl.targets.cpu.call.spare_memory import array_of, block_of, is_large, spare
 from tcdsl.targets.cpu.layout.aligned import aligned
 from tcdsl.targets.cpu.machine.internals import array_header, bytes_header, tuple_header
 
@@ -44,13 +44,14 @@ class Planner(NamedTuple):
     """How a kernel's calls are planned: ``evaluate`` is what `tcdsl.targets.cpu.call.plan_code` has written.
 
     ``words`` are those of the frame before the block, ``table`` is where the table of nests begins in the block,
-    ``lives`` are those of the temporaries, from nest to nest.
+    ``lives`` are those of the temporaries, from nest to nest. ``types`` are those of the arrays that calls make.
     """
 
     evaluate: Callable[..., Any]
     words: int
     table: int
     lives: Sequence[tuple[int, int]]
+    types: Sequence[np.dtype[Any]]
 
 
 class LaunchPlan:
@@ -60,10 +61,24 @@ class LaunchPlan:
     ``address``; ``parallel`` says whether any nest is worth several threads.
     """
 
-    __slots__ = ("_array", "_planner", "address", "head", "made", "memory", "offsets", "parallel", "pooled", "size")
+    __slots__ = (
+        "_array",
+        "_planner",
+        "address",
+        "head",
+        "made",
+        "make",
+        "memory",
+        "offsets",
+        "parallel",
+        "pooled",
+        "size",
+    )
 
     def __init__(self, planner: Planner, sizes: Sequence[int], threads: int) -> None:
         self.made, counts, words, self.parallel = planner.evaluate(*sizes, threads, SERIAL_WORK)
+        #: What makes the arrays, of shape and type.
+        self.make: Callable[..., Array] = array_of if any(map(is_large, self.made, planner.types)) else np.empty
         self.memory = memory = _packing(len(words))(*words)
         self._planner = planner
         self.head = 8 * planner.words

@@ -1,32 +1,35 @@
-"""The memory of large temporaries, which waits for the next call; the system may have it back at any time.
+"""The memory of large temporaries and results, which waits for the next call; the system may have it back at any time.
 
 The system clears fresh memory page by page, which takes longer than most of what calls then do with it. So the last
 blocks are kept, and the system is told that nobody needs what they hold: where it needs the pages for others, it takes
-them, and the next call gets cleared ones.
+them, and the next call gets cleared ones. The block of a result waits from when nothing refers to the array any more.
 """
 
 from __future__ import annotations
 
 import mmap
 from collections import deque
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tcdsl.targets.cpu.layout.aligned import aligned
 
-__all__ = ["block_of", "spare"]
+__all__ = ["array_of", "block_of", "is_large", "spare"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _LARGE = 1 << 22  # Bytes from which on pages are large ones; what is smaller, the C library keeps.
-_MOST = 2  # Blocks that wait.
+_HUGE = 1 << 21  # Bytes of a large page.
+_MOST = 8  # Blocks that wait.
+_MOST_BYTES = 1 << 30  # What they hold, of all but the last two.
 _TIMES = 4  # A block may be so many times as large as what is wanted of it.
 
 _FREE = getattr(mmap, "MADV_FREE", None)
 _LARGE_PAGES = getattr(mmap, "MADV_HUGEPAGE", None)
 
-_waiting: deque[Array] = deque(maxlen=_MOST)
+_waiting: deque[Array] = deque()
 
 
 def block_of(size: int) -> Array:
@@ -44,7 +47,7 @@ def block_of(size: int) -> Array:
         _waiting.append(block)
     try:
         # What several processes could share has no large pages.
-        pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages = mmap.mmap(-1, -(-size // _HUGE) * _HUGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if _LARGE_PAGES is not None:
             pages.madvise(_LARGE_PAGES)
     except (OSError, OverflowError):  # too little memory, of which NumPy tells, or no large pages
@@ -62,3 +65,35 @@ def spare(block: Array) -> None:
     except OSError:  # a system that takes no pages back
         return
     _waiting.append(block)
+    held = sum([each.size for each in tuple(_waiting)])
+    while len(_waiting) > 2 and (len(_waiting) > _MOST or held > _MOST_BYTES):
+        try:
+            held -= _waiting.popleft().size
+        except IndexError:  # taken by another thread
+            return
+
+
+class _Result:
+    """What the memory of a result belongs to: the array's base, and that of all views of it."""
+
+    __slots__ = ("__array_interface__", "_block", "_spare")
+
+    def __init__(self, block: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        place = block.__array_interface__["data"]
+        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": dtype.str, "data": place}
+        self._block, self._spare = block, spare
+
+    def __del__(self) -> None:
+        self._spare(self._block)
+
+
+def is_large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether the memory of such a result waits for another one."""
+    return dtype.itemsize * prod(shape) >= _LARGE and _FREE is not None
+
+
+def array_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array that holds anything, like that of ``numpy.empty``."""
+    if not is_large(shape, dtype):
+        return np.empty(shape, dtype)
+    return np.asarray(_Result(block_of(dtype.itemsize * prod(shape)), shape, dtype))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any
 
 from tcdsl.ir.accumulators import ACCUMULATORS
@@ -33,8 +34,8 @@ from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, operation
 from tcdsl.targets.cpu.emission.rounds import InterruptibleRounds
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name, settled_names
 from tcdsl.targets.cpu.emission.transposed_copies import TransposedCopy, transposed, transposed_copy
-from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, vector_loop
-from tcdsl.targets.cpu.emission.vector_steps import VectorSum, counted, once, plan_of, whole_blocks
+from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, flat_rows, is_short, sums_across, vector_loop
+from tcdsl.targets.cpu.emission.vector_steps import VectorSum, counted, once, plan_of, sums_of, whole_blocks
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, box, fail, local_buffer, store
 from tcdsl.targets.cpu.intrinsics.lanes import Lanes
@@ -88,6 +89,10 @@ class NestEmission(ExpressionEmission):
         #: The loop whose bounds are given, and these; and the loops around.
         self._split: tuple[Loop, Scalar, Scalar] | None = None
         self._loops: list[Loop] = []
+        #: Whether the loops at hand are those of rows that do not lie one behind the other.
+        self._flat = False
+        #: What is accumulated in lanes over several loops.
+        self._across: dict[Name, VectorSum] = {}
         self._slots = dict(around.slots)
 
     @property
@@ -262,7 +267,65 @@ class NestEmission(ExpressionEmission):
         elif vectors is not None:
             self._in_vectors(loop, vectors, scalar(self._builder, first), scalar(self._builder, last))
         else:
-            self._steps(first, last, lambda at: self._step(loop, at), loop.step, seldom=loop.seldom)
+            sums = self._sums_across(loop)
+            self._across.update(sums)
+            self._in_rows(
+                loop,
+                scalar(self._builder, first),
+                scalar(self._builder, last),
+                lambda: self._steps(first, last, lambda at: self._step(loop, at), loop.step, seldom=loop.seldom),
+            )
+            for name, each in sums.items():
+                del self._across[name]
+                self._joined(name, each)
+
+    def _in_rows(self, loop: Loop, first: Scalar, last: Scalar, one_by_one: Callable[[], None]) -> None:
+        # The loops along rows that lie one behind the other are one; elsewhere they run ``one_by_one``.
+        rows = None
+        if self._machine is not None and self._lanes is None and not self._flat:
+            rows = flat_rows(loop, self._kind_of)
+        known = None if rows is None else self._known_vectors(rows[0][-1], short=True)
+        if rows is None or known is None:
+            one_by_one()
+            return
+        builder, (loops, cells) = self._builder, rows
+        firsts, length, tests = [first], first.constant(1), []
+        for depth in range(len(loops) - 1, 0, -1):
+            begin, end = (scalar(builder, bound) for bound in self._bounds(loops[depth]))
+            firsts.insert(1, begin)
+            steps = begin.like(builder.sub(end.value, begin.value, steady=True))
+            tests.append((steps > 0).value)
+            length = begin.like(builder.mul(length.value, steps.value))
+            strides = {self._memory[buffer].strides[depth - 1 - len(loops)] for buffer, _ in cells}
+            tests += [builder.compare_signed("==", stride, length.value) for stride in strides]
+        count = builder.mul(length.value, builder.sub(last.value, first.value, steady=True))
+
+        def at_once() -> None:
+            for each, begin in zip(loops, firsts, strict=True):
+                self._values["", each.variable] = begin
+            self._in_vectors(
+                loops[-1], known, firsts[-1], first.like(builder.add(firsts[-1].value, count, steady=True))
+            )
+
+        def in_turn() -> None:
+            self._flat = True
+            one_by_one()
+            self._flat = False
+
+        self._if(first.like(reduce(partial(builder.whole, "and"), tests), "bool"), at_once, in_turn)
+
+    def _sums_across(self, loop: Loop) -> dict[Name, VectorSum]:
+        # What is accumulated in lanes from the beginning of ``loop`` to its end.
+        machine = self._machine
+        if machine is None or self._lanes is not None or not any(isinstance(each, Loop) for each in loop.body):
+            return {}
+        loops = sums_across(loop, self._known_vectors, lambda name: name not in self._across and self._adds(name))
+        sums = {name: sums_of(each, name, self._named(name), machine) for name, each in loops.items()}
+        return {name: each for name, each in sums.items() if each is not None}
+
+    def _joined(self, name: Name, lanes: VectorSum) -> None:
+        total = lanes.total(self._named(name), self._accumulating)
+        self._builder.store(total.value, self._places[name][0])
 
     def _step(self, loop: Loop, at: Scalar) -> None:
         self._assign(("", loop.variable), at)
@@ -299,11 +362,14 @@ class NestEmission(ExpressionEmission):
         # What is known of a loop whose steps may be lanes.
         if self._lanes is not None or any(isinstance(each, Loop) for each in walk_nodes(loop.body)):
             return None
-        found = None
-        if self._machine is not None and loop.condition is None:
-            found = vector_loop(loop, self._settled, self._kind_of, self._adds, masks=self._machine.masks)
+        found = self._known_vectors(loop)
         self.has_plain_loops = self.has_plain_loops or (found is None and not loop.seldom)
         return found
+
+    def _known_vectors(self, loop: Loop, *, short: bool = False) -> VectorLoop | None:
+        if self._machine is None or loop.condition is not None or (is_short(loop) and not short):
+            return None
+        return vector_loop(loop, self._settled, self._kind_of, self._adds, masks=self._machine.masks)
 
     def _kind_of(self, buffer: str) -> BufferKind:
         return self._memory[buffer].kind
@@ -322,10 +388,12 @@ class NestEmission(ExpressionEmission):
         builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)
         builder.enter(start)
         before = dict(self._places)
-        sums = {
+        own = {
             name: VectorSum(self._named(name), operation, plan.lanes, plan.vectors)
             for name, operation in known.sums.items()
+            if name not in self._across
         }
+        sums = own | {name: self._across[name] for name in known.sums if name in self._across}
         self._vectors = known
         # One loop is enough for what runs seldom.
         seldom = loop.seldom
@@ -353,8 +421,8 @@ class NestEmission(ExpressionEmission):
             end = whole
         self._vectors = None
         self._places.update(before)
-        for name, each in sums.items():
-            builder.store(each.total(self._accumulating).value, self._places[name][0])
+        for name, each in own.items():
+            self._joined(name, each)
         if rest and not self._machine.masks:
             counted(builder, end, last, 1, lambda at: self._step(loop, at))
         builder.branch(after)

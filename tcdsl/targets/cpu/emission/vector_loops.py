@@ -9,22 +9,28 @@
 Cells side by side are read and written at the place of the loop's variable along the last axis, other cells are the
 same for all steps, and no step reads what another one writes, but for what names accumulate. Tests choose among values,
 and say in which lanes something happens.
+
+What such loops accumulate stays in lanes over all loops around in which nothing else knows it: where rows are short,
+joining the lanes of each would take longer than adding it up. And where rows lie one behind the other in memory, which
+strides tell when the code runs, loops along several axes are one loop (`flat_rows`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_floating, numpy_dtype
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue, walk
 from tcdsl.ir.primitives import LAZY
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, LocalBuffer, Loop, Node, Store, Update
+from tcdsl.lowering.loopir.traversal import own_expressions, walk_nodes
 from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, is_whole_power, primitive_code
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name
 from tcdsl.targets.cpu.intrinsics.frame_memory import BufferKind
 
-__all__ = ["Cell", "VectorLoop", "vector_loop"]
+__all__ = ["Cell", "VectorLoop", "flat_rows", "is_short", "sums_across", "vector_loop"]
 
 Cell = tuple[str, tuple[Expr, ...]]
 """A buffer, and where in it."""
@@ -38,13 +44,15 @@ _FEW = 32
 @dataclass(frozen=True, slots=True)
 class VectorLoop:
     """What is known of such a loop: how many bytes its widest cells take, what it accumulates, by which operation, how
-    much it computes, and which cells all steps read or write, whatever tests say.
+    much it computes, which cells all steps read or write, whatever tests say, and whether it reads a row at several
+    places.
     """
 
     cell: int
     sums: Mapping[Name, str]
     work: int
     certain: frozenset[Cell]
+    shifted: bool
 
 
 def vector_loop(
@@ -62,10 +70,94 @@ def vector_loop(
     """
     if loop.step != 1 or ("", loop.variable) not in settled:
         return None
-    match loop.start, loop.stop:
-        case Constant(value=first), Constant(value=last) if last - first < _FEW:
-            return None
     return _Steps(loop.variable, settled, kind_of, adds).of(loop.body, masks)
+
+
+def sums_across(
+    loop: Loop, known: Callable[[Loop], VectorLoop | None], adds: Callable[[Name], bool]
+) -> dict[Name, list[VectorLoop]]:
+    """The names that innermost loops in ``loop`` accumulate and nothing else in it knows, with these loops.
+
+    ``known`` says what is known of a loop, and ``adds`` which names may accumulate in any order.
+    """
+    nodes = list(walk_nodes(loop.body))
+    count = Counter(local_name(each.name, each.value.dtype) for each in nodes if isinstance(each, Accumulate))
+    names = {name for name in count if adds(name)}
+    if not names or any(isinstance(each, LocalBuffer) or (isinstance(each, Loop) and each.rounds) for each in nodes):
+        return {}
+    for node in nodes:
+        for expr in own_expressions(node):
+            names -= {local_name(part.name, part.dtype) for part in walk(expr) if isinstance(part, Local)}
+        if isinstance(node, Define):
+            names.discard(local_name(node.name, node.value.dtype))
+    found: dict[Name, list[VectorLoop]] = {name: [] for name in names}
+    for node in nodes:
+        if names and isinstance(node, Loop) and not any(isinstance(each, Loop) for each in walk_nodes(node.body)):
+            vectors = known(node)
+            if vectors is not None:
+                for name in names.intersection(vectors.sums):
+                    found[name].append(vectors)
+    return {name: loops for name, loops in found.items() if len(loops) == count[name]}
+
+
+def is_short(loop: Loop) -> bool:
+    """Whether LLVM shall write out the steps of ``loop``, of which there are few."""
+    match loop.start, loop.stop:
+        case Constant(value=first), Constant(value=last):
+            return bool(last - first < _FEW)
+    return False
+
+
+def flat_rows(loop: Loop, kind_of: Callable[[str], BufferKind]) -> tuple[list[Loop], set[Cell]] | None:
+    """``loop`` and the loops in it, each the body of the one around, whose variables name the last axes of all cells
+    that they read or write one by one; and these cells. None if there are others.
+    """
+    loops = [loop]
+    while len(loops[-1].body) == 1 and isinstance(loops[-1].body[0], Loop):
+        loops.append(loops[-1].body[0])
+    *_, last = loops
+    names = [each.variable for each in loops]
+    if len(loops) == 1 or len(set(names)) < len(names) or any(isinstance(each, Loop) for each in walk_nodes(last.body)):
+        return None
+    if any(each.step != 1 or each.kind != "serial" or each.rounds or each.condition or each.seldom for each in loops):
+        return None
+    if len(loops) > 2 and not all(isinstance(each.start, Constant) and not each.start.value for each in loops[1:]):
+        return None  # parts of rows
+    bounds = [bound for each in loops[1:] for bound in (each.start, each.stop)]
+    cells = _cells_along(last.body, [IndexValue(name) for name in names], bounds, kind_of)
+    if not cells or not all(kind_of(buffer).contiguous and not kind_of(buffer).checked for buffer, _ in cells):
+        return None
+    return loops, cells
+
+
+def _cells_along(
+    body: Sequence[Node], along: list[IndexValue], bounds: Sequence[Expr], kind_of: Callable[[str], BufferKind]
+) -> set[Cell] | None:
+    # The cells at the place of ``along``, on their last axes; None if anything else names it, or may be among them.
+    names = {each.name for each in along}
+    cells: list[Cell] = []
+    written: set[int] = set()
+    named = sum([_count(bound, names) for bound in bounds])
+    for node in walk_nodes(body):
+        if not isinstance(node, Define | Accumulate | Store | Update | Branch):
+            return None
+        if isinstance(node, Store | Update):
+            cells.append((node.buffer, node.indices))
+            written.add(kind_of(node.buffer).slot)
+        for expr in own_expressions(node):
+            named += _count(expr, names)
+            cells += [(part.tensor, part.indices) for part in walk(expr) if isinstance(part, Read)]
+    varying = [cell for cell in cells if any(_count(index, names) for index in cell[1])]
+    if any(list(indices[-len(along) :]) != along for _, indices in varying) or named != len(varying) * len(along):
+        return None
+    for slot in written:
+        if len({indices for buffer, indices in cells if kind_of(buffer).slot == slot}) > 1:
+            return None
+    return set(varying)
+
+
+def _count(expr: Expr, names: Set[str]) -> int:
+    return sum([isinstance(part, IndexValue) and part.name in names for part in walk(expr)])
 
 
 class _NoVectorsError(Exception):
@@ -108,7 +200,8 @@ class _Steps:
             return None
         if not self._used.isdisjoint(self._sums) or not (masks or self._uncertain <= self._certain):
             return None
-        return VectorLoop(self._cell, self._sums, self._work, frozenset(self._certain))
+        shifted = any(len(places - {None}) > 1 for places in self._places.values())
+        return VectorLoop(self._cell, self._sums, self._work, frozenset(self._certain), shifted)
 
     def _require(self, condition: bool) -> None:
         if not condition:

@@ -6,11 +6,12 @@ over is done cell by cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 from tcdsl.lowering.loopir.machine import Machine
+from tcdsl.targets.cpu.emission.settled_names import Name
 from tcdsl.targets.cpu.emission.vector_loops import VectorLoop
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS
@@ -20,8 +21,10 @@ from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 # LLVM shall leave them as they are.
 _DONE = ('!{!"llvm.loop.isvectorized", i32 1}', '!{!"llvm.loop.unroll.disable"}')
 
-__all__ = ["VectorSum", "counted", "once", "plan_of", "whole_blocks"]
+__all__ = ["VectorSum", "counted", "once", "plan_of", "sums_of", "whole_blocks"]
 
+_LINE = 64
+"""Bytes of a line of the cache."""
 _MUCH = 25
 """What an elementary function and a little arithmetic are."""
 
@@ -39,7 +42,19 @@ def plan_of(loop: VectorLoop, machine: Machine) -> Plan:
     # A sum waits for the one before: several beside each other do not. Other steps overlap by themselves.
     most = 4 if loop.work <= _MUCH else 2 if loop.work <= 2 * _MUCH else 1
     vectors = max(1, min(most, 8 // len(loop.sums))) if loop.sums else 1
-    return Plan(machine.vector_bytes // loop.cell, vectors)
+    # What is read beside a vector straddles two lines of the cache; of vectors of half a line every second one does.
+    narrow = loop.shifted and not loop.sums and loop.work <= _MUCH and machine.vector_bytes == _LINE
+    return Plan(machine.vector_bytes // loop.cell // (2 if narrow else 1), vectors)
+
+
+def sums_of(loops: Sequence[VectorLoop], name: Name, held: Scalar, machine: Machine) -> VectorSum | None:
+    """The lanes in which all of ``loops`` accumulate ``name``, if these are the same."""
+    plans = [plan_of(each, machine) for each in loops]
+    alike = {(plan.lanes, each.sums[name]) for plan, each in zip(plans, loops, strict=True)}
+    if len(alike) > 1:
+        return None
+    ((lanes, operation),) = alike
+    return VectorSum(held, operation, lanes, max(plan.vectors for plan in plans))
 
 
 def counted(builder: ir.Builder, first: Scalar, last: Scalar, step: int, body: Callable[[Scalar], None]) -> None:
@@ -101,9 +116,10 @@ class VectorSum:
         for place in self.places:
             held.builder.store(first.value, place)
 
-    def total(self, flags: str) -> Scalar:
-        """All that was accumulated; ``flags`` are the liberties of sums."""
-        builder, held = self._held.builder, self._held
+    def total(self, held: Scalar, flags: str) -> Scalar:
+        """All that was accumulated, with what the name holds by now; ``flags`` are the liberties of sums."""
+        builder = held.builder
+        self._held = held
         parts = [Scalar(builder, builder.load(self.kind, place), held.dtype, flags) for place in self.places]
         while len(parts) > 1:
             parts = [reduce(self._join, parts[k : k + 2]) for k in range(0, len(parts), 2)]

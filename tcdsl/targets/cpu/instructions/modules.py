@@ -11,10 +11,14 @@ __all__ = ["BasicBlock", "Function", "GlobalVariable", "Module", "Phi"]
 
 
 class Module:
-    """``str(module)`` is the text of all that is in it; ``symbols`` has what is known by a name."""
+    """``str(module)`` is the text of all that is in it; ``symbols`` has what is known by a name.
 
-    def __init__(self, name: str) -> None:
+    ``scales`` says that the processor has AVX-512, which multiplies by powers of two in one instruction.
+    """
+
+    def __init__(self, name: str, *, scales: bool = False) -> None:
         self.name = name
+        self.scales = scales
         self.symbols: dict[str, Any] = {}
         self._notes: dict[str, str] = {}
 

@@ -29,7 +29,11 @@ from tcdsl.targets.cpu.mathematics.arithmetic import (
     sum_of,
     with_sign,
 )
-from tcdsl.targets.cpu.mathematics.exponentials import exponential, exponential_parts, scaled
+from tcdsl.targets.cpu.mathematics.exponentials import (
+    exponential_of_negative,
+    exponential_parts,
+    scaled,
+)
 from tcdsl.targets.cpu.mathematics.logarithms import logarithm_of_sum
 
 __all__ = ["error_function", "gaussian_error_linear_unit", "sigmoid", "sigmoid_linear_unit", "softplus"]
@@ -181,8 +185,13 @@ def _share(x: Scalar) -> tuple[Pair, Scalar]:
 
 def sigmoid(x: Scalar) -> Scalar:
     """``1 / (1 + exp(-x))``."""
-    (quotient, more), n = _share(x)
-    return scaled(quotient + more, n)
+    e = exponential_of_negative(-magnitude(x))
+    divisor, lost = quick_sum(e.constant(1), e)
+    negative = x < 0
+    share = negative.choose(e, 1.0) / divisor
+    # The inverse of the divisor is the one of the two shares that belongs to 1.
+    inverse = negative.choose(1 - share, share)
+    return multiply_add(share * lost, -inverse, share)
 
 
 def sigmoid_linear_unit(x: Scalar) -> Scalar:
@@ -198,6 +207,6 @@ def sigmoid_linear_unit(x: Scalar) -> Scalar:
 
 def softplus(x: Scalar) -> Scalar:
     """``log(1 + exp(x))``."""
-    e = exponential(-magnitude(x))
+    e = exponential_of_negative(-magnitude(x))
     u, error = quick_sum(e.constant(1), e)
     return (x > 0).choose(x, 0.0) + logarithm_of_sum(u, error)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics.arithmetic import (
     Pair,
@@ -28,6 +29,7 @@ __all__ = [
     "exponential",
     "exponential_base_2",
     "exponential_minus_1",
+    "exponential_of_negative",
     "exponential_parts",
     "half_exponential",
     "quarter_exponential_minus_1",
@@ -93,10 +95,24 @@ def _rest(r: Scalar) -> Scalar:
 
 def scaled(y: Scalar, n: Scalar) -> Scalar:
     """``y * 2**n``, rounded once where that is subnormal: ``n`` is whole and may be twice as large as exponents are."""
+    if y.builder.module.scales and y.bits * y.lanes in (128, 256, 512):
+        return _scaled_at_once(y, n)
     shifter = format_of(n).shifter
     half = multiply_add(n, 0.5, shifter)
     other = (n - (half - shifter)) + shifter
     return y * power_of_two(half) * power_of_two(other)
+
+
+def _scaled_at_once(y: Scalar, n: Scalar) -> Scalar:
+    # Of all lanes, rounded to the nearest number.
+    kind, width = y.value.type, y.bits * y.lanes
+    lanes = ir.IntType(max(8, y.lanes))
+    given = [y.value, n.value, y.value, ir.ConstantOperand(lanes, -1)]
+    if width == 512:
+        given.append(ir.ConstantOperand(ir.IntType(32), 4))
+    name = f"llvm.x86.avx512.mask.scalef.p{'s' if y.bits == 32 else 'd'}.{width}"
+    function = y.builder.module.intrinsic(name, [], ir.FunctionType(kind, [each.type for each in given]))
+    return y.like(y.builder.call(function, given))
 
 
 def _reduced(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
@@ -111,6 +127,14 @@ def exponential(x: Scalar) -> Scalar:
     """The exponential function."""
     constants = _CONSTANTS[x.dtype]
     n, high, low = _reduced(_clamped(x, constants.least, constants.greatest))
+    r = high - low
+    return scaled(1 + (r + _rest(r)), n)
+
+
+def exponential_of_negative(x: Scalar) -> Scalar:
+    """The exponential function, for ``x`` of 0 and less."""
+    least = _CONSTANTS[x.dtype].least
+    n, high, low = _reduced((x < least).choose(least, x))
     r = high - low
     return scaled(1 + (r + _rest(r)), n)
 

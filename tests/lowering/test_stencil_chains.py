@@ -91,7 +91,7 @@ def _lowered(function: Any, *arrays: np.ndarray) -> tuple[Kernel, int]:
 
 @pytest.mark.parametrize("columns", [3, 64])
 def test_values(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_COLUMNS", columns), ("_ROWS", columns // 3 + 1), ("_FEWEST_ROWS", 1)):
+    for name, value in (("_COLUMNS", (columns,)), ("_ROWS", columns // 3 + 1), ("_FEWEST_ROWS", 1)):
         monkeypatch.setattr(stencil_chains, name, value)
     x = RNG.normal(size=(11, 14))
     for function, wanted in ((twice, lambda x: _sum(_sum(x))), (forked, _forked)):

@@ -43,7 +43,9 @@ _AROUND = 8
 _MEMBERS = 8
 """Tensors of a chain at most, since each tile lies on the stack."""
 
-_ROWS, _FEWEST_ROWS, _COLUMNS = 64, 16, 256
+_ROWS, _FEWEST_ROWS = 64, 8
+_COLUMNS = (2048, 1024, 512, 256)
+"""How long the rows of a tile may be: long ones are read ahead."""
 _LINE = 64
 
 _Around = tuple[tuple[int, int], ...]
@@ -180,10 +182,12 @@ class _Tiles:
         self._locals = {setting.buffers[plan.statement.target.tensor]: self._local(plan) for plan in self._plans[:-1]}
 
     def _extents(self) -> tuple[int, int]:
-        # As many rows as leave the tiles of all tensors near.
-        width = sum(_COLUMNS * numpy_dtype(plan.tensor.dtype).itemsize for plan in self._plans)
-        rows = self._setting.machine.near_bytes // (2 * width)
-        return max(_FEWEST_ROWS, min(_ROWS, rows)), _COLUMNS
+        # Rows as long, and then as many, as leave the tiles of all tensors near.
+        cells = sum(numpy_dtype(each.tensor.dtype).itemsize for each in self._plans[:-1])
+        near = self._setting.machine.near_bytes // cells
+        more = _AROUND + 1  # what is around, and the ends of lines of the cache
+        columns = next((each for each in _COLUMNS if (_FEWEST_ROWS + more) * each <= near), _COLUMNS[-1])
+        return max(_FEWEST_ROWS, min(_ROWS, near // columns - more)), columns
 
     def _local(self, plan: LoopOrder) -> LocalBuffer:
         name = plan.statement.target.tensor

@@ -101,6 +101,14 @@ for j in range(n):
 for j in range(n):
     z[i, j] = {t}(left_shift(int64(x[i, j]), int64(3)) ^ count) + {t}(top - j)
 """
+FIRST = """
+place = n
+for j in range(n):
+    if x[i, j] > {t}(1.5) or x[i, j] == y[i, 0]:
+        place = minimum(place, j)
+if n > 0:
+    z[i, n - 1] = {t}(place)
+"""
 ROWS_APART = """
 for j in range(n):
     z[i, j] = x[i, j]
@@ -110,7 +118,7 @@ for k in range(1, 2):
 """
 
 VECTORS = [ARITHMETIC, IN_PLACE, FUNCTIONS, PLACES, SUMS, WHOLE]
-MASKED = [GUARDED, GUARDED_ALSO, SAME_FOR_ALL, BRANCHES]
+MASKED = [GUARDED, GUARDED_ALSO, SAME_FOR_ALL, BRANCHES, FIRST]
 
 BEFORE = """
 for j in range(1, n):
@@ -209,7 +217,7 @@ def test_steps_at_once(types: str, form: str) -> None:
         code = code_of(kernel, FORMS[form])
         loaded = LoadedObject([object_code(code, 2)], ["nest"])
         fast = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(loaded.addresses["nest"])
-        for n in (0, 1, 17, 77):
+        for n in (0, 1, 17, 77, 301):
             rng = np.random.default_rng(n)
             arrays = [(rng.normal(size=(ROWS, n)) * (9 if whole else 1)).astype(dtype) for _ in range(2)]
             arrays.append(np.zeros((ROWS, n), result))

@@ -9,8 +9,8 @@ from typing import Any
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, plain_read
-from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, compute_dtype, is_floating
-from tcdsl.ir.expressions import Cast, Constant, Expr, Local
+from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, compute_dtype, is_floating, numpy_dtype
+from tcdsl.ir.expressions import Cast, Constant, Expr, Local, Read, walk
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -34,8 +34,23 @@ from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, operation
 from tcdsl.targets.cpu.emission.rounds import InterruptibleRounds
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name, settled_names
 from tcdsl.targets.cpu.emission.transposed_copies import TransposedCopy, transposed, transposed_copy
-from tcdsl.targets.cpu.emission.vector_loops import VectorLoop, flat_rows, is_short, sums_across, vector_loop
-from tcdsl.targets.cpu.emission.vector_steps import VectorSum, counted, once, plan_of, sums_of, whole_blocks
+from tcdsl.targets.cpu.emission.vector_loops import (
+    VectorLoop,
+    first_place,
+    flat_rows,
+    is_short,
+    sums_across,
+    vector_loop,
+)
+from tcdsl.targets.cpu.emission.vector_steps import (
+    VectorSum,
+    counted,
+    once,
+    plan_of,
+    sums_of,
+    where_found,
+    whole_blocks,
+)
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, box, fail, local_buffer, store
 from tcdsl.targets.cpu.intrinsics.lanes import Lanes
@@ -43,6 +58,9 @@ from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.layout.kernel_code import shown_loops
 
 __all__ = ["KernelContext", "KnownWords", "NestEmission"]
+
+_SOUGHT = 4
+"""Vectors that are looked through at once."""
 
 
 @dataclass(slots=True)
@@ -265,7 +283,11 @@ class NestEmission(ExpressionEmission):
         if loop.rounds:
             self._in_rounds(loop, scalar(self._builder, first), scalar(self._builder, last), vectors)
         elif vectors is not None:
-            self._in_vectors(loop, vectors, scalar(self._builder, first), scalar(self._builder, last))
+            begin, end = scalar(self._builder, first), scalar(self._builder, last)
+            condition = first_place(loop)
+            if condition is not None and not loop.seldom:
+                begin, end = self._around_first(loop, vectors, condition, begin, end)
+            self._in_vectors(loop, vectors, begin, end)
         else:
             sums = self._sums_across(loop)
             self._across.update(sums)
@@ -427,6 +449,33 @@ class NestEmission(ExpressionEmission):
             counted(builder, end, last, 1, lambda at: self._step(loop, at))
         builder.branch(after)
         builder.leave(after)
+
+    def _around_first(
+        self, loop: Loop, known: VectorLoop, condition: Expr, first: Scalar, last: Scalar
+    ) -> tuple[Scalar, Scalar]:
+        # Between which steps the first one is that the ``condition`` holds for.
+        assert self._machine is not None
+        builder, variable = self._builder, ("", loop.variable)
+        lanes = self._machine.vector_bytes // max(
+            numpy_dtype(self._kind_of(part.tensor).dtype).itemsize for part in walk(condition) if isinstance(part, Read)
+        )
+
+        def found(at: Scalar) -> ir.Operand:
+            self._vectors = known
+            tests = []
+            for k in range(_SOUGHT):
+                position = at.like(builder.add(at.value, ir.ConstantOperand(WORD, k * lanes), steady=True))
+                self._lanes = Lanes.of(builder, loop.variable, lanes, position, None)
+                self._values[variable] = position
+                tests.append(self._scalar(condition).in_lanes(lanes).value)
+            self._vectors = self._lanes = None
+            bits = ir.IntType(lanes)
+            some = builder.cast("bitcast", reduce(partial(builder.whole, "or"), tests), bits)
+            return builder.compare_unsigned("!=", some, ir.ConstantOperand(bits, 0))
+
+        begin = where_found(builder, first, last, _SOUGHT * lanes, found)
+        end = begin.like(builder.add(begin.value, ir.ConstantOperand(WORD, _SOUGHT * lanes), steady=True))
+        return begin, (end < last).choose(end, last)
 
     def _transposed(self, loop: Loop, copy: TransposedCopy, first: Scalar, last: Scalar) -> None:
         # In squares of vectors. What whole ones leave over at both ends is in others with masks, or goes cell by cell.

@@ -12,7 +12,8 @@ and say in which lanes something happens.
 
 What such loops accumulate stays in lanes over all loops around in which nothing else knows it: where rows are short,
 joining the lanes of each would take longer than adding it up. And where rows lie one behind the other in memory, which
-strides tell when the code runs, loops along several axes are one loop (`flat_rows`).
+strides tell when the code runs, loops along several axes are one loop (`flat_rows`). A loop that finds the first place
+where something holds passes over what is before (`first_place`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, is_whole_power
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name
 from tcdsl.targets.cpu.intrinsics.frame_memory import BufferKind
 
-__all__ = ["Cell", "VectorLoop", "flat_rows", "is_short", "sums_across", "vector_loop"]
+__all__ = ["Cell", "VectorLoop", "first_place", "flat_rows", "is_short", "sums_across", "vector_loop"]
 
 Cell = tuple[str, tuple[Expr, ...]]
 """A buffer, and where in it."""
@@ -106,6 +107,14 @@ def is_short(loop: Loop) -> bool:
         case Constant(value=first), Constant(value=last):
             return bool(last - first < _FEW)
     return False
+
+
+def first_place(loop: Loop) -> Expr | None:
+    """The condition of which ``loop`` finds the first step where it holds, if it does nothing else."""
+    match loop.body:
+        case (Branch(condition=condition, body=(Accumulate(accumulate="min", value=value),), otherwise=()),):
+            return condition if value == IndexValue(loop.variable) else None
+    return None
 
 
 def flat_rows(loop: Loop, kind_of: Callable[[str], BufferKind]) -> tuple[list[Loop], set[Cell]] | None:

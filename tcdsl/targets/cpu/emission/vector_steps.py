@@ -21,7 +21,7 @@ from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 # LLVM shall leave them as they are.
 _DONE = ('!{!"llvm.loop.isvectorized", i32 1}', '!{!"llvm.loop.unroll.disable"}')
 
-__all__ = ["VectorSum", "counted", "once", "plan_of", "sums_of", "whole_blocks"]
+__all__ = ["VectorSum", "counted", "once", "plan_of", "sums_of", "where_found", "whole_blocks"]
 
 _LINE = 64
 """Bytes of a line of the cache."""
@@ -74,6 +74,37 @@ def counted(builder: ir.Builder, first: Scalar, last: Scalar, step: int, body: C
     builder.cbranch(builder.compare_signed("<", following, last.value), head, after, note)
     builder.leave(start)
     builder.leave(after)
+
+
+def where_found(
+    builder: ir.Builder, first: Scalar, last: Scalar, step: int, found: Callable[[Scalar], ir.Operand]
+) -> Scalar:
+    """Where the first of the blocks of so many steps begins of which ``found`` tells that there is what is looked for,
+    or the one that ends behind ``last``.
+    """
+    start, head, further, after = (builder.append_block() for _ in range(4))
+    place = builder.place(WORD)
+    builder.store(first.value, place)
+    end = builder.sub(last.value, ir.ConstantOperand(WORD, step - 1), steady=True)
+    builder.cbranch(builder.compare_signed("<", first.value, end), start, after)
+    builder.enter(start, loop=True)
+    builder.branch(head)
+    builder.enter(head, loop=True)
+    at = builder.phi(WORD)
+    at.add_incoming(first.value, start)
+    builder.store(at, place)
+    test = found(first.like(at))
+    following = builder.add(at, ir.ConstantOperand(WORD, step), steady=True)
+    builder.cbranch(test, after, further)
+    builder.enter(further)
+    builder.store(following, place)
+    at.add_incoming(following, builder.block)
+    note = f", !llvm.loop {builder.module.own_note(*map(builder.module.note, _DONE))}"
+    builder.cbranch(builder.compare_signed("<", following, end), head, after, note)
+    builder.leave(head)
+    builder.leave(start)
+    builder.leave(after)
+    return first.like(builder.load(WORD, place))
 
 
 def once(builder: ir.Builder, first: Scalar, last: Scalar, body: Callable[[Scalar], None]) -> None:

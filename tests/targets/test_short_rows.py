@@ -90,3 +90,26 @@ def test_bits_do_not_depend_on_threads() -> None:
     with tc.config(threads=1):
         alone = normalized(X)
     np.testing.assert_array_equal(normalized(X), alone)
+
+
+@op
+def extremes_of_rows(X):
+    top[i] = max(X[i, j])
+    least[i] = min(X[i, j])
+    Z[i, j] = min(max(X[i, j], -X[i, 0]), 1)
+    return top, least, Z
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extremes_of_signed_zeros_and_nan(dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    for length in (1, 7, 16, 61, 200):
+        X = rng.choice(np.array([0.0, -0.0], dtype), (40, length))
+        X[0], X[1], X[2, -1], X[3, length // 2] = 0.0, -0.0, np.nan, -np.inf
+        top, least, Z = extremes_of_rows(X)
+        np.testing.assert_array_equal(top, X.max(1))
+        np.testing.assert_array_equal(least, X.min(1))
+        np.testing.assert_array_equal(Z, np.minimum(np.maximum(X, -X[:, :1]), 1))
+        zeros = [row for row in range(40) if row not in (2, 3)]
+        np.testing.assert_array_equal(np.signbit(top[zeros]), np.signbit(X[zeros]).all(1))
+        np.testing.assert_array_equal(np.signbit(least[zeros]), np.signbit(X[zeros]).any(1))

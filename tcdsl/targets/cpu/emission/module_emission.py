@@ -97,7 +97,7 @@ class _KernelEmission:
 
 class _NestModule:
     def __init__(self, kernel: _KernelEmission, symbol: str, checks: range) -> None:
-        self.module = ir.Module(symbol, scales=kernel.machine is not None and kernel.machine.masks)
+        self.module = ir.Module(symbol, avx512=kernel.machine is not None and kernel.machine.masks)
         self.has_plain_loops = False
         self._kernel = kernel
         self._checks = iter(checks)

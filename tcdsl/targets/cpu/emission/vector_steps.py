@@ -25,6 +25,8 @@ __all__ = ["VectorSum", "counted", "once", "plan_of", "sums_of", "where_found", 
 
 _LINE = 64
 """Bytes of a line of the cache."""
+_NARROWEST = 128
+"""Bits of the smallest vectors."""
 _MUCH = 25
 """What an elementary function and a little arithmetic are."""
 
@@ -163,6 +165,10 @@ class VectorSum:
 
     def _reduced(self, vector: Scalar) -> Scalar:
         # One vector as one number, with what was there before.
+        if self._operation in ("maximum", "minimum") and vector.lanes * vector.bits > _NARROWEST:
+            halves = range(vector.lanes // 2), range(vector.lanes // 2, vector.lanes)
+            value, builder = vector.value, vector.builder
+            return self._reduced(self._join(*(vector.like(builder.shuffled(value, value, each)) for each in halves)))
         held, element = self._held, self._held.value.type
         names = {"multiply": "mul", "add": "add", "subtract": "add", "maximum": "max", "minimum": "min"}
         name = names[self._operation]

@@ -13,12 +13,12 @@ __all__ = ["BasicBlock", "Function", "GlobalVariable", "Module", "Phi"]
 class Module:
     """``str(module)`` is the text of all that is in it; ``symbols`` has what is known by a name.
 
-    ``scales`` says that the processor has AVX-512, which multiplies by powers of two in one instruction.
+    ``avx512`` says that the processor has it, with instructions for single steps of formulas.
     """
 
-    def __init__(self, name: str, *, scales: bool = False) -> None:
+    def __init__(self, name: str, *, avx512: bool = False) -> None:
         self.name = name
-        self.scales = scales
+        self.avx512 = avx512
         self.symbols: dict[str, Any] = {}
         self._notes: dict[str, str] = {}
 

@@ -33,7 +33,7 @@ def vector_machine() -> Machine | None:
     name, listed = processor_of_code()
     features = set(listed.split(","))
     registers = 32 if features & {"+avx512f", "+neon"} else 16
-    if {"+avx512f", "+avx512bw", "+avx512vl"} <= features:
+    if {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= features:
         # Others slow down for the widest ones.
         return Machine(64 if name.startswith("znver") else 32, registers, masks=True)
     if "+avx2" in features:

@@ -95,7 +95,7 @@ def _rest(r: Scalar) -> Scalar:
 
 def scaled(y: Scalar, n: Scalar) -> Scalar:
     """``y * 2**n``, rounded once where that is subnormal: ``n`` is whole and may be twice as large as exponents are."""
-    if y.builder.module.scales and y.bits * y.lanes in (128, 256, 512):
+    if y.builder.module.avx512 and y.bits * y.lanes in (128, 256, 512):
         return _scaled_at_once(y, n)
     shifter = format_of(n).shifter
     half = multiply_add(n, 0.5, shifter)

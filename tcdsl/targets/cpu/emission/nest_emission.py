@@ -59,9 +59,6 @@ from tcdsl.targets.cpu.layout.kernel_code import shown_loops
 
 __all__ = ["KernelContext", "KnownWords", "NestEmission"]
 
-_SOUGHT = 4
-"""Vectors that are looked through at once."""
-
 
 @dataclass(slots=True)
 class KernelContext:
@@ -461,20 +458,15 @@ class NestEmission(ExpressionEmission):
         )
 
         def found(at: Scalar) -> ir.Operand:
-            self._vectors = known
-            tests = []
-            for k in range(_SOUGHT):
-                position = at.like(builder.add(at.value, ir.ConstantOperand(WORD, k * lanes), steady=True))
-                self._lanes = Lanes.of(builder, loop.variable, lanes, position, None)
-                self._values[variable] = position
-                tests.append(self._scalar(condition).in_lanes(lanes).value)
+            self._vectors, self._lanes = known, Lanes.of(builder, loop.variable, lanes, at, None)
+            self._values[variable] = at
+            test = self._scalar(condition).in_lanes(lanes).value
             self._vectors = self._lanes = None
             bits = ir.IntType(lanes)
-            some = builder.cast("bitcast", reduce(partial(builder.whole, "or"), tests), bits)
-            return builder.compare_unsigned("!=", some, ir.ConstantOperand(bits, 0))
+            return builder.compare_unsigned("!=", builder.cast("bitcast", test, bits), ir.ConstantOperand(bits, 0))
 
-        begin = where_found(builder, first, last, _SOUGHT * lanes, found)
-        end = begin.like(builder.add(begin.value, ir.ConstantOperand(WORD, _SOUGHT * lanes), steady=True))
+        begin = where_found(builder, first, last, lanes, found)
+        end = begin.like(builder.add(begin.value, ir.ConstantOperand(WORD, lanes), steady=True))
         return begin, (end < last).choose(end, last)
 
     def _transposed(self, loop: Loop, copy: TransposedCopy, first: Scalar, last: Scalar) -> None:

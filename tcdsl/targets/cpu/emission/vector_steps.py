@@ -163,18 +163,29 @@ class VectorSum:
             return FORMULAS[self._operation](one, other)
         return one * other if self._operation == "multiply" else one + other
 
+    def _extreme_of(self, vector: Scalar) -> Scalar:
+        # Half by half; the lanes of the smallest vectors change places.
+        builder, value, lanes = vector.builder, vector.value, vector.lanes
+        if lanes * vector.bits > _NARROWEST:
+            halves = range(lanes // 2), range(lanes // 2, lanes)
+            return self._extreme_of(self._join(*(vector.like(builder.shuffled(value, value, each)) for each in halves)))
+        step = lanes // 2
+        while step:
+            turned = builder.shuffled(vector.value, vector.value, [(k + step) % lanes for k in range(lanes)])
+            vector = self._join(vector, vector.like(turned))
+            step //= 2
+        return vector.like(builder.lane(vector.value, ir.ConstantOperand(ir.IntType(32), 0)))
+
     def _reduced(self, vector: Scalar) -> Scalar:
         # One vector as one number, with what was there before.
-        if self._operation in ("maximum", "minimum") and vector.lanes * vector.bits > _NARROWEST:
-            halves = range(vector.lanes // 2), range(vector.lanes // 2, vector.lanes)
-            value, builder = vector.value, vector.builder
-            return self._reduced(self._join(*(vector.like(builder.shuffled(value, value, each)) for each in halves)))
+        if self._operation in ("maximum", "minimum") and self._held.floating:
+            return self._join(self._held, self._extreme_of(vector))
         held, element = self._held, self._held.value.type
         names = {"multiply": "mul", "add": "add", "subtract": "add", "maximum": "max", "minimum": "min"}
         name = names[self._operation]
         begun = held.floating and name in ("mul", "add")
         if held.floating:
-            name = f"f{name}imum" if name in ("max", "min") else f"f{name}"
+            name = f"f{name}"
         elif name in ("max", "min"):
             name = f"{'s' if held.signed else 'u'}{name}"
         given = [element, vector.value.type] if begun else [vector.value.type]

@@ -76,7 +76,7 @@ def totals_of_rows(x, a):
     return y
 
 
-@pytest.mark.parametrize("function", [filtered, alternating, totals, along_rows, totals_of_rows])
+@pytest.mark.parametrize("function", [filtered, alternating, totals, along_rows])
 def test_steps_go_on_together(function: Any) -> None:
     for shape in SHAPES:
         x = rng.uniform(-1, 1, shape)
@@ -96,3 +96,9 @@ def test_steps_that_read_each_other_stay() -> None:
     x = rng.uniform(-1, 1, (5, 9))
     np.testing.assert_allclose(beside(x, 0.5), beside.interpret(x, 0.5), rtol=1e-12)
     assert "low" not in str(beside.explain("loops", x, 0.5))
+
+
+def test_rows_that_vectors_add_up_stay() -> None:
+    x = rng.uniform(-1, 1, (6, 9))
+    np.testing.assert_array_equal(totals_of_rows(x, 0.5), np.maximum.accumulate(x * 0.5, axis=1))
+    assert "low" not in str(totals_of_rows.explain("loops", x, 0.5))

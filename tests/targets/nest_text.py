@@ -41,7 +41,14 @@ _OPERATORS: dict[type[ast.AST], str] = {
     ast.And: "and_",
     ast.Or: "or_",
 }
-_ACCUMULATORS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
+_ACCUMULATORS = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.BitOr: "or",
+    ast.BitAnd: "and",
+}
 _EXTREMES = {"maximum": "max", "minimum": "min"}
 _FUNCTIONS = {row.code.partition("(")[0]: name for name, row in PRIMITIVES.items()}
 

@@ -117,8 +117,36 @@ for k in range(1, 2):
         z[0, j] += z[i, j]
 """
 
-VECTORS = [ARITHMETIC, IN_PLACE, FUNCTIONS, PLACES, SUMS, WHOLE]
-MASKED = [GUARDED, GUARDED_ALSO, SAME_FOR_ALL, BRANCHES, FIRST]
+RUNNING = """
+total = {t}(0.25)
+top = -{t}(inf)
+least = {t}(1.0)
+product = {t}(1.0)
+some = False
+all = True
+count = 0
+for j in range(1, n):
+    total += x[i, j]
+    top = maximum(top, x[i, j])
+    least = minimum(least, y[i, j])
+    product *= {t}(1.0) + x[i, j] * {t}(0.125)
+    some |= x[i, j] > {t}(1.5)
+    all &= y[i, j] < {t}(1.5)
+    count -= int64(j + i)
+    z[i, j] = (total + top if some else total - top) * (least if all else product) + {t}(count)
+for j in range(n):
+    z[i, j] += total + top + least + product + {t}(count)
+"""
+RUNNING_WHERE = """
+total = {t}(0.0)
+for j in range(n):
+    total += x[i, j]
+    if x[i, j] > y[i, j]:
+        z[i, j] = total
+"""
+
+VECTORS = [ARITHMETIC, IN_PLACE, FUNCTIONS, PLACES, SUMS, WHOLE, RUNNING]
+MASKED = [GUARDED, GUARDED_ALSO, SAME_FOR_ALL, BRANCHES, FIRST, RUNNING_WHERE]
 
 BEFORE = """
 for j in range(1, n):
@@ -128,10 +156,17 @@ ONE_CELL = """
 for j in range(n):
     z[i, 0] += x[i, j]
 """
-RUNNING = """
+USED_BEFORE = """
 total = {t}(0.0)
 for j in range(n):
+    z[i, j] = total
     total += x[i, j]
+"""
+RUNNING_FOR_SOME = """
+total = {t}(0.0)
+for j in range(n):
+    if x[i, j] > y[i, j]:
+        total += x[i, j]
     z[i, j] = total
 """
 ACROSS = """
@@ -146,7 +181,7 @@ FIRST_CELL = """
 for j in range(n):
     z[i, j] = z[i, 0] + x[i, j]
 """
-OTHERS = [NUMBERS, BEFORE, ONE_CELL, RUNNING, DATA, FIRST_CELL]
+OTHERS = [NUMBERS, BEFORE, ONE_CELL, USED_BEFORE, RUNNING_FOR_SOME, DATA, FIRST_CELL]
 
 
 def kernel_of(body: str, dtype: str, result: str) -> Kernel:
@@ -227,3 +262,25 @@ def test_steps_at_once(types: str, form: str) -> None:
             np.testing.assert_allclose(
                 called(fast, kernel, arrays), expected, rtol=tolerance, atol=tolerance, err_msg=body
             )
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_running_extremes_keep_signs_of_zeros_and_nan(dtype: str, form: str) -> None:
+    for largest, sign in (("maximum", 1.0), ("minimum", -1.0)):
+        body = f"top = {{t}}({-sign} * inf)\nfor j in range(n):\n    top = {largest}(top, x[i, j])\n    z[i, j] = top"
+        kernel = kernel_of(body, dtype, dtype)
+        loaded = LoadedObject([object_code(code_of(kernel, FORMS[form]), 2)], ["nest"])
+        fast = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(loaded.addresses["nest"])
+        x = np.full((ROWS, 40), -np.inf, dtype)
+        x[0, 3:7] = -1e-310, -0.0, 0.0, -0.0
+        x[1, 19], x[2, 20], x[2, 2] = np.nan, -np.nan, np.inf
+        x *= np.asarray(sign, dtype)
+        found = called(fast, kernel, [x, x, np.zeros_like(x)]) * np.asarray(sign, dtype)
+        zeros = np.signbit(found[0])
+        assert zeros[:5].all()
+        assert not zeros[5:].any()
+        assert not np.isnan(found[1, :19]).any()
+        assert np.isnan(found[1, 19:]).all()
+        assert (found[2, 2:20] == np.inf).all()
+        assert np.isnan(found[2, 20:]).all()

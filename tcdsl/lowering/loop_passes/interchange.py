@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 
+from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.expressions import Expr, Local, Read, reads, substitute
 from tcdsl.ir.fresh_names import FreshNames
@@ -297,9 +298,21 @@ def _goes_on(row: Loop, changing: Set[str], held: Set[str]) -> bool:
         return False
     for run in _runs(loops, changing):
         asked = frozenset[str]().union(*(scalars_of(expr) for node in run for expr in own_expressions(node)))
-        if not asked.isdisjoint(changed_names(run) & held & _exposed(run)[0]):
+        going = asked & changed_names(run) & held & _exposed(run)[0]
+        if going and not _only_joins(run, going):
             return len(list(walk_nodes(loops))) <= _MOST_NODES
     return False
+
+
+def _only_joins(run: Sequence[Node], going: Set[str]) -> bool:
+    # Whether they accumulate before they are used: the lanes of a vector do that faster.
+    free = set(going)
+    for node in run:
+        if isinstance(node, Accumulate) and node.name in free and not ACCUMULATORS[node.accumulate].ordered:
+            free.remove(node.name)
+        elif not free.isdisjoint(changed_names((node,)) | frozenset().union(*map(scalars_of, own_expressions(node)))):
+            return False
+    return not free
 
 
 def _moves_along(row: Loop) -> bool:

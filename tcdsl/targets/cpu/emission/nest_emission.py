@@ -43,6 +43,7 @@ from tcdsl.targets.cpu.emission.vector_loops import (
     vector_loop,
 )
 from tcdsl.targets.cpu.emission.vector_steps import (
+    VectorScan,
     VectorSum,
     counted,
     once,
@@ -108,6 +109,8 @@ class NestEmission(ExpressionEmission):
         self._flat = False
         #: What is accumulated in lanes over several loops.
         self._across: dict[Name, VectorSum] = {}
+        #: What its steps accumulate and use, where they are made at once.
+        self._scans: dict[Name, VectorScan] = {}
         self._slots = dict(around.slots)
 
     @property
@@ -171,7 +174,11 @@ class NestEmission(ExpressionEmission):
 
     def _accumulate(self, node: Accumulate) -> None:
         name, value = local_name(node.name, node.value.dtype), node.value
-        if node.accumulate in ARITHMETIC:
+        if name in self._scans and self._here is not None:
+            added = self._scalar(value)
+            lane = -added if node.accumulate == "subtract" else added
+            self._values[name] = self._scans[name].steps(lane, self._here.mask)
+        elif node.accumulate in ARITHMETIC:
             held = self._named(name, self._accumulating)
             self._assign(name, operation(ARITHMETIC[node.accumulate], held, self._scalar(value)), varies=True)
         else:
@@ -398,7 +405,7 @@ class NestEmission(ExpressionEmission):
         if name not in self._places:
             return False
         dtype = self._places[name][2]
-        return dtype in DTYPES and dtype != "bool" and (not is_floating(dtype) or "reassoc" in self._accumulating)
+        return dtype in DTYPES and (not is_floating(dtype) or "reassoc" in self._accumulating)
 
     def _in_vectors(self, loop: Loop, known: VectorLoop, first: Scalar, last: Scalar) -> None:
         assert self._machine is not None
@@ -410,9 +417,14 @@ class NestEmission(ExpressionEmission):
         own = {
             name: VectorSum(self._named(name), operation, plan.lanes, plan.vectors)
             for name, operation in known.sums.items()
-            if name not in self._across
+            if name not in self._across and name not in known.scans
         }
         sums = own | {name: self._across[name] for name in known.sums if name in self._across}
+        self._scans = {
+            name: VectorScan(self._named(name), known.sums[name], plan.lanes) for name in sorted(known.scans)
+        }
+        for name in known.scans:
+            del self._places[name]
         self._vectors = known
         # One loop is enough for what runs seldom.
         seldom = loop.seldom
@@ -442,6 +454,9 @@ class NestEmission(ExpressionEmission):
         self._places.update(before)
         for name, each in own.items():
             self._joined(name, each)
+        for name, scan in self._scans.items():
+            builder.store(scan.total().value, self._places[name][0])
+        self._scans = {}
         if rest and not self._machine.masks:
             counted(builder, end, last, 1, lambda at: self._step(loop, at))
         builder.branch(after)

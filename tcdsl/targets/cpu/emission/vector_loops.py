@@ -7,8 +7,8 @@
         total += y[i, j]
 
 Cells side by side are read and written at the place of the loop's variable along the last axis, other cells are the
-same for all steps, and no step reads what another one writes, but for what names accumulate. Tests choose among values,
-and say in which lanes something happens.
+same for all steps, and no step reads what another one writes, but for what names accumulate, which may be used behind
+it in the same step. Tests choose among values, and say in which lanes something happens.
 
 What such loops accumulate stays in lanes over all loops around in which nothing else knows it: where rows are short,
 joining the lanes of each would take longer than adding it up. And where rows lie one behind the other in memory, which
@@ -38,19 +38,21 @@ Cell = tuple[str, tuple[Expr, ...]]
 
 # How sums are joined, by their accumulator.
 _SUMS = {"add": "add", "subtract": "subtract", "multiply": "multiply", "max": "maximum", "min": "minimum"}
+_TESTS = {"or": "or", "and": "and"}
 _FEW = 32
 """So few steps, where their number is known, LLVM writes out one after the other, and does better then."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorLoop:
-    """What is known of such a loop: how many bytes its widest cells take, what it accumulates, by which operation, how
-    much it computes, which cells all steps read or write, whatever tests say, and whether it reads a row at several
-    places.
+    """What is known of such a loop: how many bytes its widest cells take, what it accumulates, by which operation, and
+    what of that its steps use, how much it computes, which cells all steps read or write, whatever tests say, and
+    whether it reads a row at several places.
     """
 
     cell: int
     sums: Mapping[Name, str]
+    scans: frozenset[Name]
     work: int
     certain: frozenset[Cell]
     shifted: bool
@@ -188,6 +190,9 @@ class _Steps:
         self._cell = 0
         self._work = 0
         self._sums: dict[Name, str] = {}
+        #: Those of them that steps use, and those that only some steps know.
+        self._scans: set[Name] = set()
+        self._hidden: set[Name] = set()
         #: The names that have another value in each step, and those that are used.
         self._names = {("", variable)}
         self._used: set[Name] = set()
@@ -207,10 +212,13 @@ class _Steps:
             return None
         if any(len(self._places[slot]) > 1 for slot in self._written) or not self._cell:
             return None
-        if not self._used.isdisjoint(self._sums) or not (masks or self._uncertain <= self._certain):
+        if not (masks or self._uncertain <= self._certain):
             return None
+        if any(self._sums[name] in _TESTS for name in self._sums.keys() - self._scans):
+            return None
+        scans, certain = frozenset(self._scans), frozenset(self._certain)
         shifted = any(len(places - {None}) > 1 for places in self._places.values())
-        return VectorLoop(self._cell, self._sums, self._work, frozenset(self._certain), shifted)
+        return VectorLoop(self._cell, self._sums, scans, self._work, certain, shifted)
 
     def _require(self, condition: bool) -> None:
         if not condition:
@@ -242,10 +250,15 @@ class _Steps:
                 raise _NoVectorsError
 
     def _sum(self, name: Name, accumulate: str, value: Expr) -> None:
-        # In one node, which is the only one that knows it.
-        self._require(accumulate in _SUMS and self._adds(name) and name not in self._sums)
-        self._sums[name] = _SUMS[accumulate]
+        # In one node, before all that uses it.
+        joins = _TESTS if name[0] == "bool" else _SUMS
+        self._require(accumulate in joins and self._adds(name) and name not in self._sums)
         self._value(value)
+        self._require(name not in self._used)
+        self._sums[name] = joins[accumulate]
+        if self._tests:
+            self._hidden.add(name)
+        self._names.add(name)
         self._cell = max(self._cell, numpy_dtype(compute_dtype(value.dtype)).itemsize)
         self._work += 1
 
@@ -282,7 +295,11 @@ class _Steps:
 
     def _uses(self, expr: Expr) -> None:
         if isinstance(expr, Local):
-            self._used.add(local_name(expr.name, expr.dtype))
+            name = local_name(expr.name, expr.dtype)
+            self._used.add(name)
+            if name in self._sums:
+                self._require(name not in self._hidden)
+                self._scans.add(name)
 
     def _varies(self, expr: Expr) -> bool:
         return any(

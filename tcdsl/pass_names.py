@@ -14,11 +14,10 @@ Enabled = frozenset[str]
 """Names of passes that run."""
 
 OPTIONAL: Enabled = frozenset((
-    "chains", "columns", "constants", "contractions", "copies", "data_bounds", "dead_statements", "dots",
-    "end_checks", "forwarding", "fusion", "hoisting", "interchange", "joining", "long_sums", "merging",
-    "one_thread", "padding",
-    "panels", "phase_rows", "phases", "plain_cells", "row_buffers", "scans", "single_steps", "sparse_tensors",
-    "summing", "sweeps", "tiles", "transposing", "unit_axes",
+    "carried_cells", "chains", "columns", "constants", "contractions", "copies", "data_bounds", "dead_statements",
+    "dots", "end_checks", "forwarding", "fusion", "hoisting", "interchange", "joining", "long_sums", "merging",
+    "one_thread", "padding", "panels", "phase_rows", "phases", "plain_cells", "row_buffers", "scans", "single_steps",
+    "sparse_tensors", "summing", "sweeps", "tiles", "transposing", "unit_axes",
 ))  # fmt: skip
 
 

@@ -81,7 +81,8 @@ def lower(
     nests = without_inductive_checks(nests, kernel.repeated, facts)
     if "end_checks" in enabled:
         nests = with_step(nests, with_ends_of_rounds_checked(nests), _ENDS)
-    nests = with_step(nests, with_cells_in_registers(nests, kernel.buffers, facts), _CELLS)
+    if "carried_cells" in enabled:
+        nests = with_step(nests, with_cells_in_registers(nests, kernel.buffers, facts), _CELLS)
     if "interchange" in enabled:
         nests = with_step(nests, with_rows_inside_rounds(nests, kernel.buffers), _ROWS)
     nests, limit = with_index_widths(nests, program, largest, rounds)

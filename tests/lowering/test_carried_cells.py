@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import tcdsl as tc
 from tcdsl import cd, op
 from tcdsl.ir.build import apply, in_range, index, integer, plain_read, size
 from tcdsl.ir.expressions import Expr, Local
@@ -47,13 +48,13 @@ def test_a_sum_into_one_cell_is_a_register() -> None:
     assert text.count("if 0 < ") == 2
 
 
-def test_what_a_round_may_meet_stays_in_memory() -> None:
+def test_what_rounds_may_meet_stays_in_memory() -> None:
     @cd
     def met(A: int64[N, N]):
         for i in range(N):
             for j in range(i):
                 for k in range(j + 1):
-                    A[i, j] -= A[i, k] + A[j, k]
+                    A[i, j] -= A[i, k] + A[j, k] + A[i, j - k]
 
     given = np.arange(25).reshape(5, 5)
     found, wanted = given.copy(), given.copy()
@@ -61,9 +62,31 @@ def test_what_a_round_may_meet_stays_in_memory() -> None:
     for i in range(5):
         for j in range(i):
             for k in range(j + 1):
-                wanted[i, j] -= wanted[i, k] + wanted[j, k]
+                wanted[i, j] -= wanted[i, k] + wanted[j, k] + wanted[i, j - k]
     np.testing.assert_array_equal(found, wanted)
     assert not _kept(met, given)
+
+
+def test_what_one_round_meets_is_in_a_register_before_and_behind_it() -> None:
+    @op
+    def shortest(D):
+        for k in range(D.shape[0]):
+            for i in range(D.shape[0]):
+                for j in range(1, D.shape[0]):
+                    D[i, j] = min(D[i, j], D[i, k] + D[k, j])
+        return D
+
+    for n in (0, 1, 2, 5, 20):
+        given = np.random.default_rng(n).integers(-9, 99, (n, n))
+        found = shortest(given)
+        for k in range(n):
+            for i in range(n):
+                for j in range(1, n):
+                    given[i, j] = min(given[i, j], given[i, k] + given[k, j])
+        np.testing.assert_array_equal(found, given)
+    assert _kept(shortest, given) == 2
+    with tc.config(optimize="-carried_cells"):
+        assert not _kept(shortest, given)
 
 
 def test_scalars_of_rounds_accumulate() -> None:
@@ -177,7 +200,8 @@ def test_cells_behind_checks_and_branches_stay_in_memory() -> None:
     assert not kept(check, replace(add, indices=(integer(1),)), least=1)
     assert not kept(Branch(some, (add,)))
     assert not kept(Branch(some, (check,)), add)
-    assert not kept(add, Store("x", (index("t"),), integer(0)))
+    assert not kept(add, Store("x", (apply("mul", index("t"), integer(2)),), integer(0)))
+    assert not kept(add, Store("x", (index("t"),), integer(0)), condition=Local("going_on", "bool"))
     assert not kept(add, Define("p", integer(0)))
     asked = apply("gt", plain_read("x", (place,), "int64"), integer(0))
     assert kept(add, condition=Local("going_on", "bool"))

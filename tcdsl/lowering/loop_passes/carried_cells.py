@@ -12,7 +12,16 @@ LLVM cannot do that: it does not know that ``k`` is less than ``j``. The terms o
 those of all scalars that accumulate, so that rounds may be lanes; what is written with ``=`` is computed as it stands.
 
 All that rounds read and write is to be the cell itself or provably another one; and each round is to reach it, whatever
-branches decide, and whatever checks do, unless it is provably in range: so it is where it is read.
+branches decide, and whatever checks do, unless it is provably in range: so it is where it is read. Where only one round
+may meet it elsewhere, those before and those behind keep it in a register:
+
+::
+
+    for j in 0 .. n:                                   cell = D[i, k]
+        D[i, j] = min(D[i, j], D[i, k] + D[k, j])      for j in 0 .. min(n, k): ...
+                                                       for j in max(0, k) .. min(n, k + 1): ... as it was
+                                                       cell = D[i, k]
+                                                       for j in max(0, k + 1) .. n: ...
 """
 
 from __future__ import annotations
@@ -20,9 +29,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from tcdsl.ir.build import apply, integer, plain_read
+from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Expr, Local, Read, certain_children, reads, transform
+from tcdsl.ir.expressions import Expr, Local, Read, certain_children, reads, substitute, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.integer_facts import IntegerFacts, places
 from tcdsl.lowering.loopir.loops import (
@@ -49,11 +58,13 @@ from tcdsl.lowering.loopir.traversal import (
     with_bodies,
     with_expressions,
 )
+from tcdsl.polyhedra.linear import linear_form, normalized
 
 __all__ = ["with_cells_in_registers"]
 
 _Cell = tuple[str, tuple[Expr, ...]]
 _MOST_CELLS = 16  # of a loop, which has no more registers
+_MOST_NODES = 8  # of a loop that is written three times
 
 
 def with_cells_in_registers(nests: Iterable[Nest], buffers: Iterable[Buffer], facts: IntegerFacts) -> list[Nest]:
@@ -75,25 +86,45 @@ def _block(
 
         made = with_bodies(node, rule)
         if isinstance(made, Loop) and made.rounds and made.kind == "serial":
-            made = _with_registers(made, buffers, inside[0], names)
-        out.append(made)
+            out += _with_registers(made, buffers, inside[0], names)
+        else:
+            out.append(made)
     return tuple(out)
 
 
-def _with_registers(loop: Loop, buffers: Mapping[str, Buffer], facts: IntegerFacts, names: FreshNames) -> Node:
+def _with_registers(
+    loop: Loop, buffers: Mapping[str, Buffer], facts: IntegerFacts, names: FreshNames
+) -> tuple[Node, ...]:
     written = set(buffers_written(loop.body)).difference(each.tensor for each in _asked(loop))
     changing = changed_names((loop,))
-    found = [
-        cell
+    found = {
+        cell: _meetings(cell, loop, facts)
         for cell, checked in _reached(loop.body).items()
         if cell[0] in written
         and cell[0] in buffers
         and _stays(cell, changing)
         and (not checked or _is_in_range(cell, buffers[cell[0]], facts))
-        and _is_alone(cell, loop, facts)
-    ][:_MOST_CELLS]
-    if not found:
-        return loop
+    }
+    alone = [cell for cell, rounds in found.items() if not rounds][:_MOST_CELLS]
+    met = {cell: next(iter(rounds)) for cell, rounds in found.items() if len(rounds) == 1}
+    at, *others = set(met.values()) or [None]
+    if at is not None and not others and _may_be_split(loop):
+        cells, after = [*alone, *met][:_MOST_CELLS], apply("add", at, integer(1))
+        first = replace(loop, stop=apply("min", loop.stop, at))
+        here = replace(loop, start=apply("max", loop.start, at), stop=apply("min", loop.stop, after), seldom=True)
+        last = replace(loop, start=apply("max", loop.start, after))
+        parts = (_in_registers(part, cells, buffers, names) for part in (first, last))
+        return next(parts), here, *parts
+    return (_in_registers(loop, alone, buffers, names) if alone else loop,)
+
+
+def _may_be_split(loop: Loop) -> bool:
+    inside = list(walk_nodes(loop.body))
+    innermost = not any(isinstance(node, Loop) for node in inside)
+    return loop.step == 1 and loop.condition is None and innermost and len(inside) <= _MOST_NODES
+
+
+def _in_registers(loop: Loop, found: Sequence[_Cell], buffers: Mapping[str, Buffer], names: FreshNames) -> Node:
     types = {buffer: buffers[buffer].dtype for buffer, _ in found}
     held = {cell: Local(names.fresh("cell"), compute_dtype(types[cell[0]])) for cell in found}
     ahead = [Define(local.name, plain_read(*cell, local.dtype)) for cell, local in held.items()]
@@ -144,21 +175,33 @@ def _stays(cell: _Cell, changing: Set[str]) -> bool:
     return all(changing.isdisjoint(scalars_of(axis)) and not any(True for _ in reads(axis)) for axis in cell[1])
 
 
-def _is_alone(cell: _Cell, loop: Loop, facts: IntegerFacts) -> bool:
-    # Whether all other cells that rounds read or write are others.
+def _meetings(cell: _Cell, loop: Loop, facts: IntegerFacts) -> set[Expr | None]:
+    # The rounds in which other cells that rounds read or write may be this one; None if no more is known of them.
     buffer, indices = cell
+    found: set[Expr | None] = set()
     stack = [(loop.body, facts.copy())]
-    while stack:
+    while stack and None not in found:
         nodes, here = stack.pop()
         for node, inside in places(nodes, here):
             if isinstance(node, ProcedureCall | LocalBuffer):
-                return False
+                return {None}
             for other in _touched(node, buffer):
                 apart = [here.difference(axis, at) for axis, at in zip(other, indices, strict=True)]
                 if other != indices and not here.excludes(apart):
-                    return False
+                    found.add(_meeting(other, indices, loop))
             stack += zip(_bodies(node), inside, strict=True)
-    return True
+    return found
+
+
+def _meeting(other: tuple[Expr, ...], indices: tuple[Expr, ...], loop: Loop) -> Expr | None:
+    # The round in which an axis that goes from step to step is where the cell is.
+    variable = index(loop.variable)
+    for axis, at in zip(other, indices, strict=True):
+        if linear_form(axis)[0].get(variable) == 1:
+            found = normalized(apply("sub", at, substitute(axis, {variable: integer(0)})))
+            if changed_names((loop,)).isdisjoint(scalars_of(found)) and not any(True for _ in reads(found)):
+                return found
+    return None
 
 
 def _bodies(node: Node) -> tuple[tuple[Node, ...], ...]:

@@ -9,7 +9,7 @@ copies.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -44,6 +44,7 @@ _TAKEN = (np.ndarray, float, int, bool)
 Shapes = tuple[tuple[int, ...], ...]
 Out = tuple[Any, ...] | None
 Launches = Recent[Shapes, tuple[tuple["LaunchedKernel", Any], ...]]
+_Last = Callable[[tuple[Any, ...]], tuple[Any] | None]
 
 
 class Served(Protocol):
@@ -101,18 +102,31 @@ class Served(Protocol):
 
 
 class RepeatedCalls:
-    """The calls that a function remembers, by the types of their arguments, the last one first."""
+    """The calls that a function remembers, by the types of their arguments, the last one first; and a shorter way for
+    what was called twice in a row with the same shapes.
+    """
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_last")
 
     def __init__(self) -> None:
         self._known: dict[tuple[type, ...], tuple[RepeatedCall, ...]] = {}
+        self._last: _Last | None = None
 
     def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], out: Out = None) -> tuple[Any] | None:
         """The result by the short way, in a tuple; None unless the call is like an earlier one, and on arrays.
 
         ``out`` are the buffers that receive the results.
         """
+        last = self._last
+        if last is not None and out is None and not keywords:
+            try:
+                result = last(arguments)
+                if result is not None:
+                    return result
+            except NestStopped:
+                pass
+            # Where shapes change from call to call it would be asked in vain.
+            self._last = None
         types = tuple(map(type, arguments))
         known = self._known.get(types, ())
         for repeated in known:
@@ -121,6 +135,8 @@ class RepeatedCalls:
             except NestStopped:
                 continue
             if done is not None:
+                if repeated.times == 1 and out is None:
+                    self._last = repeated.again()
                 if repeated is not known[0]:
                     self._known[types] = (repeated, *(other for other in known if other is not repeated))
                 return done
@@ -136,6 +152,7 @@ class RepeatedCalls:
     def clear(self) -> None:
         """Remember none."""
         self._known.clear()
+        self._last = None
 
 
 class RepeatedCall:
@@ -184,6 +201,9 @@ class RepeatedCall:
         self._launches: tuple[Settings | None, Launches] = (None, Recent(1))
         #: With which kernel calls of new shapes were planned last, for the settings of these launches.
         self._planning: tuple[Launches | None, LaunchedKernel | None] = (None, None)
+        #: How often the last call was like the one before, and its plan.
+        self._plan: tuple[LaunchedKernel, Any] | None = None
+        self.times = 0
         self._types = [dtype for dtype, _ in entry.input_types]
         self._ranks = tuple(entry.input_types[k][1] for k in self._arrays)
         self._updated = entry.updated
@@ -243,6 +263,8 @@ class RepeatedCall:
         for kernel, plan in known:
             results = kernel.launch(plan, inputs, numbers, self._pack, current.threads, self._check, out)
             if results is not None:
+                self.times = self.times + 1 if self._plan is not None and plan is self._plan[1] else 0
+                self._plan = kernel, plan
                 break
         else:
             launched = self._launched if known else self._launched_anew
@@ -259,6 +281,40 @@ class RepeatedCall:
         if structure.kind == "constant":
             return (structure.value,)
         return (structure.build([array if array.ndim else array[()] for array in results]),)
+
+    def again(self) -> _Last | None:
+        """The result, in a tuple, of a call whose arguments are arrays as those of the last two; None of other calls.
+
+        It is made once for calls in a row; there is none where more has to be asked.
+        """
+        kind = self._structure.kind
+        asks = not self._bare or self._draws or self._has_constants or self._keywords or self._numbers
+        if self._plan is None or asks or kind not in ("leaf", "constant"):
+            return None
+        kernel, plan = self._plan
+        launch = kernel.repeating(plan)
+        settings, _ = self._launches
+        constant = (self._structure.value,) if kind == "constant" else None
+        entry, staleness, count, get = self.entry, self._staleness, self._count, CURRENT.get
+
+        def called(arguments: tuple[Any, ...]) -> tuple[Any] | None:
+            unchanged = staleness.decisive
+            if unchanged is None or (get() or PROCESS.settings or from_environment()) is not settings:
+                return None
+            try:
+                same = unchanged()
+            except Exception:  # as in `Staleness.unchanged`
+                return None
+            results = launch(arguments) if same and len(arguments) == count else None  # type: ignore[misc]
+            if results is None:
+                return None
+            entry.hits += 1
+            if constant is not None:
+                return constant
+            array = results[0]
+            return (array if array.ndim else array[()],)
+
+        return None if launch is None else called
 
     def _same_constants(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
         for name, value in self._configuration:

@@ -48,6 +48,8 @@ class Staleness:
         self._readings = readings
         self._quick: Callable[[], bool] | None = None
         self._others: Sequence[Reading] = ()
+        #: What decides alone, by identity, if anything does; an exception says no more than False.
+        self.decisive: Callable[[], bool] | None = None
         self._changed: Reading | None = None
         # How often values are compared before identity is asked; more often where it has not decided.
         self._patience = self._waiting = 1
@@ -71,13 +73,14 @@ class Staleness:
             return False
         # Other objects may hold the same, which are those to be asked for from now on.
         if self._quick is not None:
-            self._quick = None
+            self._quick = self.decisive = None
             self._waiting = self._patience = min(2 * self._patience, _MOST_PATIENCE)
         self._waiting -= 1
         if self._waiting <= 0:
             identities = _Identities()
             self._others = [reading for reading in self._readings if not identities.decide(reading)]
             self._quick = identities.guards.function()
+            self.decisive = None if self._others else self._quick
         return True
 
 

@@ -191,10 +191,10 @@ class Launcher:
             except struct.error:  # an integer of more than 64 bits
                 return None
         made = out or tuple(map(plan.make, plan.made, self._made_types))
-        done = self._drivers.run(plan.address, frame.address, id(inputs), id(made), 0)
+        done = self._drivers.run(plan.address, frame.address, inputs, made, 0)
         if done == OVERLAPPING and out is None:
             check(inputs)
-            done = self._drivers.run(plan.address, frame.address, id(inputs), id(made), KNOWN_APART)
+            done = self._drivers.run(plan.address, frame.address, inputs, made, KNOWN_APART)
         if done < 0:
             self._release(frame)
             return None
@@ -206,6 +206,35 @@ class Launcher:
             self._free.append(frame)
             return made
         return self._finished(PreparedCall(plan, frame, inputs, made))
+
+    def repeating(self, plan: LaunchPlan) -> Callable[[tuple[Any, ...]], tuple[Array, ...] | None] | None:
+        """What `launch` does on arrays alone, all of which the driver sees; see `LaunchedKernel.repeating`."""
+        facts = self.facts
+        if plan.parallel or facts.rounds or not (plan.pooled and facts.plain and len(facts.given) == facts.inputs):
+            return None
+        free, run, count, address, empty = self._free, self._drivers.run, self._count, plan.address, np.empty
+        described = tuple(zip(plan.made, self._made_types, strict=True))
+        one = len(described) == 1
+        shape, dtype = described[0] if one else ((), None)
+
+        def launch(inputs: tuple[Any, ...]) -> tuple[Array, ...] | None:
+            try:
+                frame = free.pop()
+            except IndexError:
+                frame = self._frame(plan)
+            if frame.plan is not plan:
+                frame.take(plan)
+            made = (empty(shape, dtype),) if one else tuple([empty(*each) for each in described])
+            done = run(address, frame.address, inputs, made, 0)
+            if done == count:
+                free.append(frame)
+                return made
+            if done < 0:
+                self._release(frame)
+                return None
+            raise self._stopped(PreparedCall(plan, frame, inputs, made), 1, done)
+
+        return launch
 
     def _receives(self, inputs: tuple[Array, ...], out: tuple[Any, ...]) -> bool:
         # Whether nests write straight into ``out``, and the driver sees all arrays that could share its memory.
@@ -259,9 +288,7 @@ class Launcher:
         counts = len(call.inputs), len(call.made)
         if not self.facts.readable or counts != (self.facts.inputs, len(self.facts.made)):
             return NOT_AS_PLANNED
-        return self._drivers.run(
-            call.plan.address, call.frame.address, id(call.inputs), id(call.made), mode | BIND_ONLY
-        )
+        return self._drivers.run(call.plan.address, call.frame.address, call.inputs, call.made, mode | BIND_ONLY)
 
     def _execute(self, call: PreparedCall, threads: int | None) -> None:
         limit = self._limit(call.plan, threads)

@@ -71,6 +71,12 @@ class LaunchedKernel(Protocol):
         inputs share cells with one that is written; it may be left out where a simpler test shows that none do.
         """
 
+    def repeating(self, plan: Any) -> Callable[[tuple[Any, ...]], tuple[np.ndarray, ...] | None] | None:
+        """A function of the arguments that does the same where each of them is an array, as many as there are inputs.
+
+        Any objects may be given; ``None`` says again that nothing was run. There is none where `launch` does more.
+        """
+
 
 class LoadedKernel(LaunchedKernel, Protocol):
     """A kernel that runs: ``[C] = loaded.run([A, B], {"N": 3, "K": 4, "M": 5})``. May be called from several threads.

@@ -12,6 +12,7 @@ machine code by `tcdsl.targets.cpu.emission.driver_emission`; it runs in Python 
 from __future__ import annotations
 
 from tcdsl.targets.cpu.call.words import (
+    address_of,
     call_nest,
     handle_signals,
     load_byte,
@@ -345,7 +346,7 @@ def _all_apart(block: int, frame: int) -> bool:
     return True
 
 
-def run(block: int, frame: int, inputs: int, made: int, mode: int) -> int:
+def run(block: int, frame: int, inputs: object, made: object, mode: int) -> int:
     """Enter the arrays of the tuples ``inputs`` and ``made``, and run the nests.
 
     The result is that of `execute`, or what kept the arrays from being entered.
@@ -353,11 +354,11 @@ def run(block: int, frame: int, inputs: int, made: int, mode: int) -> int:
     offset = load_word(block + 8 * TUPLE_ITEMS)
     row = block + 8 * FIRST_ROW
     for _ in range(load_word(block + 8 * INPUTS)):
-        if not _enter(block, row, frame, inputs + offset):
+        if not _enter(block, row, frame, address_of(inputs) + offset):
             return NOT_AS_PLANNED
         row = _next_row(row)
     for _ in range(load_word(block + 8 * MADE)):
-        if not _enter(block, row, frame, made + offset):
+        if not _enter(block, row, frame, address_of(made) + offset):
             return NOT_AS_PLANNED
         row = _next_row(row)
     if mode & KNOWN_APART == 0 and not _all_apart(block, frame):

@@ -62,7 +62,7 @@ class Drivers:
         self._code = compiled_driver(store(cache_dir), *_text_and_constants())
 
         self.execute: Callable[[int, int, int], int] = python_function(self._code, "execute")
-        self.run: Callable[[int, int, int, int, int], int] = python_function(self._code, "run")
+        self.run: Callable[[int, int, object, object, int], int] = python_function(self._code, "run")
         self._parallel: Callable[[int, int, int, int, int, int], int] = python_function(self._code, "execute_parallel")
         self._rounds: Callable[..., int] = python_function(self._code, "execute_rounds")
         self._share = self._code.addresses["share"]

@@ -6,6 +6,7 @@ import ctypes
 import threading
 
 __all__ = [
+    "address_of",
     "call_nest",
     "handle_signals",
     "load_byte",
@@ -17,6 +18,11 @@ __all__ = [
     "store_word",
     "this_thread",
 ]
+
+
+def address_of(held: object) -> int:
+    """Where an object lies."""
+    return id(held)
 
 
 def load_word(address: int) -> int:

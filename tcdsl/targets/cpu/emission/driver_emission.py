@@ -22,6 +22,7 @@ __all__ = ["emitted_driver"]
 
 _TYPES: Mapping[str, tuple[ir.Type, str]] = {
     "int": (WORD, "int64"),
+    "object": (WORD, "int64"),  # its address
     "bool": (ir.IntType(1), "bool"),
     "None": (ir.VoidType(), ""),
 }
@@ -65,26 +66,29 @@ class _DriverEmission:
             names[parameter.arg] = value, _type(parameter.annotation)[1]
         _WordsEmission(function, names, self._call).body(definition.body)
         if python_symbol(definition.name) in self._symbols:
-            self._for_python(definition.name, function)
+            self._for_python(definition, function)
 
     def _call(self, builder: ir.Builder, name: str, arguments: list[Any]) -> Any:
         function, dtype = self._made[name]
         result = builder.call(function, [scalar(builder, each).value for each in arguments])
         return Scalar(builder, result, dtype) if dtype else None
 
-    def _for_python(self, name: str, function: ir.Function) -> None:
-        # Takes and gives integers.
+    def _for_python(self, definition: ast.FunctionDef, function: ir.Function) -> None:
+        # Takes integers and objects, and gives an integer.
         count = len(function.args)
         kind = ir.FunctionType(ir.POINTER, [ir.POINTER, ir.POINTER, WORD])
-        called = ir.Function(self.module, kind, python_symbol(name))
+        called = ir.Function(self.module, kind, python_symbol(definition.name))
         builder = ir.Builder(called.append_block())
         _, arguments, given = called.args
         with builder.seldom(builder.compare_signed("!=", given, ir.ConstantOperand(WORD, count))):
             builder.ret(ir.ConstantOperand(ir.POINTER, None))
         words = []
-        for k in range(count):
+        for k, parameter in enumerate(definition.args.args):
             item = builder.load(ir.POINTER, builder.element(ir.POINTER, arguments, ir.ConstantOperand(WORD, k)))
-            words.append(builder.call(_function(builder, "PyLong_AsLongLong", WORD, ir.POINTER), [item]))
+            if parameter.annotation is not None and ast.unparse(parameter.annotation) == "object":
+                words.append(builder.cast("ptrtoint", item, WORD))
+            else:
+                words.append(builder.call(_function(builder, "PyLong_AsLongLong", WORD, ir.POINTER), [item]))
         state = builder.call(_function(builder, "PyEval_SaveThread", ir.POINTER), [])
         result = builder.call(function, words)
         builder.call(_function(builder, "PyEval_RestoreThread", ir.VoidType(), ir.POINTER), [state])
@@ -304,6 +308,7 @@ _WORDS: Mapping[str, Callable[..., Any]] = {
     "next_number": _next_number,
     "call_nest": _call_nest,
     "on_threads": _on_threads,
+    "address_of": lambda _builder, address: address,
     "abs": FUNCTIONS["absolute"],
     "max": FUNCTIONS["maximum"],
     "min": FUNCTIONS["minimum"],

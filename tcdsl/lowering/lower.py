@@ -12,6 +12,7 @@ from functools import partial
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program, without_rules
+from tcdsl.lowering.linking.eager_sums import with_eager_sums
 from tcdsl.lowering.linking.known_checks import without_known_checks
 from tcdsl.lowering.linking.linker import linked
 from tcdsl.lowering.loop_passes.carried_cells import with_cells_in_registers
@@ -38,6 +39,7 @@ from tcdsl.simplification.smaller_loops import with_smaller_loops
 __all__ = ["lower"]
 
 _ENDS = Step("version", "positions that go step by step are checked for both ends")
+_SUMS = Step("reorder", "sums over the rounds before are added up along memory")
 _CELLS = Step("stage", "cells that stay while a loop runs are in registers")
 _ROWS = Step("reorder", "loops along memory go inside those that go on from row to row")
 
@@ -81,6 +83,8 @@ def lower(
     nests = without_inductive_checks(nests, kernel.repeated, facts)
     if "end_checks" in enabled:
         nests = with_step(nests, with_ends_of_rounds_checked(nests), _ENDS)
+    if "eager_sums" in enabled:
+        nests = with_step(nests, with_eager_sums(nests, kernel.buffers, facts), _SUMS)
     if "carried_cells" in enabled:
         nests = with_step(nests, with_cells_in_registers(nests, kernel.buffers, facts), _CELLS)
     if "interchange" in enabled:

@@ -212,7 +212,7 @@ class Launcher:
         facts = self.facts
         if plan.parallel or facts.rounds or not (plan.pooled and facts.plain and len(facts.given) == facts.inputs):
             return None
-        free, run, count, address, empty = self._free, self._drivers.run, self._count, plan.address, np.empty
+        free, run, count, address, empty = self._free, self._drivers.run, self._count, plan.address, plan.make
         described = tuple(zip(plan.made, self._made_types, strict=True))
         one = len(described) == 1
         shape, dtype = described[0] if one else ((), None)

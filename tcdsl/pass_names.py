@@ -17,9 +17,9 @@ OF_ROUNDS: Enabled = frozenset(("carried_cells", "eager_sums"))
 """Those that only loops that run have (`tcdsl.lowering.lower`)."""
 
 OPTIONAL: Enabled = OF_ROUNDS | frozenset((
-    "chains", "columns", "constants", "contractions", "copies", "data_bounds", "dead_statements", "dots",
-    "end_checks", "forwarding", "fusion", "hoisting", "interchange", "joining", "long_sums", "merging", "one_thread",
-    "padding", "panels", "phase_rows", "phases", "plain_cells", "row_buffers", "scans", "single_steps",
+    "chains", "checks_ahead", "columns", "constants", "contractions", "copies", "data_bounds", "dead_statements",
+    "dots", "end_checks", "forwarding", "fusion", "hoisting", "interchange", "joining", "long_sums", "merging",
+    "one_thread", "padding", "panels", "phase_rows", "phases", "plain_cells", "row_buffers", "scans", "single_steps",
     "sparse_tensors", "summing", "sweeps", "tiles", "transposing", "unit_axes",
 ))  # fmt: skip
 

@@ -27,7 +27,7 @@ from tcdsl.lowering.equal_groups import Drafted, EqualGroups
 from tcdsl.lowering.linking.joined_nests import joined_kinds
 from tcdsl.lowering.loop_passes.data_bounds import within_data_ranges
 from tcdsl.lowering.loop_passes.dot_tiles import with_dots_together
-from tcdsl.lowering.loop_passes.end_checks import with_ends_checked
+from tcdsl.lowering.loop_passes.end_checks import with_checks_ahead, with_ends_checked
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
 from tcdsl.lowering.loop_passes.index_widths import procedure_with_index_widths, with_index_widths
@@ -435,6 +435,10 @@ def _data_bounds(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return within_data_ranges(nodes, setting.names)
 
 
+def _checks_ahead(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
+    return nodes if draft.small else with_checks_ahead(nodes, setting.names)
+
+
 def _one_thread(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return serial(nodes) if draft.small else nodes
 
@@ -467,6 +471,7 @@ NEST_PASSES: tuple[NestPass, ...] = (
     NestPass(
         "end_checks", "positions that go step by step are checked for both ends", _over(with_ends_checked), "version"
     ),
+    NestPass("checks_ahead", "sums where sorted data say go on in parts, behind one check", _checks_ahead, "version"),
     NestPass("one_thread", "little work is done by one thread", _one_thread, "serial"),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums, "split"),
     NestPass("dots", "sums in scalars are made several at once where they read the same factor", _dots, "tile"),

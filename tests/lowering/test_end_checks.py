@@ -1,4 +1,4 @@
-"""Positions that go step by step are checked at both ends of a loop; what is out of range is found where it was."""
+"""Positions are checked at both ends of a loop, or ahead of it; what is out of range is found where it was."""
 
 from __future__ import annotations
 
@@ -72,3 +72,27 @@ def test_the_first_fault_is_told(function: Any, first: list[int]) -> None:
     with pytest.raises(TcdslError) as caught:
         function.interpret(*given)
     assert faults == [str(caught.value)] * 2
+
+
+@op
+def segments(x, p, m):
+    y: real[m]
+    y[p[i]] += x[i]
+    return y
+
+
+def test_sums_where_sorted_data_say_go_on_in_parts() -> None:
+    rng = np.random.default_rng(1)
+    for n, m in ((0, 3), (1, 3), (63, 2), (70, 2), (5000, 7), (9001, 200)):
+        x = rng.integers(0, 100, n).astype(float)
+        for p in (rng.integers(0, m, n), np.sort(rng.integers(0, m, n)), np.sort(rng.integers(0, m, n).astype("i4"))):
+            np.testing.assert_array_equal(segments(x, p, m), np.bincount(p, x, m))
+    text = segments.explain("loops", x, p, m)
+    assert "quarter" in text
+    with tc.config(optimize="-checks_ahead"):
+        assert "quarter" not in segments.explain("loops", x, p, m)
+    for place, wrong in ((4321, -1), (4500, m), (8999, 2**62)):
+        p = np.sort(rng.integers(0, m, n))
+        p[place], p[place + 1] = wrong, m + 5
+        with pytest.raises(IndexError, match=rf"(?s)index {wrong} is out of range.*i = {place}"):
+            segments(x, p, m)

@@ -103,6 +103,8 @@ def samples() -> dict[str, Sample]:
         ("stencils", test_stencil_chains.twice),
     ):
         found[name] = Sample(staged(function, images[0]), [images[0]])
+    sums = [RNG.normal(size=200), np.arange(200) // 60, 4]
+    found["segments"] = Sample(staged(test_end_checks.segments, *sums), [*sums[:2], np.array(4)])
     windows = test_end_checks.arrays(4, 3)
     found["windows"] = Sample(staged(test_end_checks.windows, *windows), windows)
     for name, text, shapes in (

@@ -10,21 +10,43 @@
                                               for k in first .. last: ... as it was
 
 Where an end is out of range, the loop is as it was, and stops at the same step as before, if it gets there.
+
+Where data say of each step where to add, and neighbours often say the same, a sum would wait for the one before. Then
+four parts of a block go on together, behind a look at all positions, as many as stay in the nearest cache:
+
+::
+
+    for i in 0 .. N:                      for first in 0 .. N by 4096:
+        p = x[i]                              if x[i] == x[i - 1] for many of the first i:
+        check p >= 0 and p < M                    largest = 0
+        y[p] += w[i]                              for i in first .. first + 4096:
+                                                      largest = max(largest, uint64(x[i]))
+                                              if largest < M:
+                                                  for i in first .. first + 1024:
+                                                      y[x[i]] += w[i]
+                                                      y[x[i + 1024]] += w[i + 1024], and so on
+                                              else:
+                                                  for i in first .. first + 4096: ... as it was
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial, reduce
 
-from tcdsl.ir.build import apply, cast, in_range, index, integer
-from tcdsl.ir.dtypes import INTEGER
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
+from tcdsl.ir.dtypes import INTEGER, is_floating, is_integer
 from tcdsl.ir.expressions import Cast, Expr, IndexValue, Local, Read, SizeValue, reads, substitute, transform
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Nest, Node
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.lowering.loop_passes.interchange import copied
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Nest, Node, Update
 from tcdsl.lowering.loopir.traversal import (
     buffers_written,
+    changed_names,
+    own_expressions,
     rewritten,
     scalars_of,
     uses_of,
@@ -33,9 +55,10 @@ from tcdsl.lowering.loopir.traversal import (
 )
 from tcdsl.polyhedra.linear import linear_form, normalized
 
-__all__ = ["with_ends_checked", "with_ends_of_rounds_checked"]
+__all__ = ["with_checks_ahead", "with_ends_checked", "with_ends_of_rounds_checked"]
 
 _MOST_NODES = 64  # of a loop that is written twice
+_AHEAD, _FEWEST, _TOGETHER, _MOST_UPDATES = 4096, 64, 4, 2
 
 
 def with_ends_checked(nodes: Iterable[Node]) -> tuple[Node, ...]:
@@ -77,6 +100,104 @@ def _checked(loop: Loop, used: Counter[str]) -> Node:
     own, others = uses_of(body), used - uses_of((loop,))
     body = tuple(node for node in body if not isinstance(node, Define) or own[node.name] or others[node.name])
     return Branch(reduce(partial(apply, "and_"), [*some, *tests]), (replace(loop, body=body),), (loop,))
+
+
+def with_checks_ahead(nodes: Iterable[Node], names: FreshNames) -> tuple[Node, ...]:
+    """``nodes`` with innermost loops that add where data say in parts that go on together."""
+    nodes = tuple(nodes)
+    used = uses_of(nodes)
+
+    def ahead(node: Node) -> tuple[Node, ...]:
+        found = _scatter(node, used) if isinstance(node, Loop) else None
+        return (_ahead(found, node, names) if isinstance(node, Loop) and found is not None else node,)
+
+    return rewritten(nodes, ahead)
+
+
+def _scatter(loop: Loop, used: Counter[str]) -> dict[Expr, list[Expr]] | None:
+    """The positions that a loop checks, by the extents of what they are positions in, if all else that it does is to
+    add floating numbers. Whole numbers are added in no time.
+    """
+    plain = loop.kind == "serial" and loop.step == 1 and loop.condition is None and not loop.rounds
+    own, updates = uses_of((loop,)), 0
+    known: dict[Expr, Expr] = {}
+    found: dict[Expr, list[Expr]] = {}
+    for node in loop.body:
+        match node:
+            case Define(name=name, value=value) if own[name] == used[name] and Local(name, value.dtype) not in known:
+                known[Local(name, value.dtype)] = value
+            case Check(value=value, extent=extent) if node.condition == in_range(value, extent) and value in known:
+                if not _is_steady(extent, loop, changed_names((loop,))) or not _is_read_along(known[value], loop):
+                    return None
+                found.setdefault(extent, []).append(known[value])
+            case Update(accumulate=accumulate, value=value) if not ACCUMULATORS[accumulate].ordered:
+                updates += is_floating(value.dtype)
+            case _:
+                return None
+    read = frozenset[str]().union(*(_reads(expr) for node in loop.body for expr in own_expressions(node)))
+    few = plain and 0 < updates <= _MOST_UPDATES
+    return found if few and found and read.isdisjoint(buffers_written(loop.body)) else None
+
+
+def _is_read_along(position: Expr, loop: Loop) -> bool:
+    # Whether each step reads it beside that of the step before.
+    source = position.operand if isinstance(position, Cast) else position
+    if not isinstance(source, Read) or not source.indices or position.dtype != "int64" or not is_integer(source.dtype):
+        return False
+    *rows, last = source.indices
+    apart = any(map(_reads, source.indices)) or any(loop.variable in scalars_of(row) for row in rows)
+    return not apart and linear_form(last)[0].get(index(loop.variable)) == 1
+
+
+def _ahead(positions: Mapping[Expr, Sequence[Expr]], loop: Loop, names: FreshNames) -> Node:
+    first, stop = index(names.fresh("first")), Local(names.fresh("stop"), "int64")
+    here = replace(loop, start=first, stop=stop)
+    largest = {extent: Local(names.fresh("largest"), "uint64") for extent in positions}
+    looks = [(largest[extent].name, cast(each, "uint64")) for extent in positions for each in positions[extent]]
+    look: tuple[Node, ...] = (
+        *(Define(each.name, cast(integer(0), "uint64")) for each in largest.values()),
+        replace(here, body=tuple(Accumulate(name, "max", value) for name, value in looks)),
+    )
+    # A few tell what most are like.
+    runs, (some, *_) = Local(names.fresh("runs"), "int64"), (each for all_ in positions.values() for each in all_)
+    before = substitute(some, {index(loop.variable): apply("sub", index(loop.variable), integer(1))})
+    same = apply("where", apply("eq", some, before), integer(1), integer(0))
+    sample = replace(
+        loop,
+        start=apply("add", first, integer(1)),
+        stop=apply("min", stop, apply("add", first, integer(_FEWEST))),
+        body=(Accumulate(runs.name, "add", same),),
+    )
+    tests = [apply("lt", held, cast(extent, "uint64")) for extent, held in largest.items()]
+    body: tuple[Node, ...] = (
+        Define(stop.name, apply("min", loop.stop, apply("add", first, integer(_AHEAD))), index=True),
+        Define(runs.name, integer(0)),
+        sample,
+        *(Define(each.name, constant(2**64 - 1, "uint64")) for each in largest.values()),
+        Branch(apply("gt", runs, integer(_FEWEST // 2)), look),
+        Branch(reduce(partial(apply, "and_"), tests), _in_parts(here, names), (here,)),
+    )
+    many = apply("gt", apply("sub", loop.stop, loop.start), integer(_FEWEST))
+    return Branch(many, (Loop(first.name, loop.start, loop.stop, _AHEAD, body),), (loop,))
+
+
+def _in_parts(loop: Loop, names: FreshNames) -> tuple[Node, ...]:
+    # Its parts step by step together, without checks, and what they leave over.
+    quarter = Local(names.fresh("quarter"), "int64")
+    length = apply("floor_div", apply("sub", loop.stop, loop.start), integer(_TOGETHER))
+    body = tuple(node for node in loop.body if not isinstance(node, Check))
+    parts: list[Node] = []
+    for number in range(_TOGETHER):
+        values: dict[Expr, Expr] = {
+            Local(each.name, each.value.dtype): Local(names.fresh(each.name), each.value.dtype)
+            for each in body
+            if isinstance(each, Define)
+        }
+        values[index(loop.variable)] = apply("add", index(loop.variable), apply("mul", quarter, integer(number)))
+        parts += copied(body, values)
+    end, rest = (apply("add", loop.start, apply("mul", quarter, integer(times))) for times in (1, _TOGETHER))
+    together = replace(loop, stop=end, body=tuple(parts))
+    return Define(quarter.name, length, index=True), together, replace(loop, start=rest, body=body, seldom=True)
 
 
 def _placed(nodes: Iterable[Node], places: dict[Expr, Expr]) -> tuple[Node, ...]:

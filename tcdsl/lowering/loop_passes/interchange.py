@@ -58,7 +58,7 @@ from tcdsl.lowering.loopir.traversal import (
 )
 from tcdsl.polyhedra.linear import linear_form, normalized
 
-__all__ = ["with_rows_inside", "with_rows_inside_rounds"]
+__all__ = ["copied", "with_rows_inside", "with_rows_inside_rounds"]
 
 _WIDTH = 256
 """Steps along memory that go on together: their scalars lie in the nearest cache."""
@@ -171,7 +171,7 @@ class _Rows:
                 if around:
                     out.extend(with_bodies(node, inside) for node in run)
                 else:
-                    out.extend(node for step in values for node in _copied(run, step))
+                    out.extend(node for step in values for node in copied(run, step))
             return tuple(out)
 
         whole = apply("eq", apply("sub", end, begin), integer(_TOGETHER))
@@ -274,7 +274,8 @@ def _exposed(nodes: Sequence[Node]) -> tuple[Set[str], Set[str]]:
     return asked, made
 
 
-def _copied(run: Sequence[Node], values: dict[Expr, Expr]) -> tuple[Node, ...]:
+def copied(run: Sequence[Node], values: dict[Expr, Expr]) -> tuple[Node, ...]:
+    """``run`` with other values of names, or other names where these are scalars that it makes."""
     names = {
         key.name: value.name for key, value in values.items() if isinstance(key, Local) and isinstance(value, Local)
     }

@@ -102,3 +102,31 @@ def test_rows_that_vectors_add_up_stay() -> None:
     x = rng.uniform(-1, 1, (6, 9))
     np.testing.assert_array_equal(totals_of_rows(x, 0.5), np.maximum.accumulate(x * 0.5, axis=1))
     assert "low" not in str(totals_of_rows.explain("loops", x, 0.5))
+
+
+@op
+def decoded(start, step, emit, seen):
+    y = np.zeros((len(seen), len(start)))
+    y[0, s] = start[s]
+    for t in range(1, len(seen)):
+        for s in range(len(start)):
+            best = -np.inf
+            for r in range(len(start)):
+                best = max(best, y[t - 1, r] + step[r, s])
+            y[t, s] = best + emit[s, seen[t] + s]
+    return y
+
+
+def test_rows_made_of_the_row_before() -> None:
+    for n, states in ((1, 1), (4, 9), (3, 300)):
+        arrays = rng.random(states), rng.random((states, states)), rng.random((states, states + 2)), np.arange(n) % 2
+        found = decoded(*arrays)
+        with tc.config(optimize="-interchange"):
+            np.testing.assert_array_equal(found, decoded(*arrays))
+        if states < 10:
+            np.testing.assert_array_equal(found, decoded.interpret(*arrays))
+    assert "local row_" in decoded.explain("loops", *arrays)
+    # What fails first is what fails row by row.
+    start, step, emit, seen = rng.random(9), rng.random((9, 9)), rng.random((9, 11)), np.array([0, 4, 5])
+    with pytest.raises(IndexError, match=r"(?s)index 11 is out of range.*s = 7"):
+        decoded(start, step, emit, seen)

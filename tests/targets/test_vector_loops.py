@@ -137,6 +137,14 @@ for j in range(1, n):
 for j in range(n):
     z[i, j] += total + top + least + product + {t}(count)
 """
+BACKWARDS = """
+least = {t}(9.0)
+for j in range(n):
+    least = minimum(least, x[i, n - 1 - j])
+    z[i, n - j - 1] = least * y[i, j] + y[i, n - (j + 1)]
+for j in range(1, n):
+    z[i, j] += x[i, n - j]
+"""
 RUNNING_WHERE = """
 total = {t}(0.0)
 for j in range(n):
@@ -145,7 +153,7 @@ for j in range(n):
         z[i, j] = total
 """
 
-VECTORS = [ARITHMETIC, IN_PLACE, FUNCTIONS, PLACES, SUMS, WHOLE, RUNNING]
+VECTORS = [ARITHMETIC, IN_PLACE, FUNCTIONS, PLACES, SUMS, WHOLE, RUNNING, BACKWARDS]
 MASKED = [GUARDED, GUARDED_ALSO, SAME_FOR_ALL, BRANCHES, FIRST, RUNNING_WHERE]
 
 BEFORE = """
@@ -169,6 +177,10 @@ for j in range(n):
         total += x[i, j]
     z[i, j] = total
 """
+THERE_AND_BACK = """
+for j in range(n):
+    z[i, n - 1 - j] = z[i, j]
+"""
 ACROSS = """
 for j in range(n):
     z[i, j] = x[j, i]
@@ -181,7 +193,7 @@ FIRST_CELL = """
 for j in range(n):
     z[i, j] = z[i, 0] + x[i, j]
 """
-OTHERS = [NUMBERS, BEFORE, ONE_CELL, USED_BEFORE, RUNNING_FOR_SOME, DATA, FIRST_CELL]
+OTHERS = [NUMBERS, BEFORE, ONE_CELL, USED_BEFORE, RUNNING_FOR_SOME, THERE_AND_BACK, DATA, FIRST_CELL]
 
 
 def kernel_of(body: str, dtype: str, result: str) -> Kernel:

@@ -37,6 +37,7 @@ from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
     Buffer,
+    Check,
     Define,
     LocalBuffer,
     Loop,
@@ -119,7 +120,9 @@ class _Rows:
         if row.condition is not None or row.step != 1 or row.kind == "vector" or (few is not None and few < _FEWEST):
             return None
         inside = list(walk_nodes(row.body))
-        if not all(isinstance(node, Accumulate | Branch | Define | Loop | Store | Update) for node in inside):
+        if not all(isinstance(node, Accumulate | Branch | Check | Define | Loop | Store | Update) for node in inside):
+            return None
+        if not _fails_in_order(row.body):
             return None
         changed = changed_names(row.body) - {node.variable for node in inside if isinstance(node, Loop)}
         changing = _changing(row, changed)
@@ -138,7 +141,8 @@ class _Rows:
         if not held:
             return None
         along = _moves_along(row)
-        return _Rows(row, changing, types, held, along, names) if along or _goes_on(row, changing, held) else None
+        others = not _has_checks(row.body) and _goes_on(row, changing, held)
+        return _Rows(row, changing, types, held, along, names) if along or others else None
 
     def loop(self) -> Loop:
         """The loop over blocks of its steps."""
@@ -151,7 +155,7 @@ class _Rows:
         ends = Define(low, first, index=True), Define(high, last, index=True)
         body = self._rows(begin, end) if self.along else self._together(begin, end)
         many = quotient_up(length_of_loop(row), integer(width))
-        return Loop(number, integer(0), many, 1, (*ends, *body), row.kind, row.rounds)
+        return Loop(number, integer(0), many, 1, (*ends, *body), row.kind, "" if _has_checks(row.body) else row.rounds)
 
     def _together(self, begin: Expr, end: Expr) -> tuple[Node, ...]:
         # Whoever waits for one step computes another one.
@@ -206,8 +210,20 @@ class _Rows:
                 for name, cell in cells.items()
                 if name in changed
             )
-            out.append(Loop(self.row.variable, begin, end, 1, (*before, *run, *after)))
+            # Checks tell in which round they fail.
+            rounds = self.row.rounds if _has_checks(run) else ""
+            out.append(Loop(self.row.variable, begin, end, 1, (*before, *run, *after), rounds=rounds))
         return tuple(out)
+
+
+def _fails_in_order(body: Sequence[Node]) -> bool:
+    # Whether the step that fails first is still the first one: all checks stand together, behind all loops.
+    last = max((k for k, node in enumerate(body) if isinstance(node, Loop | Branch)), default=-1)
+    return not _has_checks(body[: last + 1])
+
+
+def _has_checks(body: Sequence[Node]) -> bool:
+    return any(isinstance(node, Check) for node in walk_nodes(body))
 
 
 def _changing(row: Loop, changed: Set[str]) -> Set[str]:
@@ -317,12 +333,12 @@ def _only_joins(run: Sequence[Node], going: Set[str]) -> bool:
 
 
 def _moves_along(row: Loop) -> bool:
-    """Whether steps inside of loops store and read cells that lie beside those of the next step, and no others."""
+    """Whether steps inside of loops store or add up cells that lie beside those of the next step, and no others."""
     found = stores = False
     loops = [node for node in row.body if isinstance(node, Loop)]
     for node in walk_nodes(loops):
         own = [node.indices] if isinstance(node, Store | Update) else []
-        stores = stores or bool(own)
+        stores = stores or bool(own) or isinstance(node, Accumulate)
         for indices in (*own, *(read.indices for expr in own_expressions(node) for read in reads(expr))):
             if not any(row.variable in scalars_of(axis) for axis in indices):
                 continue

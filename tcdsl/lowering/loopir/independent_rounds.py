@@ -1,7 +1,8 @@
 """Whether the rounds of a loop may run in any order, and on any thread.
 
 They may if each changes cells that no other one touches. That is so where all that is read and written of a tensor has
-the number of the round at the same place: ``rounds[i, j]`` in round ``i``, but not ``a[i]`` and ``a[i - 1]``.
+the number of the round at the same place: ``rounds[i, j]`` in round ``i``, but not ``a[i]`` and ``a[i - 1]``. What is
+read a fixed way from all that is written does not count, as ``a[t, k]`` beside ``a[t + 1, i]``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ def independent(nodes: tuple[Node, ...], number: str, own: Set[str]) -> bool:
             # A scalar is a register of each thread; an array is in memory that all have.
             if found != {()}:
                 return False
-        elif not any(_is_of_round(places, number, changing) for places in zip(*found, strict=True)):
+            continue
+        written = {
+            node.indices for node in walk_nodes(nodes) if isinstance(node, Store | Update) and node.buffer == buffer
+        }
+        met = [cell for cell in found if not all(_are_apart(cell, other, changing) for other in written)]
+        if not any(_is_of_round(places, number, changing) for places in zip(*met, strict=True)):
             return False
     return True
 
@@ -40,6 +46,21 @@ def accesses(nodes: Iterable[Node], buffer: str) -> Iterable[tuple[Expr, ...]]:
             yield from (part.indices for part in walk(expr) if isinstance(part, Read) and part.tensor == buffer)
 
 
+def _are_apart(cell: tuple[Expr, ...], other: tuple[Expr, ...], changing: Set[str]) -> bool:
+    # Whether they are so many cells apart along an axis, in all rounds.
+    for axis, at in zip(cell, other, strict=True):
+        (terms, shift), (others, least) = linear_form(axis), linear_form(at)
+        if terms == others and shift != least and all(_is_steady(term, changing) for term in terms):
+            return True
+    return False
+
+
+def _is_steady(term: Expr, changing: Set[str]) -> bool:
+    parts = list(walk(term))
+    steady = all(isinstance(part, IndexValue | SizeValue | Constant | Apply | Cast) for part in parts)
+    return steady and not any(getattr(part, "name", "") in changing for part in parts)
+
+
 def _is_of_round(places: tuple[Expr, ...], number: str, changing: Set[str]) -> bool:
     # The same index everywhere: a multiple of the number, and what stays the same in all rounds.
     first, *others = places
@@ -47,6 +68,4 @@ def _is_of_round(places: tuple[Expr, ...], number: str, changing: Set[str]) -> b
         return False
     terms, _ = linear_form(first)
     variable = index(number)
-    rest = [part for term in terms if term != variable for part in walk(term)]
-    steady = all(isinstance(part, IndexValue | SizeValue | Constant | Apply | Cast) for part in rest)
-    return variable in terms and steady and not any(getattr(part, "name", "") in changing for part in rest)
+    return variable in terms and all(_is_steady(term, changing) for term in terms if term != variable)

@@ -166,7 +166,8 @@ class ExpressionEmission(ControlFlow):
         if self._vectors is not None and self._tests:
             certain = (buffer, indices) in self._vectors.certain
         if lanes is not None:
-            return lanes.load(memory, positions, certain=certain)
+            backwards = self._vectors is not None and (buffer, indices) in self._vectors.backwards
+            return lanes.load(memory, positions, certain=certain, backwards=backwards)
         if not certain and self._lanes is not None:
             return self._lanes.load_one(memory, positions)
         alone = self._vectors is not None

@@ -210,7 +210,8 @@ class NestEmission(ExpressionEmission):
         if lanes is None:
             store(self._builder, memory, positions, value)
         else:
-            lanes.store(memory, positions, value)
+            backwards = self._vectors is not None and (buffer, indices) in self._vectors.backwards
+            lanes.store(memory, positions, value, backwards=backwards)
 
     def _branch(self, node: Branch) -> None:
         test = self._scalar(node.condition)

@@ -6,9 +6,9 @@
         y[i, j] = a[i] * x[i, j] + b[j]
         total += y[i, j]
 
-Cells side by side are read and written at the place of the loop's variable along the last axis, other cells are the
-same for all steps, and no step reads what another one writes, but for what names accumulate, which may be used behind
-it in the same step. Tests choose among values, and say in which lanes something happens.
+Cells side by side are read and written at the place of the loop's variable along the last axis, forwards or backwards,
+other cells are the same for all steps, and no step reads what another one writes, but for what names accumulate, which
+may be used behind it in the same step. Tests choose among values, and say in which lanes something happens.
 
 What such loops accumulate stays in lanes over all loops around in which nothing else knows it: where rows are short,
 joining the lanes of each would take longer than adding it up. And where rows lie one behind the other in memory, which
@@ -46,8 +46,8 @@ _FEW = 32
 @dataclass(frozen=True, slots=True)
 class VectorLoop:
     """What is known of such a loop: how many bytes its widest cells take, what it accumulates, by which operation, and
-    what of that its steps use, how much it computes, which cells all steps read or write, whatever tests say, and
-    whether it reads a row at several places.
+    what of that its steps use, how much it computes, which cells all steps read or write, whatever tests say, those of
+    which each step has the one before that of the last step, and whether it reads a row at several places.
     """
 
     cell: int
@@ -55,6 +55,7 @@ class VectorLoop:
     scans: frozenset[Name]
     work: int
     certain: frozenset[Cell]
+    backwards: frozenset[Cell]
     shifted: bool
 
 
@@ -202,6 +203,7 @@ class _Steps:
         #: How many tests stand around; what is read and written whatever they say, and what is so because of them.
         self._tests = 0
         self._certain: set[Cell] = set()
+        self._backwards: set[Cell] = set()
         self._uncertain: set[Cell | None] = set()
 
     def of(self, body: Sequence[Node], masks: bool) -> VectorLoop | None:
@@ -216,9 +218,9 @@ class _Steps:
             return None
         if any(self._sums[name] in _TESTS for name in self._sums.keys() - self._scans):
             return None
-        scans, certain = frozenset(self._scans), frozenset(self._certain)
+        cells = frozenset(self._certain), frozenset(self._backwards)
         shifted = any(len(places - {None}) > 1 for places in self._places.values())
-        return VectorLoop(self._cell, self._sums, scans, self._work, certain, shifted)
+        return VectorLoop(self._cell, self._sums, frozenset(self._scans), self._work, *cells, shifted)
 
     def _require(self, condition: bool) -> None:
         if not condition:
@@ -287,9 +289,10 @@ class _Steps:
             # Beside rows it may be among their cells.
             self._places[kind.slot].add(None)
             return False
-        self._require(
-            kind.contiguous and len(varying) == 1 and varying[0] is indices[-1] and self._is_next(indices[-1])
-        )
+        step = self._step(indices[-1])
+        self._require(kind.contiguous and len(varying) == 1 and varying[0] is indices[-1] and step != 0)
+        if step < 0:
+            self._backwards.add((buffer, indices))
         self._cell = max(self._cell, numpy_dtype(kind.dtype).itemsize)
         return True
 
@@ -309,18 +312,17 @@ class _Steps:
             for part in walk(expr)
         )
 
-    def _is_next(self, index: Expr) -> bool:
-        # Whether it is larger by one in each step.
+    def _step(self, index: Expr) -> int:
+        # By how much it is larger in each step; 0 if that is neither 1 nor -1.
         match index:
             case IndexValue(name=name):
-                return name == self._variable
-            case Apply(primitive="add", arguments=(left, right)):
-                if self._varies(right):
-                    return not self._varies(left) and self._is_next(right)
-                return self._is_next(left)
-            case Apply(primitive="sub", arguments=(left, right)):
-                return not self._varies(right) and self._is_next(left)
-        return False
+                return int(name == self._variable)
+            case Apply(primitive="add" | "sub" as primitive, arguments=(left, right)):
+                if not self._varies(right):
+                    return self._step(left)
+                if not self._varies(left):
+                    return self._step(right) if primitive == "add" else -self._step(right)
+        return 0
 
     def _value(self, expr: Expr) -> None:
         match expr:

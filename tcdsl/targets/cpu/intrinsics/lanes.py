@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.targets.cpu.instructions import ir
@@ -29,6 +30,8 @@ from tcdsl.targets.cpu.intrinsics.frame_memory import (
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 
 __all__ = ["Lanes"]
+
+Turned = TypeVar("Turned", ir.Operand, ir.Operand | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +74,22 @@ class Lanes:
         first = self.builder.in_all_lanes(self.first.value, self.count)
         return self.first.like(self.builder.add(first, _numbers(self.count), steady=True))
 
-    def load(self, buffer: BufferValue, positions: Sequence[Scalar], *, certain: bool = False) -> Scalar:
-        """The cells of ``buffer`` from ``positions`` on, along the last axis; ``certain`` ones are there for all
-        steps, whether they are masked or not.
+    def load(
+        self, buffer: BufferValue, positions: Sequence[Scalar], *, certain: bool = False, backwards: bool = False
+    ) -> Scalar:
+        """The cells of ``buffer`` from ``positions`` on, along the last axis, or ``backwards``; ``certain`` ones are
+        there for all steps, whether they are masked or not.
         """
         dtype = buffer.kind.dtype
         kind = ir.VectorType(cell_type(dtype), self.count)
-        size, address = numpy_dtype(dtype).itemsize, self._address(buffer, positions)
+        size, address = numpy_dtype(dtype).itemsize, self._address(buffer, positions, backwards)
         tag = buffer_tag(self.builder, buffer.kind)
-        mask = self.there if certain else self.mask
+        mask = self._turned(self.there if certain else self.mask, backwards)
         if mask is None:
             loaded = self.builder.load(kind, address, f", align {size}{tag}")
         else:
             loaded = self.builder.load_masked(kind, address, mask, size, tag)
+        loaded = self._turned(loaded, backwards)
         return value_of_cell(Scalar(self.builder, loaded, dtype))
 
     def load_one(self, buffer: BufferValue, positions: Sequence[Scalar]) -> Scalar:
@@ -95,23 +101,38 @@ class Lanes:
         address = builder.select(some, cell_address(builder, buffer, positions), builder.place(kind))
         return value_of_cell(Scalar(builder, builder.load(kind, address), buffer.kind.dtype))
 
-    def store(self, buffer: BufferValue, positions: Sequence[Scalar], value: Scalar) -> None:
+    def store(
+        self, buffer: BufferValue, positions: Sequence[Scalar], value: Scalar, *, backwards: bool = False
+    ) -> None:
         """Store ``value`` into these cells."""
-        size, address = numpy_dtype(buffer.kind.dtype).itemsize, self._address(buffer, positions)
+        size, address = numpy_dtype(buffer.kind.dtype).itemsize, self._address(buffer, positions, backwards)
         tag = buffer_tag(self.builder, buffer.kind)
-        written = cell_of_value(value.in_lanes(self.count), buffer.kind.dtype)
-        if self.mask is None:
+        written = self._turned(cell_of_value(value.in_lanes(self.count), buffer.kind.dtype), backwards)
+        mask = self._turned(self.mask, backwards)
+        if mask is None:
             self.builder.store(written, address, f", align {size}{tag}")
         else:
-            self.builder.store_masked(written, address, self.mask, size, tag)
+            self.builder.store_masked(written, address, mask, size, tag)
 
-    def _address(self, buffer: BufferValue, positions: Sequence[Scalar]) -> ir.Operand:
+    def _turned(self, vector: Turned, backwards: bool) -> Turned:
+        # The last lane first.
+        if vector is None or not backwards:
+            return vector
+        return self.builder.shuffled(vector, vector, range(self.count - 1, -1, -1))
+
+    def _address(self, buffer: BufferValue, positions: Sequence[Scalar], backwards: bool) -> ir.Operand:
+        if backwards:
+            # The last lane is at the first cell.
+            *others, end = positions
+            behind = ir.ConstantOperand(WORD, self.count - 1)
+            positions = *others, end.like(self.builder.sub(convert(end, "int64").value, behind, steady=True), "int64")
         if buffer.kind.checked:
             return cell_address(self.builder, buffer, positions)
         # Of the row first, which changes less often, so that all rows need one counter.
         *row, last = [convert(position, "int64").value for position in positions]
         row_start = address_of(self.builder, buffer, [*row, ir.ConstantOperand(WORD, 0)], in_lanes=True)
-        return self.builder.element(cell_type(buffer.kind.dtype), row_start, last)
+        # With a mask there need be no cell in the last lane.
+        return self.builder.element(cell_type(buffer.kind.dtype), row_start, last, inbounds=not backwards)
 
 
 def _numbers(count: int) -> ir.Operand:

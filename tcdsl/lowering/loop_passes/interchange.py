@@ -338,7 +338,8 @@ def _moves_along(row: Loop) -> bool:
     loops = [node for node in row.body if isinstance(node, Loop)]
     for node in walk_nodes(loops):
         own = [node.indices] if isinstance(node, Store | Update) else []
-        stores = stores or bool(own) or isinstance(node, Accumulate)
+        # What a statement adds up has an order of its own.
+        stores = stores or bool(own) or (bool(row.rounds) and isinstance(node, Accumulate))
         for indices in (*own, *(read.indices for expr in own_expressions(node) for read in reads(expr))):
             if not any(row.variable in scalars_of(axis) for axis in indices):
                 continue

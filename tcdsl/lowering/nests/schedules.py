@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tcdsl.ir.build import apply, index, integer, product_of
 from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.program import Program, Statement
-from tcdsl.ir.text.printer import format_statement
+from tcdsl.ir.text.printer import format_expr, format_statement
 from tcdsl.lowering.loopir.contraction import SumOfProducts
 from tcdsl.lowering.loopir.loops import Branch, Loop, Nest, Node, Step, loops_over
 from tcdsl.lowering.loopir.tiles import quotient_up
@@ -119,7 +119,7 @@ def _schedule(draft: Draft) -> tuple[Step, ...]:
         case "nest_", SumOfProducts():
             orders = [Step("tile", f"{tiles}: sums stay in registers")]
         case "pack_", SumOfProducts():
-            orders = [Step("stage", f"{tiles.right.tensor} in panels of {tiles.lane.variable}")]
+            orders = [Step("stage", f"{format_expr(tiles.right)} in panels of {tiles.lane.variable}")]
         case "nest_" | "parts_", _:
             orders = list(_steps_of(draft.plans))
         case "join_", _:

@@ -107,3 +107,15 @@ for t in range(n):
     s = s + y[0]
 return s"""
     check(program(body), (np.full(3, 2.0), 3), 12.0)
+
+
+def test_a_choice_in_a_round_that_an_arm_stages_for_what_it_binds() -> None:
+    body = """\
+if x[0] > 5:
+    return x * 1
+for t in range(n):
+    if t == 1:
+        continue
+    x = x + (x * t if x[1] > 0 else x)
+return x"""
+    check(program(body), (np.array([1.0, 0.5]), 3), np.array([3.0, 1.5]))

@@ -217,9 +217,12 @@ class RunningLoop:
                     self.bound[name] = bound_value(self._session, name, held[name])
 
     def supposed(self) -> None:
-        """In place of `passes`, in a trial of a body around: what the arms bind is there, without cells."""
-        found = {name: Carried(label_of(name), self._before[name], kind) for name, kind in self._blank.items()}
-        self._after = {name: stand_in(self._builder, each) for name, each in found.items()}
+        """In place of `passes`, in a trial of a body around: what the arms bind is there, without its cells."""
+        found = {name: Carried(label_of(name), self._before[name], kind, 0) for name, kind in self._blank.items()}
+        # No placeholders: a loop in that body reads them from around it.
+        for name, each in found.items():
+            made = self._builder.tensor(initial_tensor(self._session, each).name)
+            self._after[name] = number_of(each, held_result(self._builder, each, made))
 
     @contextmanager
     def _forgetting(self) -> Iterator[tuple[Part, Learned]]:

@@ -140,7 +140,7 @@ class DecoratedFunction(Inspected):
         """
         try:
             if ACTIVE_SESSION.get() is None:
-                if keywords and len(arguments) < self.signature.most_positional:
+                if (keywords or self.signature.has_arrays) and len(arguments) < self.signature.most_positional:
                     arguments, keywords = self.signature.placed(arguments, keywords)
                 if out is _UNGIVEN:
                     done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)

@@ -376,11 +376,11 @@ def test_the_signature_and_the_docstring_are_those_of_the_function() -> None:
 
 
 @pytest.mark.usefixtures("own_cache")
-def test_a_positional_parameter_may_be_left_out_at_the_end() -> None:
+def test_positional_parameters_with_defaults_may_be_left_out() -> None:
     @op
-    def scaled(x, factor=None, shift=None):
+    def scaled(x, factor=None, shift=None, power=1.0):
         y = x * 2 if factor is None else x * factor
-        return y if shift is None else y + shift
+        return y * power if shift is None else y * power + shift
 
     x = np.array([1.0, 2.0])
     np.testing.assert_array_equal(scaled(x), [2.0, 4.0])
@@ -390,9 +390,61 @@ def test_a_positional_parameter_may_be_left_out_at_the_end() -> None:
     np.testing.assert_array_equal(scaled.interpret(x), [2.0, 4.0])
     np.testing.assert_array_equal(tc.grad(lambda x: scaled(x).sum())(x), [2.0, 2.0])
     assert scaled.cache_info().programs == 3
+    for found in (
+        scaled(x, None, x),
+        scaled(x=x, shift=x),
+        scaled(x, shift=x, power=1.0),
+        scaled.interpret(x, shift=x),
+    ):
+        np.testing.assert_array_equal(found, [3.0, 6.0])
+    np.testing.assert_array_equal(scaled(x=x, power=3.0), [6.0, 12.0])
+    assert scaled.cache_info().programs == 4
+    with pytest.raises(tc.DtypeError, match="`x` is a NoneType, but positional arguments are arrays"):
+        scaled(None, x)
 
-    with pytest.raises(tc.DtypeError, match="`factor` is a NoneType, but positional arguments are arrays"):
-        scaled(x, None, x)
+
+def test_derivatives_beside_parameters_that_are_left_out() -> None:
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+
+    def loss(x, y=None, z=y, k=2.0):
+        return (x * z * k).sum() if y is None else (x * y).sum()
+
+    np.testing.assert_array_equal(tc.grad(loss)(x=x), [6.0, 10.0])
+    np.testing.assert_array_equal(tc.grad(loss)(x, k=1.0), y)
+    np.testing.assert_array_equal(tc.grad(loss, argnums=2)(x), [2.0, 4.0])
+    np.testing.assert_array_equal(tc.jacobian(loss, argnums=-1)(x, z=x), 5.0)
+    value, pullback = tc.vjp(loss, x, None, y)
+    assert value == 26.0
+    assert pullback(1.0)[1] is None
+    assert tc.jvp(loss, (x, None, y), (x, None, y)) == (26.0, 52.0)
+    tc.check_grads(loss, (x, None, y), order=2)
+    with pytest.raises(tc.DifferentiationError, match="argument 1 of loss\\(\\) is None, and there is nothing to"):
+        tc.grad(loss, argnums=1)(x)
+
+
+@cd
+def moved(x, by=None, rate=2.0):
+    x += rate if by is None else by * rate
+
+
+def test_code_with_parameters_that_are_left_out() -> None:
+    x = np.zeros(2)
+    moved(x=x)
+    moved(x, rate=3.0)
+    moved(rate=1.0, x=x, by=np.array([0.0, 1.0]))
+    np.testing.assert_array_equal(x, [5.0, 6.0])
+
+
+def test_an_array_that_is_a_default_is_as_fast_as_a_given_one() -> None:
+    y = np.array([3.0, 5.0])
+
+    @op
+    def added(x, y=y, k=1.0):
+        return x + y * k
+
+    assert added(y).tolist() == added(x=y).tolist() == added(y, k=1.0).tolist() == [6.0, 10.0]
+    assert added.signature.placed((y,), {})[0] == (y, y)
+    assert added.repeated.run((y, y), {}) is not None
 
 
 @op

@@ -49,6 +49,10 @@ class Call:
     positions: int
     key: tuple[Any, ...]
 
+    def at(self, place: int | str) -> Argument:
+        """The argument that the staged function takes at ``place``."""
+        return next(each for each in self.arguments if each.place == place)
+
 
 class Signature:
     """How a decorated function takes its arguments: positional ones are tensors, keyword-only ones configuration."""
@@ -68,25 +72,34 @@ class Signature:
         self._simple = self._signature is not None and all(
             p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in kinds
         )
-        # By position, the names that calls may use; None for a parameter that has a position only.
+        # By position, the names that calls may use, and the defaults; None for a parameter that has a position only.
         self._named = [
-            p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in kinds if p.kind < p.VAR_POSITIONAL
+            (p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None, p.default)
+            for p in kinds
+            if p.kind < p.VAR_POSITIONAL
         ]
         self._names = tuple(p.name for p in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+        self._required = frozenset(p.name for p in kinds if p.kind < p.VAR_POSITIONAL and p.default is p.empty)
         #: So many may be given by position.
         self.most_positional = len(self._named)
+        #: Whether calls without keywords may leave out an array.
+        self.has_arrays = any(isinstance(default, np.ndarray) for _, default in self._named)
 
     def placed(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The same call with what is given by name in its place, up to the first parameter that is left out."""
-        found: list[str] = []
-        for name in self._named[len(arguments) :]:
-            if name is None or name not in keywords:
+        """The same call with what is given by name in its place, and arrays that are defaults, behind the others."""
+        found: list[Any] = []
+        rest, known = keywords, 0
+        for name, default in self._named[len(arguments) :]:
+            if name in keywords:
+                rest = {each: value for each, value in rest.items() if each != name}
+                found.append(keywords[name])
+                known = len(found)
+            elif default is not inspect.Parameter.empty:
+                found.append(default)
+                known = len(found) if isinstance(default, np.ndarray) else known
+            else:
                 break
-            found.append(name)
-        if not found:
-            return arguments, keywords
-        rest = {name: value for name, value in keywords.items() if name not in found}
-        return (*arguments, *[keywords[name] for name in found]), rest
+        return (*arguments, *found[:known]), rest
 
     @staticmethod
     def of_operands(operands: Iterable[str], name: str) -> Signature:
@@ -97,9 +110,7 @@ class Signature:
     @property
     def required_positional(self) -> int:
         """How many positional arguments have no default."""
-        kinds = () if self._signature is None else self._signature.parameters.values()
-        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        return sum(p.kind in positional and p.default is p.empty for p in kinds)
+        return len(self._required)
 
     @property
     def takes_any_keyword(self) -> bool:
@@ -145,18 +156,14 @@ class Signature:
                 positional.append((name, value))
         return positional, configuration
 
-    def _is_optional(self, name: str) -> bool:
-        parameters = {} if self._signature is None else self._signature.parameters
-        return name in parameters and parameters[name].default is None
-
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
         """Take a call with concrete arguments apart; `DtypeError` and `ConfigurationError` say which one is wrong."""
         positional, given = self.split(args, kwargs)
-        while positional and positional[-1][1] is None and self._is_optional(positional[-1][0]):
-            # `def sgd(p, g, velocity=None)`: an array that may be left out is None while staging.
-            positional.pop()
+        # `def sgd(p, g, velocity=None, rate=0.1)`: an array that may be left out is None while staging.
         arguments = [
-            tensor_argument(self.name, name, position, value) for position, (name, value) in enumerate(positional)
+            tensor_argument(self.name, name, position, value)
+            for position, (name, value) in enumerate(positional)
+            if not (value is None and name not in self._required)
         ]
         configuration: dict[str, Any] = {}
         for name, value in given.items():

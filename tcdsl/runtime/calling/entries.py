@@ -138,8 +138,7 @@ class Entry:
         ``seeds`` are the last inputs: the tangents that a derivative takes besides its function's arguments.
         """
         for place, value in self.constants.items():
-            argument = next(a for a in call.arguments if a.place == place)
-            if not same_plain(value, argument.given):
+            if not same_plain(value, call.at(place).given):
                 return None
         if not all(same_configuration(value, call.configuration[name]) for name, value in self.configuration.items()):
             return None
@@ -151,7 +150,7 @@ class Entry:
             if isinstance(source, int):
                 arrays.append(call.arguments[source].array)
             elif isinstance(source, CarriedInteger):
-                carrier = source.array(next(a.given for a in call.arguments if a.place == source.place))
+                carrier = source.array(call.at(source.place).given)
                 if carrier is None:
                     return None
                 arrays.append(carrier)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -39,7 +40,7 @@ _SETTINGS = 8
 _LAYOUTS = 8
 _SHAPE = attrgetter("shape")
 _NUMBERS = {"float64": "d", "int64": "q", "bool": "?7x"}
-_TAKEN = (np.ndarray, float, int, bool)
+_TAKEN = (np.ndarray, float, int, bool, NoneType)
 
 Shapes = tuple[tuple[int, ...], ...]
 Out = tuple[Any, ...] | None
@@ -216,7 +217,7 @@ class RepeatedCall:
         self.is_usable = (
             not entry.narrowed
             and all(place is None or (isinstance(place, int) and self._is_given(place)) for place in self._places)
-            # Arrays by keyword, and None, which leaves an argument out.
+            # Arrays by keyword.
             and all(name in named or name in call.configuration for name in keywords)
             # Other objects may be other arrays the next time.
             and all(type(each) in _TAKEN or isinstance(each, np.generic) for each in arguments)

@@ -241,6 +241,8 @@ def _is_real(leaf: Any) -> bool:
 
 
 def _double(position: int, value: Any) -> Any:
+    if value is None:
+        return None  # an argument that is left out
     argument = tensor_argument("check_grads", f"argument {position}", position, value)
     if isinstance(value, int):
         return value  # a number of the call, which may be an extent

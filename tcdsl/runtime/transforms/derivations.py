@@ -225,6 +225,11 @@ class DerivativeStaging(StagedFunction):
             return value.name
         if isinstance(value, SymbolicNumber) and isinstance(value.expr, Read):
             return value.expr.tensor
+        if value is None:
+            raise DifferentiationError.at(
+                f"argument {position} of {self._name}() is None, and there is nothing to differentiate by",
+                hint="give it an array, or leave its position out of `argnums`",
+            )
         raise DifferentiationError.at(
             f"argument {position} of {self._name}() is the constant {value!r}, because Python asks for its value",
             hint="branch on it in a statement (`a if x > 0 else b`), or do not differentiate by it",

@@ -71,6 +71,8 @@ class DerivedFunction(Inspected):
         try:
             session = ACTIVE_SESSION.get()
             if session is None:
+                if (keywords or self.signature.has_arrays) and len(arguments) < self.signature.most_positional:
+                    arguments, keywords = self.signature.placed(arguments, keywords)
                 done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
                 return self.staging.run(self.signature, arguments, keywords) if done is None else done[0]
             from tcdsl.frontend.staging.subprograms import symbolic

@@ -231,7 +231,7 @@ def _computed(
             # Of this one only the extents count.
             given.append(np.broadcast_to(np.zeros((), tensor.dtype), held[name].shape))
     values = [array if array.ndim else array[()] for array in results[:count]]
-    moved = [call.arguments[k].array for k in by]
+    moved = [call.at(k).array for k in by]
     return entry.structure, values, moved, _Part(linear.executable, given, None)
 
 

@@ -122,13 +122,15 @@ def _pairs(derivative: str, fun: Any, primals: Any, tangents: Any) -> tuple[tupl
 
 
 def argument_dtype(fun: Any, position: int, value: Any) -> str:
-    """The element type of an argument; Python's numbers are int64, float64 and bool."""
+    """The element type of an argument; Python's numbers are int64, float64 and bool, what is left out is None."""
     from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicNumber
 
     if isinstance(value, SymbolicArray):
         return str(value.dtype)
     if isinstance(value, SymbolicNumber):
         return {"int": "int64", "float": "float64"}.get(value.weak_kind, value.weak_kind)
+    if value is None:
+        return "None"
     return tensor_argument(name_of(fun), f"argument {position}", position, value).dtype
 
 
@@ -169,7 +171,7 @@ def _pushed(
     if session is not None:
         return _pushed_inline(session, staging, primals, {k: (d, tangents[k]) for k, d in directions.items()})
     call = staging.signature.call(primals, {})
-    seeds = [d.array(tangents[k], call.arguments[k].array.shape) for k, d in directions.items()]
+    seeds = [d.array(tangents[k], call.at(k).array.shape) for k, d in directions.items()]
     entry, arrays = staging.entry(call, seeds)
     try:
         result = entry.run(arrays)

@@ -18,6 +18,7 @@ Everything beyond the decorators is loaded when it is first used.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.config import config
@@ -150,7 +151,9 @@ _LAZY_MODULES = ("comprehensions", "skriptnd", "tile", "train")
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY and name not in _LAZY_MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tcdsl.frontend.names.absent_attributes import missing_attribute
+
+        raise missing_attribute("module tcdsl", name, sys.modules[__name__])
     import importlib
 
     if name in _LAZY_MODULES:

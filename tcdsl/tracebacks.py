@@ -38,6 +38,7 @@ __all__ = [
     "hide_library_frames",
     "told_of_a_wrong_call",
     "user_facing",
+    "user_location",
     "warn_user",
     "warnings_given",
     "with_large_stack",
@@ -258,6 +259,16 @@ def _without_library(traceback: TracebackType | None) -> TracebackType | None:
         if not inner and not _is_library(entry.tb_frame):
             kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return kept
+
+
+def user_location() -> Span | None:
+    """The innermost expression that is being executed and is not the library's own."""
+    from tcdsl.span import Span
+
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_library(frame):
+        frame = frame.f_back
+    return None if frame is None else Span.executed(frame, frame.f_lasti)
 
 
 _GIVEN: list[str] = []

@@ -6,6 +6,7 @@ What Python itself says of a method, that there are too many arguments or an unk
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -107,10 +108,16 @@ def test_wrong_arguments_are_told_in_words_of_the_package(tmp_path: Any, monkeyp
     assert told > 2000
 
 
-@pytest.mark.parametrize("kind", ["layer", "op", "cd", "code", "routine", "tensor"])
+_OF_OTHERS = ("forward", "backprop", "backward", "zero_grads", "zero_grad", "nn", "to", "apply", "fwd")
+
+
+_KINDS = ("layer", "op", "cd", "code", "routine", "tensor", "memory", "gradient", "linear", "pullback", "tc", "train")
+
+
+@pytest.mark.parametrize("kind", _KINDS)
 def test_what_objects_of_other_libraries_have(kind: str) -> None:
-    owner = objects()[kind]
-    for name in ("forward", "backprop", "backward", "zero_grads", "zero_grad"):
+    owner = (objects() | {"memory": tc.param("w", init=[1.0]).value})[kind]
+    for name in _OF_OTHERS:
         assert not hasattr(owner, name)
         with pytest.raises(tc.MissingAttributeError) as caught:
             getattr(owner, name)
@@ -118,8 +125,24 @@ def test_what_objects_of_other_libraries_have(kind: str) -> None:
         assert "test_public_face.py" in fact
         assert fact.endswith(f"has no attribute `{name}`")
         assert "`" in hint
-    with pytest.raises(AttributeError, match="has no attribute `unknown`"):
+        assert hint != fact
+    with pytest.raises(AttributeError, match=r"has no attribute `unknown`(.|\n)*`.*`"):
         _ = owner.unknown
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        (lambda: tc.param("w", init=[1.0]).value.value, "it is the array itself"),
+        (lambda: tc.train.Adam, "write `tc.train.adam_update"),
+        (lambda: tc.train.adam_updates, "did you mean `adam_update`?"),
+        (lambda: tc.jit, "every call of it is compiled"),
+        (lambda: tc.grad(square).grad, "`tc.grad(tc.grad(f))`"),
+    ],
+)
+def test_what_to_write_instead(asked: Any, hint: str) -> None:
+    with pytest.raises(tc.MissingAttributeError, match=re.escape(hint)):
+        asked()
 
 
 def test_gradients_in_code_are_not_cleared() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError
+from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.ir.program import Program
 from tcdsl.runtime.calling.execution import BoundProgram
 from tcdsl.runtime.explanation import Explanation
@@ -26,7 +27,6 @@ from tcdsl.tensors.graph_linking.asked_values import executable, read_memory
 from tcdsl.tensors.graph_linking.code import Code, sequence
 from tcdsl.tensors.graph_linking.linked_within_memory import linked_within_memory
 from tcdsl.tensors.graph_linking.static_indices import StaticIndex
-from tcdsl.tensors.graphs.absent_attributes import missing_attribute
 from tcdsl.tensors.graphs.initialization import Drawn
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting

@@ -12,6 +12,10 @@ Everything that a step does, forward pass, backward pass and update, is one prog
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
+from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.train.epochs import epochs
 from tcdsl.train.gradients import clip_gradients, grad_update, parameters
 from tcdsl.train.optimizers import adam, adamw, clip_norm, clip_value, lion, rmsprop, sgd
@@ -43,3 +47,7 @@ __all__ = [
     "stepwise",
     "update",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing_attribute("module tcdsl.train", name, sys.modules[__name__])

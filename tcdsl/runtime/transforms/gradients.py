@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import ConfigurationError, DataIndexError, DifferentiationError, RaisedError, ShapeError
+from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.repeated import RepeatedCalls
@@ -52,6 +53,9 @@ class DerivedFunction(Inspected):
         self.signature = signature_of(function)
         self.repeated = RepeatedCalls()
         self.kept = KeptCalls(self)
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute("a derivative", name, self)
 
     @computed_once
     def staging(self) -> DerivativeStaging:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.errors import ConfigurationError, DifferentiationError
+from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.session import Session, current_session
 from tcdsl.frontend.staging.subprograms import symbolic
@@ -96,6 +97,9 @@ class LinearFunction:
             each.extents if isinstance(each, SymbolicTensor) else each.shape for each in taken.floating
         ]
         self._rows = [each.rows for each in made.floating if isinstance(each, SymbolicTensor)]
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute("a linear function", name, self)
 
     @property
     def stored(self) -> tuple[np.ndarray | Tensor, ...]:

@@ -36,7 +36,7 @@ class TensorFunction(DecoratedFunction):
     _declares = False
 
     def __getattr__(self, name: str) -> Any:
-        from tcdsl.tensors.graphs.absent_attributes import missing_attribute
+        from tcdsl.frontend.names.absent_attributes import missing_attribute
 
         raise missing_attribute("a decorated function", name, self)
 

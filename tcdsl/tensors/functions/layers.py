@@ -17,16 +17,16 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tcdsl.errors import ConfigurationError
+from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.runtime.decorated import run_inline
 from tcdsl.runtime.function import DecoratedFunction
 from tcdsl.tensors.functions.parameters import Declaration, Parameters
 from tcdsl.tensors.functions.tensor_calls import call_op, code_of
-from tcdsl.tensors.graphs.absent_attributes import missing_attribute
-from tcdsl.tensors.graphs.location import fault, user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tracebacks import user_facing
+from tcdsl.tracebacks import user_facing, user_location
 
 __all__ = ["Layer", "call_outside", "configured", "parameters_of", "scope_of_inner_call"]
 

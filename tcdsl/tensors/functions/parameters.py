@@ -36,9 +36,9 @@ from tcdsl.span import Span
 from tcdsl.tensors.graphs.element_types import type_name
 from tcdsl.tensors.graphs.initialization import Filled, Given, InitialValue, Made, Uniform
 from tcdsl.tensors.graphs.literals import sizes_of
-from tcdsl.tensors.graphs.location import fault, user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
-from tcdsl.tracebacks import user_facing
+from tcdsl.tracebacks import user_facing, user_location
 
 __all__ = ["Declaration", "DeclaredLater", "Parameters", "by_label", "param"]
 

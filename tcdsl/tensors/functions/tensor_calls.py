@@ -44,9 +44,10 @@ from tcdsl.tensors.graph_staging.fragments import exported, without_unread_input
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, recording_session
 from tcdsl.tensors.graph_staging.state import CodeState, StateShape
 from tcdsl.tensors.graphs.graph_operators import as_operand
-from tcdsl.tensors.graphs.location import fault, user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor
+from tcdsl.tracebacks import user_location
 
 if TYPE_CHECKING:
     from tcdsl.runtime.function import DecoratedFunction

@@ -17,9 +17,10 @@ from tcdsl.runtime.calling.structure import Structure, flatten
 from tcdsl.tensors.graph_staging.fragments import settled, staged
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, known_shape
 from tcdsl.tensors.graphs.element_types import FloatingType
-from tcdsl.tensors.graphs.location import located, user_location
+from tcdsl.tensors.graphs.location import located
 from tcdsl.tensors.graphs.node_operations import Operation
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
+from tcdsl.tracebacks import user_location
 
 __all__ = ["Promised", "waiting"]
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import ConfigurationError
+from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.ir.program import Program
 from tcdsl.tensors.graph_linking.late_reads import LateRead
-from tcdsl.tensors.graphs.absent_attributes import missing_attribute
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory

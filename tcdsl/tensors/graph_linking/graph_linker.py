@@ -30,10 +30,10 @@ from tcdsl.tensors.graph_linking.static_indices import StaticIndex, without_chec
 from tcdsl.tensors.graph_staging.fragments import recorded, without_unread_inputs
 from tcdsl.tensors.graph_staging.graph_recordings import ancestors
 from tcdsl.tensors.graphs.initialization import Given
-from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.node_operations import Recorded
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory
+from tcdsl.tracebacks import user_location
 
 __all__ = ["LinkedProgram", "Linker", "forward_program", "linking"]
 

@@ -27,9 +27,10 @@ from tcdsl.rows.inference import Shape, known
 from tcdsl.span import Span
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.initialization import Drawn, Given
-from tcdsl.tensors.graphs.location import fault, user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.node_operations import ENGINE
 from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, shown_memory
+from tcdsl.tracebacks import user_location
 
 __all__ = ["InputRecording", "StagedTensor", "ancestors", "known_shape", "recording_session"]
 

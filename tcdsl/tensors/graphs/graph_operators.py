@@ -34,9 +34,10 @@ from tcdsl.rows.logic import result_may_grow
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.initialization import Given
 from tcdsl.tensors.graphs.literals import tensor
-from tcdsl.tensors.graphs.location import fault, user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.node_operations import ENGINE, Operation
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
+from tcdsl.tracebacks import user_location
 
 __all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand", "operators"]
 

@@ -35,9 +35,9 @@ from tcdsl.rows.inference import known
 from tcdsl.rows.inference import number as number_shape
 from tcdsl.tensors.graphs.element_types import type_name
 from tcdsl.tensors.graphs.initialization import Given
-from tcdsl.tensors.graphs.location import fault, user_location
+from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import NodeArray, Tensor
-from tcdsl.tracebacks import user_facing
+from tcdsl.tracebacks import user_facing, user_location
 
 __all__ = ["Batch", "batch", "literal_array", "number", "tensor"]
 

@@ -12,21 +12,11 @@ from dataclasses import replace
 from tcdsl.errors import TcdslError, raise_diagnostics
 from tcdsl.installation import FOLDER
 from tcdsl.span import Span
+from tcdsl.tracebacks import user_location
 
-__all__ = ["asked_attribute", "fault", "located", "user_location"]
+__all__ = ["asked_attribute", "fault", "located"]
 
 _BETWEEN = (contextlib.__file__, functools.__file__)
-
-
-def user_location() -> Span | None:
-    """The innermost expression that is being executed and is not the library's own."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        if not code.co_filename.startswith(FOLDER) and code.co_filename not in _BETWEEN:
-            return Span.executed(frame, frame.f_lasti)
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
 
 
 def asked_attribute() -> str:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.targets.protocol.target import HOST
-from tcdsl.tensors.graphs.absent_attributes import missing_attribute
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tracebacks import user_facing
 

@@ -25,7 +25,8 @@ from weakref import ReferenceType
 import numpy as np
 
 from tcdsl.config import settings
-from tcdsl.errors import ConfigurationError, DifferentiationError, DtypeError, ShapeError
+from tcdsl.errors import ConfigurationError, DifferentiationError, DtypeError, MissingAttributeError, ShapeError
+from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.frontend.staging.given_arrays import given_array, require_plain
 from tcdsl.frontend.staging.run_time_integers import UnknownShapes
 from tcdsl.frontend.staging.session import current_session
@@ -37,10 +38,10 @@ from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 from tcdsl.targets.registry import target_named
 from tcdsl.tensors.graphs.element_types import FloatingType, type_name
-from tcdsl.tensors.graphs.location import asked_attribute, fault, user_location
+from tcdsl.tensors.graphs.location import asked_attribute, fault
 from tcdsl.tensors.graphs.node_operations import ENGINE, Operation, Recorded
 from tcdsl.tensors.graphs.readable_tensor import ReadableTensor
-from tcdsl.tracebacks import user_facing
+from tcdsl.tracebacks import user_facing, user_location
 
 if TYPE_CHECKING:
     from tcdsl.tensors.graphs.initialization import InitialValue
@@ -109,6 +110,9 @@ class NodeArray(np.ndarray):
 
     merge = shown_memory("merge", "What arrived from another device.")
 
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute("the memory of a tensor", name, self)
+
     def _shown(self, kind: str) -> NodeArray:
         return self._other(kind).array_of_user()
 
@@ -118,7 +122,8 @@ class NodeArray(np.ndarray):
     def _other(self, kind: str) -> TensorMemory:
         buffer = self._buffer
         if buffer is None or buffer.kind.endswith(".merge"):
-            raise AttributeError("only the value and the gradient of a tensor have a copy from another device")
+            fact = "only the value and the gradient of a tensor have a copy from another device"
+            raise fault(MissingAttributeError, fact, "write `p.value.merge` or `p.grad.merge` of a tensor `p`")
         return buffer.owner.buffer(f"{buffer.kind}.{kind}")
 
 

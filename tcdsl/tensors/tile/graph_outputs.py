@@ -15,9 +15,9 @@ from tcdsl.frontend.tile.user_lines import names_held
 from tcdsl.rows.inference import known
 from tcdsl.tensors.graphs.element_types import FloatingType
 from tcdsl.tensors.graphs.graph_operators import as_operand
-from tcdsl.tensors.graphs.location import user_location
 from tcdsl.tensors.graphs.node_operations import Operation
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
+from tcdsl.tracebacks import user_location
 
 __all__ = ["GraphOutput"]
 

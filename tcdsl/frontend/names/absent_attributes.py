@@ -1,0 +1,141 @@
+"""What tensors, layers, functions and modules of other libraries have and these have not, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from tcdsl.errors import MissingAttributeError
+from tcdsl.tracebacks import user_location
+
+__all__ = ["missing_attribute"]
+
+_STEP = "`step = tc.compile(tc.train.grad_update(loss))` runs both passes at each `step.run()`"
+_CLEARED = f"gradients are those of one run, so there is nothing to clear; {_STEP}"
+_BACKWARDS = f"write code for it; {_STEP}"
+_OF_ALL: Mapping[str, str] = {
+    "backprop": _BACKWARDS,
+    "backward": _BACKWARDS,
+    "zero_grads": _CLEARED,
+    "zero_grad": _CLEARED,
+    "train": "what differs in training is configuration, `layer(x, training=True)`; `tc.train` has the updates",
+    "eval": "what differs in training is configuration, `layer(x, training=False)`",
+    "to": "tensors are in the machine's memory; `dtype=` says a type",
+    "cuda": "programs run on the machine's processor",
+}
+_DERIVED: Mapping[str, str] = {
+    "grad": "derivatives of derivatives are `tc.grad(tc.grad(f))`",
+    "apply": "call it, as `tc.grad(f)(x)`",
+    "jit": "every call is compiled",
+    "compile": "every call is compiled",
+    "lower": "every call is compiled",
+}
+_OF_ARRAYS = "write it in an op, where functions of the language need no import; NumPy's work there too, `np.{0}`"
+_BY_KIND: Mapping[str, Mapping[str, str]] = {
+    "the memory of a tensor": {
+        "value": "it is the array itself: `p.grad` beside `p.value`",
+        "merge": "only the value and the gradient of a tensor have one: `p.value.merge`, `p.grad.merge`",
+        "grad": "it is an array; `p.grad` is the gradient of a tensor `p`",
+        "data": "it is the array itself",
+        "numpy": "it is a NumPy array, read-only; `.copy()` may be changed",
+        "detach": "it is a NumPy array, which has no gradient",
+        "zero_": _CLEARED,
+        "fill_": "assign: `p.value = np.full(p.shape, 2.0)`",
+        "copy_": "assign: `p.value = array`",
+        "add_": "assign: `p.value = p.value + array`",
+        "sub_": "assign: `p.value = p.value - array`",
+        "mul_": "assign: `p.value = p.value * array`",
+    },
+    "a derivative": _DERIVED,
+    "a linear function": {"apply": "call it, as `pullback(cotangents)`", "grad": "it is one: call it"},
+    "module tcdsl.train": {
+        "Adam": "write `tc.train.adam_update(loss, learning_rate=...)`, or `tc.train.adam` in code of your own",
+        "AdamW": "write `tc.train.adamw_update(loss, learning_rate=...)`, or `tc.train.adamw` in code of your own",
+        "SGD": "write `tc.train.sgd_update(loss, learning_rate=...)`, or `tc.train.sgd` in code of your own",
+        "RMSprop": "write `tc.train.rmsprop_update(loss, learning_rate=...)`",
+    },
+    "module tcdsl": {
+        "nn": 'layers are ops with strings for parameters, `relu("w" @ x + "b"[n])`',
+        "optim": "optimizers are in `tc.train`",
+        "jit": "`tc.op` decorates a function, and every call of it is compiled",
+        "function": "`tc.op` decorates a function, and every call of it is compiled",
+        "vmap": "write the further index, `y[b, i] = ...`",
+        "pmap": "programs run on all threads of the machine: `tc.config(threads=...)`",
+        "no_grad": "nothing is recorded for gradients; `stop_gradient(x)` has none",
+        "array": "`tc.tensor(array)` makes a tensor; ops take NumPy's arrays",
+        "zeros": "`tc.tensor(np.zeros(shape))` makes a tensor; ops take NumPy's arrays",
+        "ones": "`tc.tensor(np.ones(shape))` makes a tensor; ops take NumPy's arrays",
+        "manual_seed": "write `tc.seed(n)`",
+        "Module": 'layers are ops with strings for parameters, `relu("w" @ x + "b"[n])`',
+        "while_loop": "write `while` in a decorated function",
+        "scan": "write `for` in a decorated function",
+        "cond": "write `if` in a decorated function",
+        "jacrev": "write `tc.jacobian(f)`",
+        "jacfwd": "write `tc.jacobian(f)`",
+    }
+    | {
+        name: _OF_ARRAYS.format(name)
+        for name in ("exp", "log", "sin", "cos", "tanh", "sqrt", "sum", "mean", "max", "min", "where", "dot", "matmul")
+    }
+    | dict.fromkeys(("relu", "sigmoid", "softplus", "gelu", "silu"), "write it in an op: it needs no import there"),
+    "a tensor": {
+        "forward": f"ask for its value, `loss.value`; {_STEP}",
+        "numpy": "`t.value` is its array",
+        "ravel": "`t.value.ravel()` are its cells as an array",
+        "flatten": "`t.value.ravel()` are its cells as an array",
+        "reshape": "write a statement, as in `y[i*M + j] = x[i, j]`; `t.value.reshape(...)` is an array",
+        "detach": "`stop_gradient(t)` has no gradient, and `t.value` is its array",
+    },
+    "a layer": {
+        "forward": "call it: `layer(x)`",
+        "state_dict": "`layer.parameters` are its tensors by label; `tc.train.save(path, layer)` writes them",
+        "load_state_dict": "`tc.train.load(path, layer)` reads what `tc.train.save` has written",
+        "weight": 'a parameter has the name that its string says: `layer["w"]`',
+        "bias": 'a parameter has the name that its string says: `layer["b"]`',
+    },
+    "a decorated function": {
+        "forward": "call it: `f(x)`",
+        "backward": "`tc.grad(f)` and `tc.vjp(f, x)` are its derivatives",
+        "backprop": "`tc.grad(f)` and `tc.vjp(f, x)` are its derivatives",
+        "grad": "`tc.grad(f)` is its gradient",
+        "run": "call it: `f(x)`",
+    },
+    "code": {
+        "forward": "`step = tc.compile(code)` makes a function of it, and `step.run()` runs it",
+        "run": "`step = tc.compile(code)` makes a function of it, and `step.run()` runs it",
+        "step": "`step = tc.compile(code)` makes a function of it, and `step.run()` runs it",
+    },
+    "a routine": {
+        "forward": "`step.run()` runs all that its code says",
+        "backward": "`step.run()` runs all that its code says",
+        "backprop": "`step.run()` runs all that its code says",
+        "step": "write `step.run()`",
+        "parameters": "layers have parameters: `layer.parameters`; `step.state` is what its code keeps",
+    },
+}
+
+_INSTEAD: Mapping[str, str] = {
+    "a tensor": "`t.value` is its array, which has all of NumPy's methods",
+    "the memory of a tensor": "it has what NumPy's arrays have; assign `p.value = array` to change it",
+    "a layer": "call it, `layer(x)`; it has `parameters`, `configuration` and `function`",
+    "a decorated function": "call it, `f(x)`; it has `explain`, `cost`, `interpret`, `program` and `cache_info`",
+    "a derivative": "call it, as `tc.grad(f)(x)`; it has `explain`, `cost`, `interpret`, `program` and `cache_info`",
+    "a linear function": "call it; it has `program`, `explain` and `stored`",
+    "code": "`tc.compile(code)` makes a routine of it; `code_1 + code_2` is both in turn",
+    "a routine": "write `step.run()`; it has `state`, `program` and `explain`",
+    "module tcdsl.train": "`dir(tc.train)` are its names",
+    "module tcdsl": "what the language has needs no import in a decorated function; `dir(tc)` are its names",
+}
+
+
+def missing_attribute(kind: str, name: str, owner: Any) -> AttributeError:
+    """The error where ``owner``, which is ``kind``, has no attribute of that name."""
+    if name.startswith("_"):  # protocols ask for these, and expect no more than that
+        return AttributeError(f"{kind} has no attribute `{name}`", name=name, obj=owner)
+    near = "".join(f"did you mean `{each}`?" for each in get_close_matches(name, dir(owner), 1, 0.8))
+    hint = _BY_KIND[kind].get(name) or _OF_ALL.get(name) or near or _INSTEAD[kind]
+    made = MissingAttributeError.at(f"{kind} has no attribute `{name}`", user_location(), hint)
+    assert isinstance(made, AttributeError)
+    made.name, made.obj = name, owner
+    return made

@@ -48,6 +48,10 @@ class SizeInterval(NamedTuple):
         return self.high - self.low + 1
 
 
+_EXTREMES = ("min", "max", "where")
+_FEW_NODES = 12
+
+
 class SizeAlgebra:
     """Arithmetic on the sizes of one program, with what is known about them.
 
@@ -293,6 +297,21 @@ class SizeAlgebra:
         for form in kept[1:]:
             expr = apply("max" if largest else "min", expr, self.expr(form - shift))
         return Polynomial.of(expr) + shift
+
+    def in_pieces(self, form: Polynomial) -> Polynomial:
+        """The form, with extremes of extremes told by cases: ``0 if N == 0 else 1`` for ``min(1, N + min(1, N))``.
+
+        Each array that is put together of parts of the last one would otherwise say its extent several times. Of more
+        than one size there are too many cases.
+        """
+        expr = self.expr(form)
+        extremes = [each for each in walk(expr) if isinstance(each, Apply) and each.primitive in _EXTREMES]
+        if len(size_names(expr)) != 1 or sum(len(list(walk(each))) for each in extremes) <= _FEW_NODES:
+            return form
+        try:
+            return self.form_of_function(function_of(expr, universe((), ()), any_pieces=True))
+        except NotAffine:
+            return form
 
     def at_least_zero(self, form: Polynomial) -> Polynomial:
         """The form, or 0 where it is negative: the number of values of a range."""

@@ -62,6 +62,14 @@ def test_parts_that_change_places_again_and_again() -> None:
     assert len(str(f.explain("ir", x))) < 12 * 600
 
 
+@pytest.mark.parametrize("parts", ["y[:1], y, y[-1:]", "y[:4], y, y[1:5]", "y[1:3][::-1], y"])
+def test_parts_that_are_put_together_again_and_again(parts: str) -> None:
+    f = loaded("def f(y):\n" + f"    y = np.concatenate([{parts}])\n" * 12 + "    return y[:40]\n")
+    for y in (x, x[:1], x[:0]):
+        np.testing.assert_array_equal(f.interpret(y), f.function(y))
+    assert len(str(f.explain("ir", x))) < 12 * 1200
+
+
 def summed(vectors: int, body: str) -> tuple[Any, list[np.ndarray]]:
     """A function of many vectors, each of a size of its own, and vectors for it."""
     names = [f"a{k}" for k in range(vectors)]

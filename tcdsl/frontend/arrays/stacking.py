@@ -96,7 +96,7 @@ def _known_length(session: Session, length: Expr) -> Expr:
     for name in sorted(size_names(length)):
         if algebra.zero(form - algebra.form(size(name))):
             return size(name)
-    return length
+    return algebra.expr(algebra.in_pieces(form))
 
 
 def _common_axis(session: Session, shapes: Sequence[Sequence[Expr]], axis: int, new: int = 0) -> int:

@@ -397,7 +397,7 @@ def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, in
     algebra = SizeAlgebra(session.builder)
     zero, last = Polynomial.number(0), algebra.form(extent) - 1
     if step > 0:
-        start = algebra.extreme([algebra.form(bound(value.start, integer(0))), zero], largest=True)
+        start = algebra.in_pieces(algebra.extreme([algebra.form(bound(value.start, integer(0))), zero], largest=True))
         span = algebra.extreme([algebra.form(bound(value.stop, extent)), last + 1], largest=False) - start
     else:
         start = algebra.extreme(
@@ -405,7 +405,7 @@ def _slice(session: Session, value: slice, extent: Expr) -> tuple[Expr, Expr, in
         )
         span = start - algebra.extreme([algebra.form(bound(value.stop, integer(-1))), zero - 1], largest=True)
     count = algebra.quotient(span + (abs(step) - 1), Polynomial.number(abs(step)))
-    return algebra.expr(start), algebra.expr(algebra.extreme([count, zero], largest=True)), step
+    return algebra.expr(start), algebra.expr(algebra.in_pieces(algebra.extreme([count, zero], largest=True))), step
 
 
 def transposed(array: SymbolicArray, by_rows: bool = False) -> PendingArray:

@@ -23,6 +23,7 @@ class FreshNames:
         self._elsewhere = elsewhere
         self._short = short
         self._numbers: dict[str, int] = {}
+        self._shared: dict[str, str] = {}
 
     def fresh(self, hint: str) -> str:
         """``hint``, or ``hint`` with the next number that makes it new; the result counts as used."""
@@ -42,6 +43,15 @@ class FreshNames:
         # The last number is not used yet.
         self._numbers[stem] = number if name == hint else number - 1
         return name
+
+    def shared(self, hint: str) -> str:
+        """A name that is new the first time, and the same each time after: for an index variable of many statements.
+
+        Statements that differ in the names of tensors alone are looked at once.
+        """
+        if hint not in self._shared:
+            self._shared[hint] = self.fresh(hint)
+        return self._shared[hint]
 
     def take(self, names: Iterable[str]) -> None:
         """These names are in use from here on."""

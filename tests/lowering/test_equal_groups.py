@@ -8,8 +8,10 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.lowering import pipeline
+from tcdsl.lowering.loopir import contraction
 from tcdsl.lowering.loopir.kinds import EqualNests
 from tcdsl.lowering.lower import lower
+from tcdsl.lowering.program_passes import schedule
 
 
 @op
@@ -50,6 +52,37 @@ def test_further_layers_take_their_loops_from_the_first_ones(drafted, update):
         counts.append(len(equal.firsts))
         assert equal.spread(equal.firsts) == list(kernel.nests)
     assert counts[:2] == counts[2:]
+
+
+@op
+def convolution(x, *, label, channels):
+    N, H, W, D = x.shape
+    K = param("K", o=(3, 3, D, channels))
+    Y: real[N, H, W, channels]
+    Y[n, i, j, c] += x[n, i + k - 1, j + l - 1, d] * K[k, l, d, c]
+    return relu(Y)
+
+
+def test_isl_is_asked_about_the_first_of_equal_layers(monkeypatch):
+    asked = []
+
+    def counted(module, name):
+        original = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given: asked.append(name) or original(*given))
+
+    counted(contraction, "_sides")
+    counted(schedule, "covers")
+    counts = []
+    for depth, channels in ((3, 3), (6, 5)):  # other channels: what is known of the first ones does not help
+        asked.clear()
+        x = tc.tensor(np.ones((2, 6, 6, channels)), batch=1, label="x")
+        for number in range(depth):
+            x = convolution(channels=channels, label=f"L{number}")(x)
+        loss = (x * x).mean()
+        lower((tc.train.grad_update(loss) + tc.train.adam_update(loss, learning_rate=0.1)).program())
+        counts.append((asked.count("_sides"), asked.count("covers")))
+    assert counts[0] == counts[1]
+    assert min(counts[0]) > 0
 
 
 def test_steps_of_equal_layers_are_those_of_numpy():

@@ -34,7 +34,7 @@ def plain_unit_axes(program: Program, names: FreshNames) -> Program:
             if axis != zero or extent != one:
                 indices.append(axis)
                 continue
-            name, last = names.fresh("u"), points.dim(isl.dim_type.set)
+            name, last = names.shared(f"u{len(indices)}"), points.dim(isl.dim_type.set)
             points = points.insert_dims(isl.dim_type.set, last, 1).set_dim_name(isl.dim_type.set, last, name)
             points = points.fix_val(isl.dim_type.set, last, isl.Val(0))
             indices.append(index(name))

@@ -48,6 +48,7 @@ from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.factors import factors_of, product_term, term_of, terms_of
+from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming, with_names
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, holds, substituted, universe
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.linear import linear_form, normalized
@@ -124,6 +125,11 @@ class SumOfProducts:
         rows, summed = (tuple(side.within(values) for side in sides) for sides in (self.rows, self.summed))
         return replace(self, rows=rows, summed=summed)
 
+    def renamed(self, statement: Statement, names: Renaming) -> SumOfProducts:
+        """The same of ``statement``, which has tensors with other ``names``."""
+        (form,), (left, right) = with_names((self.statement,), names), with_names((self.left, self.right), names)
+        return replace(self, statement=replace(form, span=statement.span), left=left, right=right)
+
     @property
     def is_product(self) -> bool:
         """Whether terms are products of the factors."""
@@ -182,14 +188,22 @@ def _rank(each: SumOfProducts, statement: Statement) -> tuple[bool, bool]:
 
 
 def _ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts]:
+    return _WAYS.of(statement, tensors, context) if _is_sum_of_products(statement, tensors) else []
+
+
+def _is_sum_of_products(statement: Statement, tensors: Declarations) -> bool:
     tensor = tensors[statement.target.tensor]
     if statement.accumulate not in ("add", "subtract") or statement.condition is not None or statement.unique:
-        return []
+        return False
     cells = [axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)]
     if len(set(cells)) < len(statement.target.indices) or {tensor.dtype, statement.value.dtype} - _TYPES:
-        return []
-    if tensor.dtype != statement.value.dtype or len(statement.domain.variables) < 3 or not terms_of(statement.value):
-        return []
+        return False
+    same = tensor.dtype == statement.value.dtype
+    return same and len(statement.domain.variables) >= 3 and bool(terms_of(statement.value))
+
+
+def _found_ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts]:
+    tensor = tensors[statement.target.tensor]
     form, phases = _in_phases(statement, factors_of(statement.value), tensors)
     pairs = zip(form.target.indices, tensor.shape, strict=True)
     extents = {axis.name: extent for axis, extent in pairs if isinstance(axis, IndexValue)}
@@ -224,6 +238,15 @@ def _ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list
         if _may_hold(made.pays) and (made.is_product or not guards):
             ways.append(made)
     return ways
+
+
+def _renamed(
+    ways: list[SumOfProducts], statement: Statement, tensors: Declarations, names: Renaming
+) -> list[SumOfProducts]:
+    return [each.renamed(statement, names) for each in ways]
+
+
+_WAYS = EqualStatements(_found_ways, _renamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,26 +491,15 @@ def padded(program: Program, context: isl.Set, names: FreshNames) -> tuple[Progr
     statements: list[Statement] = []
     made: dict[_Padding, str] = {}
     for statement in program.statements:
-        for each in sorted(_ways(statement, tensors, context), key=lambda each: _rank(each, statement)):
-            if not each.guards and _is_plain(each.left):
-                break
-            if (
-                not isinstance(each.left, Read)
-                or not each.is_product
-                or not set(each.left.boundaries) <= {Boundary.SKIP, Boundary.FILL}
-            ):
-                continue
-            padding = _Padding.of(each, tensors, context)
-            if padding is None or not _may_hold(padding.is_dense(tensors)):
-                continue
+        found = _PADDINGS.of(statement, tensors, context) if _is_sum_of_products(statement, tensors) else None
+        if found is not None:
+            padding, place = found
             if padding not in made:
                 copy, own = padding.statement(tensors, names)
                 made[padding] = own.name
                 tensors[own.name] = own
                 statements.append(replace(copy, span=statement.span))
-            place = factors_of(each.statement.value).index(each.left)
             statement = replace(statement, value=padding.value(factors_of(statement.value), place, made[padding]))
-            break
         statements.append(statement)
     if not made:
         return program, {}
@@ -548,6 +560,10 @@ class _Padding:
         fill = constant(0, left.dtype) if found.guards else left.fill
         return _Padding(left.tensor, tuple(lows), tuple(extents), boundaries, fill, left.dtype)
 
+    def renamed(self, names: Renaming) -> _Padding:
+        """The same of the tensor that has another name."""
+        return replace(self, tensor=names["buffer", self.tensor])
+
     def is_dense(self, tensors: Declarations) -> Expr:
         """The condition that not nearly all cells are outside of the tensor."""
         inside = apply("mul", integer(_SPARSE), product_of(tensors[self.tensor].shape))
@@ -558,7 +574,7 @@ class _Padding:
         tensor = tensors[self.tensor]
         name = names.fresh(f"{tensor.name}_padded")
         own = replace(tensor, name=name, shape=self.extents, label=tensor.label or tensor.name)
-        cells = [names.fresh("c") for _ in self.lows]
+        cells = [names.shared(f"c{axis}") for axis in range(len(self.lows))]
         places = tuple(normalized(apply("add", index(c), low)) for c, low in zip(cells, self.lows, strict=True))
         value = Read(self.tensor, places, self.boundaries, self.dtype, self.fill)
         return over_box(name, cells, self.extents, value), own
@@ -570,3 +586,26 @@ class _Padding:
         places = (normalized(apply("sub", axis, low)) for axis, low in zip(left.indices, self.lows, strict=True))
         copied = plain_read(name, places, left.dtype)
         return reduce(partial(apply, "mul"), (*factors[:place], copied, *factors[place + 1 :]))
+
+
+def _found_padding(statement: Statement, tensors: Declarations, context: isl.Set) -> tuple[_Padding, int] | None:
+    # The padding that pays, and of which factor.
+    for each in sorted(_ways(statement, tensors, context), key=lambda each: _rank(each, statement)):
+        if not each.guards and _is_plain(each.left):
+            return None
+        left = each.left
+        if not (isinstance(left, Read) and each.is_product and set(left.boundaries) <= {Boundary.SKIP, Boundary.FILL}):
+            continue
+        padding = _Padding.of(each, tensors, context)
+        if padding is not None and _may_hold(padding.is_dense(tensors)):
+            return padding, factors_of(each.statement.value).index(left)
+    return None
+
+
+def _renamed_padding(
+    found: tuple[_Padding, int] | None, statement: Statement, tensors: Declarations, names: Renaming
+) -> tuple[_Padding, int] | None:
+    return None if found is None else (found[0].renamed(names), found[1])
+
+
+_PADDINGS = EqualStatements(_found_padding, _renamed_padding)

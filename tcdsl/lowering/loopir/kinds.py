@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter, is_
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from tcdsl.ir.domain import Domain
+import islpy as isl
+
+from tcdsl.ir.domain import Domain, text_of
 from tcdsl.ir.expressions import Apply, Cast, Constant, IndexValue, Let, Local, Read, SizeValue
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Unset
+from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -32,10 +35,12 @@ from tcdsl.lowering.loopir.loops import (
     Store,
     Update,
 )
+from tcdsl.recent import Recent
 
-__all__ = ["EqualNests", "Kind", "Named", "kind_of", "with_names"]
+__all__ = ["EqualNests", "EqualStatements", "Kind", "Named", "Renaming", "kind_of", "with_names"]
 
 Part = TypeVar("Part")
+Found = TypeVar("Found")
 Kind = tuple[object, ...]
 Named = tuple[str, str]
 """What a name is of, a buffer, a size or a scalar, and the name."""
@@ -46,6 +51,15 @@ def _reader(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     if len(names) > 1:
         return attrgetter(*names)
     return lambda node: tuple([getattr(node, name) for name in names])
+
+
+def _name_reader(kind: type) -> Callable[[Any], Named] | None:
+    # What the name of a node is of, and the name.
+    if kind not in _NAMES:
+        return None
+    what, field = _NAMES[kind]
+    read = attrgetter(field)
+    return lambda node: (what, read(node))
 
 
 # The field of each node that is a name, and what it is of.
@@ -81,8 +95,10 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     kind: tuple(each.name for each in fields(kind) if each.compare and each.name != _NAMES.get(kind, ("", ""))[1])
     for kind in (*_NAMES, *_OTHERS)
 }
-# What stands in these fields, read in one go.
-_PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {kind: _reader(own) for kind, own in _FIELDS.items()}
+# What stands in these fields, the last one first, read in one go, and the name.
+_PARTS: dict[type, tuple[Callable[[Any], Named] | None, Callable[[Any], tuple[Any, ...]]]] = {
+    kind: (_name_reader(kind), _reader(own[::-1])) for kind, own in _FIELDS.items()
+}
 
 # What all fields of each node are, names of something, parts, or places in the user's source, and what they hold.
 _ALL_PARTS: dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]] = {
@@ -115,28 +131,27 @@ def with_names(nodes: tuple[Part, ...], names: Mapping[Named, str]) -> tuple[Par
 
 
 def _write(value: Any, parts: list[object], names: dict[Named, int]) -> None:
-    kind = type(value)
-    if kind is tuple:
-        parts.append(len(value))
-        inner = value
-    elif kind in _PARTS:
-        parts.append(kind)
-        named = _NAMES.get(kind)
-        if named is not None:
-            parts.append(names.setdefault((named[0], getattr(value, named[1])), len(names)))
-        inner = _PARTS[kind](value)
-    elif kind is Domain:
-        parts.append(_text(value, names))
-        return
-    else:
-        # Not the number itself: 1, 1.0 and True are equal, and 0.0 and -0.0.
-        parts.append(repr(value) if kind in _NUMBERS else value)
-        return
-    for each in inner:
-        if type(each) in _WORDS:
-            parts.append(each)
+    # Written out, because nothing is asked more often: what comes next is the last one.
+    rest = [value]
+    while rest:
+        value = rest.pop()
+        kind = type(value)
+        if kind in _WORDS:
+            parts.append(value)
+        elif kind is tuple:
+            parts.append(len(value))
+            rest += value[::-1]
+        elif kind in _PARTS:
+            parts.append(kind)
+            named, inner = _PARTS[kind]
+            if named is not None:
+                parts.append(names.setdefault(named(value), len(names)))
+            rest += inner(value)
+        elif kind is Domain:
+            parts.append(_text(value, names))
         else:
-            _write(each, parts, names)
+            # Not the number itself: 1, 1.0 and True are equal, and 0.0 and -0.0.
+            parts.append(repr(value) if kind in _NUMBERS else value)
 
 
 def _text(domain: Domain, names: dict[Named, int]) -> tuple[int | str, ...]:
@@ -169,6 +184,40 @@ def _renamed(value: Any, names: Mapping[Named, str]) -> Any:
         elif what != "place":
             parts[k] = names.get((what, part), part)
     return value if all(map(is_, parts, before)) else kind(*parts)
+
+
+Renaming = dict[Named, str]
+"""The tensors of one statement, and what another one has in their place."""
+
+
+class EqualStatements(Generic[Found]):
+    """What ``find`` gives for statements of programs, in which one stands for all that differ in the names of tensors
+    alone; ``rename`` says the same of another one of them.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[Statement, Declarations, isl.Set], Found],
+        rename: Callable[[Found, Statement, Declarations, Renaming], Found],
+    ) -> None:
+        self._find, self._rename = find, rename
+        self._known: Recent[object, tuple[tuple[str, ...], Found]] = Recent(512)
+
+    def of(self, statement: Statement, tensors: Declarations, context: isl.Set) -> Found:
+        """What ``find`` gives for ``statement``, or has given for one of its kind."""
+        kind, names = kind_of((statement,))
+        used = tuple([name for what, name in names if what == "buffer"])
+        others = tuple([named for named in names if named[0] != "buffer"])
+        declared = tuple([(tensors[name].dtype, tensors[name].shape) for name in used])
+        key = kind, others, declared, text_of(context)
+        known = self._known.get(key)
+        if known is not None:
+            before, found = known
+            renaming = {("buffer", old): new for old, new in zip(before, used, strict=True)}
+            return self._rename(found, statement, tensors, renaming)
+        found = self._find(statement, tensors, context)
+        self._known[key] = used, found
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar
 
-from tcdsl.ir.expressions import Expr, IndexValue, Local, Read, SizeValue, substitute, walk
+from tcdsl.ir.expressions import Expr, IndexValue, Local, SizeValue, reads, substitute, walk
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -194,7 +194,7 @@ def buffers_read(nodes: Iterable[Node]) -> Iterator[str]:
         if isinstance(node, ProcedureCall):
             yield from (view.buffer for view in node.views)
         for expr in own_expressions(node):
-            yield from (part.tensor for part in walk(expr) if isinstance(part, Read))
+            yield from [read.tensor for read in reads(expr)]
 
 
 def buffers_written(nodes: Iterable[Node]) -> Iterator[str]:

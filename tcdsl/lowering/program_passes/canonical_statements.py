@@ -62,7 +62,7 @@ def over_cells(statement: Statement, names: FreshNames) -> Statement:
         others = terms.keys() - {index(variable)}
         if abs(terms.get(index(variable), 0)) != 1 or any(variable in index_variables(atom) for atom in others):
             return statement
-        cells[variable] = variable if axis == index(variable) else names.fresh("z")
+        cells[variable] = variable if axis == index(variable) else names.shared(f"z{len(target)}")
         target.append(index(cells[variable]))
         if cells[variable] != variable:
             values[index(variable)] = solved_for(index(variable), terms, offset, target[-1])

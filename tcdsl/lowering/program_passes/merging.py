@@ -161,6 +161,7 @@ class Touched:
         self._memory = memory
         self._found: dict[int, _Touches] = {}
         self._ways: dict[int, Ways] = {}
+        self._work: dict[int, int] = {}
 
     def of(self, plan: LoopOrder) -> _Touches:
         """What the statement of a plan touches."""
@@ -176,6 +177,14 @@ class Touched:
             known = _Touches(plan, {name: tuple(found) for name, found in cells.items()}, indexed, mergeable, own)
             self._found[id(plan)] = known
         return known
+
+    def work_of_all(self, plans: Sequence[LoopOrder]) -> int:
+        """The operations of a group, which grows by one plan at a time."""
+        last = plans[-1]
+        if id(last) not in self._work:
+            before = self.work_of_all(plans[:-1]) if len(plans) > 1 else 0
+            self._work[id(last)] = before + self.of(last).work
+        return self._work[id(last)]
 
     def ways(self, plan: LoopOrder) -> Ways:
         """How a plan touches each memory."""
@@ -221,9 +230,9 @@ def _joined(group: Group, plan: LoopOrder, touched: Touched, context: isl.Set, n
     """The group with ``plan``, or why not."""
     if group.tiled:
         return "stencils of stencils have tiles of their own"
-    if sum(touched.of(each).work for each in (*group.plans, plan)) > LARGEST:
+    if touched.work_of_all(group.plans) + touched.of(plan).work > LARGEST:
         return f"they have more than {LARGEST} operations"
-    if _scalar_code(plan) and all(_scalar_code(other) for other in group.plans):
+    if _scalar_code(plan) and _scalar_code(group.plans[0]):
         return Group((*group.plans, plan), 0)
     apart = _unrelated(group, plan, touched)
     if apart is not None:

@@ -13,7 +13,7 @@ outermost and parallel. Ordered accumulators keep the others in row-major order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 
@@ -26,6 +26,7 @@ from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is
 from tcdsl.ir.program import Access, Statement, Tensor, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior
 from tcdsl.lowering.loopir.contraction import SumOfProducts
+from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.linear import linear_form
@@ -125,6 +126,12 @@ def plan(
 
     ``extents`` are those of the variables of a phase.
     """
+    return _plan(statement, tensors, context, extents) if extents else _PLANS.of(statement, tensors, context)
+
+
+def _plan(
+    statement: Statement, tensors: Declarations, context: isl.Set, extents: Mapping[str, Expr] | None = None
+) -> LoopOrder:
     tensor = tensors[statement.target.tensor]
     extents = {} if extents is None else extents
     indices = tuple(_cell_variable(axis, extents) for axis in statement.target.indices)
@@ -161,6 +168,13 @@ def plan(
     row = () if scalar or best is None or best not in cells else (best,)
     outer = tuple(name for name in cells if name not in row)
     return LoopOrder(statement, tensor, cells, plain, outer, (*reduced, *row), scalar, single, False, window, extents)
+
+
+def _of_another(found: LoopOrder, statement: Statement, tensors: Declarations, names: Renaming) -> LoopOrder:
+    return replace(found, statement=statement, tensor=tensors[statement.target.tensor])
+
+
+_PLANS = EqualStatements(_plan, _of_another)
 
 
 def _is_window(statement: Statement, reduced: Sequence[str]) -> bool:

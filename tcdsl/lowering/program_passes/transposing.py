@@ -311,7 +311,9 @@ def _are_several(statement: Statement, variables: Iterable[str]) -> bool:
 def _values_of_rows(statement: Statement, target: Tensor) -> list[Expr]:
     # The largest parts of the value that several rows have in common, change along them, and cost something.
     *_, last = statement.target.indices or (integer(0),)
-    if not isinstance(last, IndexValue) or statement.unique or can_fail(statement):
+    if not isinstance(last, IndexValue) or len(statement.domain.variables) < 2 or work(statement.value) < _COST:
+        return []
+    if statement.unique or can_fail(statement):
         return []
     along = [read for read in statement_reads(statement) if read.indices and read.indices[-1] == last]
     if not any(index_variables(axis) - {last.name} for read in along for axis in read.indices):

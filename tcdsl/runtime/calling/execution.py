@@ -21,7 +21,7 @@ from tcdsl.config import Settings, config, settings
 from tcdsl.errors import Diagnostic, OutOfMemoryError, ShapeError
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size, largest_of
-from tcdsl.locks import COMPILING
+from tcdsl.locks import COMPILING, without_collecting
 from tcdsl.progress import shown
 from tcdsl.recent import Recent
 from tcdsl.runtime.calling.nan_search import NanSearch
@@ -117,6 +117,7 @@ class Executable:
                 self._specialized[key] = Executable(self.program, sizes)
             return self._specialized[key]
 
+    @without_collecting()
     def _compile(self, contiguous: tuple[bool, ...], current: Settings, large: bool) -> LoadedKernel:
         from tcdsl.targets.loading import load_program
         from tcdsl.targets.protocol.target import Build

@@ -34,7 +34,7 @@ from tcdsl.ir.expressions import Expr, Read
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.spoken_sizes import in_words, spoken_in
 from tcdsl.ir.text.expression_printer import format_expr
-from tcdsl.locks import COMPILING
+from tcdsl.locks import COMPILING, without_collecting
 from tcdsl.runtime.calling.arguments import Argument, Call, Signature
 from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced, narrowed_integers
 from tcdsl.runtime.calling.execution import Executable
@@ -143,7 +143,8 @@ class StagedFunction(ABC):
             if served is not None:
                 return served
             self._misses += 1
-            made = self._stage(call, seeds)
+            with without_collecting():
+                made = self._stage(call, seeds)
             self._put(call.key, made)
             self.keep_elsewhere(call, made)
             self.latest = made

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tcdsl.config import settings, tape_memory
 from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.locks import without_collecting
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.tape_memory import Derived, allocated_bytes, with_states_that_fit
 from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
@@ -39,6 +40,7 @@ def linked_within_memory(code: Code) -> LinkedProgram:
     return found.staged
 
 
+@without_collecting()
 def _linked(code: Code, states: int) -> tuple[LinkedProgram, bool]:
     with linking(code.name, states=states) as linker:
         code.link(linker)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError
@@ -17,6 +16,7 @@ from tcdsl.frontend.skriptnd.text.declarations import (
 from tcdsl.frontend.skriptnd.text.reading import Words
 from tcdsl.frontend.skriptnd.text.syntax import Identifier, Operator, TextModule
 from tcdsl.frontend.skriptnd.text.tokens import Word, tokens_of
+from tcdsl.locks import without_collecting
 
 __all__ = ["MOST_CHARACTERS", "parse_module"]
 
@@ -41,13 +41,8 @@ _BLOCKS: dict[str, tuple[str, Any]] = {
 
 def parse_module(text: str, filename: str) -> TextModule:
     """The imports, operators and graphs of a text. `DslSyntaxError` shows what cannot be read."""
-    collects = gc.isenabled()
-    gc.disable()  # nodes refer to no circles; looking for some takes half of the time for long texts
-    try:
+    with without_collecting():
         return _module(Words(tokens_of(text, filename), filename), text, filename)
-    finally:
-        if collects:
-            gc.enable()
 
 
 def _module(words: Words, text: str, filename: str) -> TextModule:

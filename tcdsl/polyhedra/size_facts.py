@@ -5,6 +5,7 @@ isl takes cubic time in the number of sizes, whether a question is about all of 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
@@ -127,17 +128,24 @@ class SizeFacts:
         return name
 
 
-# A program is asked by each of its statements.
-@lru_cache(maxsize=4)
+# A program is asked by each of its statements. By identity: to compare two programs takes as long as they are.
+_ASKED: deque[tuple[Program, isl.Set]] = deque(maxlen=4)
+
+
 def size_context(program: Program) -> isl.Set:
     """A set of parameters: all sizes of ``program`` for which a call gets as far as its first statement.
 
     Of sizes that the assertions make equal it speaks of the first only.
     """
+    for asked, known in tuple(_ASKED):
+        if asked is program:
+            return known
     positive = never_negative_in(program)
-    return _size_context(
+    found = _size_context(
         program.sizes, program.assertions, tuple(each.name for each in program.sizes if positive(each.name))
     )
+    _ASKED.appendleft((program, found))
+    return found
 
 
 @lru_cache(maxsize=256)

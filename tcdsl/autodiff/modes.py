@@ -31,6 +31,8 @@ from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.rewrite.linearization import dependents
+from tcdsl.rewrite.loop_cells import with_parts_carried
+from tcdsl.rewrite.loop_sums import with_sums_continued
 from tcdsl.rewrite.renaming import with_tensors_renamed
 from tcdsl.rewrite.unified_sizes import with_equal_sizes, with_own_sizes
 
@@ -60,7 +62,7 @@ def adjoint(
     """
     chosen = chosen_outputs(program, outputs)
     check_inputs(program, wrt)
-    original, program = program, with_equal_sizes(program)
+    original, program = program, with_parts_carried(with_equal_sizes(program))
     work = Reverse(program, wrt)
     seeds = []
     for output in chosen:
@@ -78,7 +80,7 @@ def gradient(program: Program, wrt: Sequence[str], keep_outputs: bool | Sequence
     """
     check_inputs(program, wrt)
     [output] = chosen_outputs(program, program.outputs[:1])
-    original, program = program, with_equal_sizes(program)
+    original, program = program, with_parts_carried(with_equal_sizes(program))
     work = Reverse(program, wrt)
     declared = program.tensor(output)
     if declared.shape:
@@ -157,7 +159,7 @@ def _pull_rule(work: Reverse, rule: DerivativeRule) -> None:
 def _finished(
     work: Reverse, wrt: Sequence[str], suffix: str, seeds: Sequence[Tensor], keep_outputs: bool | Sequence[str]
 ) -> Program:
-    result = work.finished(suffix, seeds, _pull_back(work, wrt), keep_outputs)
+    result = with_sums_continued(work.finished(suffix, seeds, _pull_back(work, wrt), keep_outputs))
     return _with_result_names(result, wrt, {tensor.name for tensor in work.made})
 
 
@@ -220,7 +222,8 @@ def tangent(
         if own is None or taken or work.tensor(own).dtype != work.tensor(name).dtype:
             own = work.result(f"t_{name}", work.tensor(name), own)
         found.append(own)
-    return with_own_sizes(work.finished("tangent", directions, found, keep_outputs), original)
+    made = with_sums_continued(work.finished("tangent", directions, found, keep_outputs))
+    return with_own_sizes(made, original)
 
 
 def _push_rule(work: Forward, rule: DerivativeRule) -> None:

@@ -117,6 +117,10 @@ LONG = {
         ),
         "`a1499 >= 1500` does not hold",
     ),
+    "words": (
+        _operator(f"@using {{ {' '.join(f'a{k}={chr(43).join(str(k % 10) * 999)};' for k in range(490))} }}"),
+        "the text has 980080 words, and 500000 are the most",
+    ),
     "brackets": (f"graph g {{ {IO} @compose {{ y = {'[(' * 49}{' a' * 30_000}", "unexpected `a`"),
 }
 

@@ -37,6 +37,7 @@ __all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope", "unknown_name"]
 MOST_ITEMS = 10_000
 MOST_CHARACTERS = 100_000
 _LONG = 8
+_PLAIN = frozenset((int, float, bool, str, ScalarValue))
 _EMPTY = {"+": 0, "*": 1, "&&": True, "||": False}
 _DECIDED = frozenset((("&&", False), ("||", True), ("=>", False)))
 _ZERO: Mapping[str, Any] = {"int": 0, "real": 0.0, "bool": False, "str": ""}
@@ -232,6 +233,8 @@ class ExpressionEvaluator:
     def require_numbers(self, what: str, values: tuple[Any, ...], span: Span | None) -> None:
         """Raise if one of the operands of ``what`` is a tensor."""
         for value in values:
+            if type(value) in _PLAIN:
+                continue
             if any(is_tensor(each) for each in (value if isinstance(value, Pack) else (value,))):
                 hint = "tensors meet in operators, such as `math.add(x, y)` and `math.exp(x)`"
                 raise DtypeError.at(f"`{what}` of a tensor", span, hint)
@@ -240,6 +243,8 @@ class ExpressionEvaluator:
 
     def each(self, function: Callable[..., Any], values: tuple[Any, ...], span: Span | None) -> Any:
         """``function`` of single values, or of the items of packs."""
+        if _PLAIN.issuperset(map(type, values)):
+            return function(*values, span)
         if any(value is None for value in values):
             return None
         if any(isinstance(value, Unknown) for value in values):
@@ -257,10 +262,6 @@ class ExpressionEvaluator:
             if all(each is not None for each in singles):
                 made.uniform = function(*singles, span)
         return made
-
-
-def _literal(self: ExpressionEvaluator, node: syntax.Literal) -> Any:
-    return node.value
 
 
 def _text(self: ExpressionEvaluator, node: syntax.TextValue) -> Any:
@@ -305,10 +306,6 @@ def _member(self: ExpressionEvaluator, node: syntax.Member) -> Any:
     if not isinstance(value, TensorValue):
         raise DtypeError.at(f"`{node.name}` is no tensor, and has no {node.attribute}", node.span)
     return value.shape if node.attribute == "shape" else len(value.shape)
-
-
-def _list(self: ExpressionEvaluator, node: syntax.ListNode) -> Any:
-    return self.items(node.items)
 
 
 def _subscript(self: ExpressionEvaluator, node: syntax.Subscript) -> Any:
@@ -576,11 +573,11 @@ def _misplaced(self: ExpressionEvaluator, node: Any) -> Any:
 
 
 _HANDLERS: Mapping[type, Callable[[ExpressionEvaluator, Any], Any]] = {
-    syntax.Literal: _literal,
+    syntax.Literal: lambda self, node: node.value,
     syntax.TextValue: _text,
     syntax.Identifier: _identifier,
     syntax.Member: _member,
-    syntax.ListNode: _list,
+    syntax.ListNode: lambda self, node: self.items(node.items),
     syntax.Subscript: _subscript,
     syntax.Substitute: _substitute,
     syntax.Unary: _unary,

@@ -16,7 +16,6 @@ from tcdsl.frontend.skriptnd.text.declarations import (
 from tcdsl.frontend.skriptnd.text.reading import Words
 from tcdsl.frontend.skriptnd.text.syntax import Identifier, Operator, TextModule
 from tcdsl.frontend.skriptnd.text.tokens import Word, tokens_of
-from tcdsl.locks import without_collecting
 
 __all__ = ["MOST_CHARACTERS", "parse_module"]
 
@@ -41,11 +40,7 @@ _BLOCKS: dict[str, tuple[str, Any]] = {
 
 def parse_module(text: str, filename: str) -> TextModule:
     """The imports, operators and graphs of a text. `DslSyntaxError` shows what cannot be read."""
-    with without_collecting():
-        return _module(Words(tokens_of(text, filename), filename), text, filename)
-
-
-def _module(words: Words, text: str, filename: str) -> TextModule:
+    words = Words(tokens_of(text, filename), filename)
     imports: list[Identifier] = []
     operators: list[Operator] = []
     while words.next.kind != "end":

@@ -1,12 +1,12 @@
 """The nodes of SkriptND texts: expressions, declarations, formulas and compositions.
 
-All nodes are immutable and know their places. ``parts_of`` gives the expressions in an expression.
+All nodes are immutable and know their places. ``walk`` gives the expressions in an expression.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, dataclass_transform
 
 from tcdsl.span import Span
 
@@ -50,16 +50,28 @@ __all__ = [
     "Whole",
     "Zip",
     "names_in",
-    "parts_of",
     "walk",
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _Immutable:
+    """What is compared by its fields, and never changed; ``expressions`` are the fields that hold some."""
+
+    expressions: ClassVar[tuple[str, ...]] = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls) -> None:
+        # Frozen ones take three times as long to make.
+        dataclass(unsafe_hash="__hash__" not in vars(cls))(cls)
+        kinds = ("Expression", "Subscript")
+        cls.expressions = tuple(each.name for each in fields(cls) if any(kind in str(each.type) for kind in kinds))
+
+
+class Node(_Immutable):
     """A part of a text, which knows its place."""
 
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 # -- expressions ---------------------------------------------------------------------------------------------------
@@ -68,17 +80,13 @@ class Node:
 class Expression(Node):
     """What has a value."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
 class Literal(Expression):
     """``2``, ``2.5``, ``true``, ``inf``."""
 
     value: bool | int | float
 
 
-@dataclass(frozen=True, slots=True)
 class TextValue(Expression):
     """``'got {stride}'``: pieces of text, and the expressions between them."""
 
@@ -86,14 +94,12 @@ class TextValue(Expression):
     values: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class Identifier(Expression):
     """``stride``."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class Member(Expression):
     """``x.shape``, ``x.rank``, ``xs.size``."""
 
@@ -101,14 +107,12 @@ class Member(Expression):
     attribute: str
 
 
-@dataclass(frozen=True, slots=True)
 class ListNode(Expression):
     """``[a, b.., 0:n]``."""
 
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Range(Expression):
     """``b:e:s`` in a list or as an index."""
 
@@ -117,7 +121,6 @@ class Range(Expression):
     step: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
 class Expand(Expression):
     """``a..`` or ``a..(n)`` in a list, a shape or an index."""
 
@@ -125,14 +128,12 @@ class Expand(Expression):
     count: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
 class Zip(Expression):
     """``(a, b)`` in front of ``..``."""
 
     parts: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Subscript(Expression):
     """``a[i]`` and ``a[b:e:s]``."""
 
@@ -140,7 +141,6 @@ class Subscript(Expression):
     index: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Substitute(Expression):
     """``a[i] <- b``: the pack ``a`` with other values at ``i``; ``place`` is the subscript."""
 
@@ -148,7 +148,6 @@ class Substitute(Expression):
     replacement: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Unary(Expression):
     """``-a``, ``+a``, ``!a``, and ``?a``, whether it is null."""
 
@@ -156,7 +155,6 @@ class Unary(Expression):
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Binary(Expression):
     """``a + b``, ``a is b``, ``a in b``, ``a ?? b``; minimum and maximum are ``<?`` and ``>?``."""
 
@@ -165,7 +163,6 @@ class Binary(Expression):
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Fold(Expression):
     """``a + ..``; ``a + ...`` is cumulative."""
 
@@ -174,7 +171,6 @@ class Fold(Expression):
     cumulative: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Select(Expression):
     """``c ? a : b``; without ``b`` the value is optional."""
 
@@ -183,7 +179,6 @@ class Select(Expression):
     other: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
 class Call(Expression):
     """``exp(a)``, ``real(a)``, ``T(a)``; without argument the default value of a type."""
 
@@ -191,7 +186,6 @@ class Call(Expression):
     argument: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
 class Guard(Expression):
     """``|e|`` or ``|e <> low : high|`` as an index."""
 
@@ -200,12 +194,10 @@ class Guard(Expression):
     above: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
 class Whole(Expression):
     """``:`` as an index: the cells along the axis, as a pack."""
 
 
-@dataclass(frozen=True, slots=True)
 class Access(Expression):
     """``x[i, j]``, ``x[k][i, j]``, ``x[]``: a cell of a tensor."""
 
@@ -214,7 +206,6 @@ class Access(Expression):
     indices: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Named(Node):
     """A name with an expression: an index and its end, ``i < n``, a value of each point of a formula, ``z = e``, an
     attribute of an invocation, ``stride=2``.
@@ -227,7 +218,6 @@ class Named(Node):
 # -- declarations --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class PackLength(Node):
     """``..``, ``..(k)`` or ``..(k|5)``."""
 
@@ -235,7 +225,6 @@ class PackLength(Node):
     bound: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
 class Extent(Node):
     """An entry of a shape: ``m``, ``s..(d)``, ``..z``, ``n|10``, ``~|10``, ``static c``.
 
@@ -249,7 +238,6 @@ class Extent(Node):
     static: bool
 
 
-@dataclass(frozen=True, slots=True)
 class TypeNode(Node):
     """``optional real^(r)[m, n]..(k)``; ``shape`` is None where the type is no tensor's."""
 
@@ -261,7 +249,6 @@ class TypeNode(Node):
     pack: PackLength | None
 
 
-@dataclass(frozen=True, slots=True)
 class Declaration(Node):
     """``x: real[n] = 0.0``, an attribute, input, output, constant or variable; ``bounds`` are those of its value."""
 
@@ -271,7 +258,6 @@ class Declaration(Node):
     bounds: tuple[Named, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Generic(Node):
     """``T: num = real``."""
 
@@ -280,7 +266,6 @@ class Generic(Node):
     default: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class Using(Node):
     """``c..(n) = e``, ``[a, b..] = e``, ``[(a, b)..] = e``; ``length`` is that of a pack's name."""
 
@@ -289,7 +274,6 @@ class Using(Node):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Assertion(Node):
     """``condition: 'message', label: value``."""
 
@@ -301,7 +285,6 @@ class Assertion(Node):
 # -- formulas ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Formula(Node):
     """``C[i, j] += A[i, l] * B[l, j], i < m, j < n, l < k | condition``."""
 
@@ -317,7 +300,6 @@ class Formula(Node):
 # -- compositions --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Invocation(Node):
     """``label: nn.conv<T>{stride=2}(x, ~, y)``; an argument that is left out is None."""
 
@@ -329,7 +311,6 @@ class Invocation(Node):
     name_span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
 class Block(Node):
     """``{ y = op(x); yield y; }``."""
 
@@ -338,7 +319,6 @@ class Block(Node):
     results: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Branch(Node):
     """``if a then b elif c then d else e``: the conditions with what they lead to, and the rest."""
 
@@ -346,7 +326,6 @@ class Branch(Node):
     other: Operation
 
 
-@dataclass(frozen=True, slots=True)
 class Loop(Node):
     """``with s = 0.0 for x : xs while c do..(i -> n) op(s, x)``."""
 
@@ -363,7 +342,6 @@ class Loop(Node):
 Operation = Invocation | Block | Branch | Loop | Expression
 
 
-@dataclass(frozen=True, slots=True)
 class Target(Node):
     """What an assignment writes: a name, ``~``, ``a..(n)``, or a list of them; ``type`` where one is given."""
 
@@ -373,7 +351,6 @@ class Target(Node):
     type: TypeNode | None
 
 
-@dataclass(frozen=True, slots=True)
 class Assignment(Node):
     """``a, [b, c..(k)] = operation``."""
 
@@ -381,7 +358,6 @@ class Assignment(Node):
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
 class Quantization(Node):
     """``conv1.filter: quant.min_max_linear_quantize{bits=8, ...}``: the call is that of the operator for the tensor."""
 
@@ -389,7 +365,6 @@ class Quantization(Node):
     call: Invocation
 
 
-@dataclass(frozen=True, slots=True)
 class Operator(Node):
     """An operator or a graph, block by block; None for a block that is not there where that makes a difference."""
 
@@ -410,9 +385,11 @@ class Operator(Node):
     quantizations: tuple[Quantization, ...] = ()
     name_span: Span | None = field(default=None, compare=False, repr=False)
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.span))
 
-@dataclass(frozen=True, slots=True)
-class TextModule:
+
+class TextModule(_Immutable):
     """What a text holds."""
 
     imports: tuple[Identifier, ...]
@@ -421,24 +398,18 @@ class TextModule:
     filename: str
 
 
-def parts_of(node: Expression) -> Iterator[Expression]:
-    """The expressions that stand directly in ``node``."""
-    for each in fields(node):
-        value = getattr(node, each.name)
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Expression):
-                yield part
-
-
-def walk(node: Expression) -> Iterator[Expression]:
+def walk(node: Expression) -> list[Expression]:
     """``node`` and all expressions in it."""
-    waiting = [node]
-    while waiting:
-        found = waiting.pop()
-        yield found
-        waiting.extend(parts_of(found))
+    found = [node]
+    for each in found:
+        for name in each.expressions:
+            part = getattr(each, name)
+            found.extend(part if isinstance(part, tuple) else () if part is None else (part,))
+    return found
 
 
 def names_in(node: Expression) -> frozenset[str]:
     """The names that occur in an expression."""
+    if isinstance(node, Identifier):
+        return frozenset((node.name,))
     return frozenset(each.name for each in walk(node) if isinstance(each, Identifier | Member | Access))

@@ -10,6 +10,7 @@ from tcdsl.span import Span
 
 __all__ = ["KEYWORDS", "TYPE_NAMES", "Word", "tokens_of"]
 
+_MOST_WORDS = 500_000
 TYPE_NAMES = ("type", "arith", "num", "int", "real", "bool", "str")
 KEYWORDS = frozenset(
     (
@@ -77,6 +78,9 @@ def tokens_of(text: str, filename: str, line: int = 1, column: int = 0) -> list[
                 fact = f"`{shown}` is neither a number nor a name"
                 raise DslSyntaxError.at(fact, span, "names begin with a letter or `_`")
             found.append(new(Word, (kind, _SAME.get(word, word), line, start - begin)))
+    if len(found) > _MOST_WORDS:
+        fact = f"the text has {len(found)} words, and {_MOST_WORDS} are the most"
+        raise DslSyntaxError.at(fact, found[_MOST_WORDS].span(filename), "put operators into modules of their own")
     if end != size:
         raise _unknown(text, end, begin, line, filename)
     last = found[-1] if found else Word("end", "", line, column)

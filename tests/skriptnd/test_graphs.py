@@ -237,6 +237,26 @@ def test_labels_of_variables() -> None:
     assert net(np.ones((2, 3), np.float32), variables=given).tolist() == [[39.0] * 3] * 2
 
 
+OWN = """
+operator gate { @input { x: real[n]; } @output { a: real[n]; b: real[n]; } @variable { w: real[n]; }
+    @lower { a[i,] = x[i,] * w[i,], i < n; b[i,] = x[i,] + w[i,], i < n; } }
+graph g { @input { x: real[2]; } @output { y: real[2]; c: real[2]; } @compose { BODY } }
+"""
+
+
+@pytest.mark.parametrize("rounds", ["unroll", "do"])
+@pytest.mark.parametrize(
+    ("body", "labels"),
+    [
+        ("y, c = with s = x, t = x LOOP..(2) gate(s);", ["y1.w", "y2.w"]),
+        ("~, y = with s = x, t = x LOOP..(2) { p, q = gate(s); yield p, q; }; c = x;", ["y1.w", "y2.w"]),
+        ("y, c = with s = x, t = x LOOP..(2) all: gate(s);", ["all.w"]),
+    ],
+)
+def test_rounds_that_are_written_out_have_variables_of_their_own(rounds, body, labels):
+    assert list(graph_of(OWN.replace("BODY", body.replace("LOOP", rounds))).variables) == labels
+
+
 STATE = """
 import math;
 operator running {

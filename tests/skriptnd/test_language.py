@@ -11,6 +11,7 @@ import pytest
 import tcdsl as tc
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
+from tcdsl.frontend.skriptnd.composition import ComposedBlock
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.text.expressions import read_expression
 from tcdsl.frontend.skriptnd.text.reading import Words
@@ -439,3 +440,20 @@ def test_the_call_says_how_long_a_pack_is() -> None:
         graph_of(f"""{STEP}
             graph g {{ @input {{ x: real[3]; n: int[]; }} @output {{ s: real[3]; ys: real[3]..(5); }}
                 @compose {{ s, ys = with s1 = x do..(n) {{ t, y = step(s1, x); yield t, y; }}; }} }}""")
+
+
+def test_an_elif_is_staged_as_an_if_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    staged = []
+    compose = ComposedBlock._invocation
+
+    def counted(block: ComposedBlock, node: Any, own: str) -> Any:
+        staged.extend([node] * (block.composition.session is not None))
+        return compose(block, node, own)
+
+    monkeypatch.setattr(ComposedBlock, "_invocation", counted)
+    tests = " ".join(f"t{k} = math.gt(s, {k}.0);" for k in range(7))
+    arms = " el".join(f"if t{k} then math.mul(x, {k}.0)" for k in range(7))
+    graph = graph_of(f"""import math; graph g {{ @input {{ x: real[3]; s: real[]; }} @output {{ y: real[3]; }}
+        @compose {{ {tests} y = {arms} else x; }} }}""")
+    assert graph.shapes((3,), ()) == (3,)
+    assert len(staged) < 60  # 381 where each staged the next one twice

@@ -11,7 +11,7 @@ from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.binding import Binding
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.formulas import FormulaRecording, declared_constant
-from tcdsl.frontend.skriptnd.loops import LoopRounds, branch
+from tcdsl.frontend.skriptnd.loops import BranchArms, LoopRounds
 from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, StraightArithmetic, straight_through
 from tcdsl.frontend.skriptnd.random_numbers import DISTRIBUTIONS, drawn
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, declared_shape, declared_tensors
@@ -380,7 +380,7 @@ class ComposedBlock:
                 inner.run(node.assignments)
                 return [inner.value(each) for each in node.results]
             case syntax.Branch():
-                return self._branch(node, own)
+                return BranchArms(self, node, own).results()
             case syntax.Loop():
                 return self._loop(node, own)
         return [self.value(node)]
@@ -418,31 +418,6 @@ class ComposedBlock:
         return self.composition.recorded(value, "constant")
 
     # -- control flow ------------------------------------------------------------------------------------------------
-
-    def _branch(self, node: syntax.Branch, own: str) -> list[Any]:
-        return self._arms(list(node.arms), node, own)
-
-    def _arms(self, arms: list[tuple[syntax.Operation, syntax.Operation]], node: syntax.Branch, own: str) -> list[Any]:
-        if not arms:
-            return self.operation(node.other, own)
-        (condition, chosen), *others = arms
-        test = self.test(condition)
-        if isinstance(test, bool):
-            return self.operation(chosen, own) if test else self._arms(others, node, own)
-        found: dict[bool, list[Any]] = {}
-
-        def arm(which: bool) -> tuple[Any, ...]:
-            # An arm has names of its own.
-            inner = self.inner({})
-            results = inner.operation(chosen, own) if which else inner._arms(others, node, own)
-            found[which] = [self.composition.recorded(each, "result") for each in results]
-            return self.composition.symbols(found[which])
-
-        if self.composition.session is None:
-            arm(True), arm(False)
-            return self.agreed(found[True], found[False], node.span)
-        tensors = branch(test.tensor, lambda: arm(True), lambda: arm(False))
-        return self.composition.tensors(self.agreed(found[True], found[False], node.span), tensors)
 
     def test(self, condition: syntax.Operation) -> Any:
         """A condition: a bool where it is known, else a tensor of rank 0."""

@@ -1,4 +1,4 @@
-"""The rounds of a loop of `@compose`: each by itself, or as a loop of the program.
+"""Branches and loops of `@compose`: rounds are recorded each by itself, or as a loop of the program.
 
 Loops and branches on data are functions of Python's, whose loops run in the program: a body is a function of what the
 rounds carry, a tuple of tensors, and is staged as one round.
@@ -15,13 +15,13 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of
-from tcdsl.frontend.skriptnd.text.syntax import Loop
+from tcdsl.frontend.skriptnd.text.syntax import Branch, Loop
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
 from tcdsl.span import Span
 
-__all__ = ["LoopRounds", "branch", "counted_rounds"]
+__all__ = ["BranchArms", "LoopRounds", "counted_rounds"]
 
 
 State = tuple[Any, ...]
@@ -81,10 +81,44 @@ def counted_rounds(state: State, count: Any, body: Callable[[Any, State], State]
     return found
 
 
-def branch(condition: Any, chosen: Callable[[], State], other: Callable[[], State]) -> State:
-    """``chosen()`` where ``condition`` holds, else ``other()``."""
-    found: State = _template(_branch).run(None, condition, chosen, other)
-    return found
+class BranchArms:
+    """The arms of an `if` in a region.
+
+    Each arm is one function, however often it is staged: what was found of it holds again where the arm around it is
+    staged once more, so that staging an `elif` takes no longer than staging an `if`.
+    """
+
+    def __init__(self, region: Any, node: Branch, own: str) -> None:
+        self._region, self._node, self._own = region, node, own
+        self._functions = [[partial(self._arm, k, which) for which in (True, False)] for k in range(len(node.arms))]
+        self._found: dict[tuple[int, bool], list[Any]] = {}
+
+    def results(self, k: int = 0) -> list[Any]:
+        """The results of the arms from number ``k`` on."""
+        region, node, composition = self._region, self._node, self._region.composition
+        if k == len(node.arms):
+            return self._operation(node.other)
+        condition, chosen = node.arms[k]
+        test = region.test(condition)
+        if isinstance(test, bool):
+            return self._operation(chosen) if test else self.results(k + 1)
+        if composition.session is None:
+            tensors = [function() for function in self._functions[k]]
+        else:
+            tensors = _template(_branch).run(None, test.tensor, *self._functions[k])
+        both: list[Any] = region.agreed(self._found[k, True], self._found[k, False], node.span)
+        return both if composition.session is None else composition.tensors(both, tensors)
+
+    def _arm(self, k: int, which: bool) -> State:
+        composition = self._region.composition
+        results = self._operation(self._node.arms[k][1]) if which else self.results(k + 1)
+        found = self._found[k, which] = [composition.recorded(each, "result") for each in results]
+        return tuple(composition.symbols(found))
+
+    def _operation(self, node: Any) -> list[Any]:
+        # An arm has names of its own.
+        found: list[Any] = self._region.inner({}).operation(node, self._own)
+        return found
 
 
 @dataclass(slots=True)
@@ -119,7 +153,8 @@ class LoopRounds:
         if node.index is not None:
             names[node.index.name] = number
         inner = self.region.inner(names)
-        own = self.own if suffix is None or not self.own else f"{self.own}{suffix + 1}"
+        # Rounds that are written out have each a label, which only loops with several results do not have themselves.
+        own = self.own if suffix is None else f"{self.own or node.result}{suffix + 1}"
         results = inner.operation(node.body, own)
         if len(results) < len(state):
             fact = f"the body of a loop gives {len(results)} results, and the loop carries {len(state)}"

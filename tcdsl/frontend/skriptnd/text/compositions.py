@@ -21,7 +21,8 @@ def read_assignment(words: Words) -> syntax.Assignment:
     while words.accept(","):
         targets.append(_target(words))
     words.expect("=", "behind the results")
-    operation = _operation(words)
+    names = (each.name for target in targets for each in (target, *(target.items or ())) if each.name)
+    operation = _operation(words, next(names, "round"))
     span = words.since(first)
     words.expect(";")
     return syntax.Assignment(tuple(targets), operation, span=span)
@@ -49,12 +50,12 @@ def _target(words: Words) -> syntax.Target:
     return syntax.Target(name.text, None if pack is None else pack.length, None, given, span=words.since(first))
 
 
-def _operation(words: Words) -> syntax.Operation:
+def _operation(words: Words, result: str) -> syntax.Operation:
     with words:
         if words.is_next("if"):
             return _branch(words)
         if words.is_next(*_LOOPS):
-            return _loop(words)
+            return _loop(words, result)
         return _callable(words)
 
 
@@ -189,7 +190,7 @@ def _branch(words: Words) -> syntax.Branch:
     return syntax.Branch(tuple(arms), _callable(words), span=words.since(first))
 
 
-def _loop(words: Words) -> syntax.Loop:
+def _loop(words: Words, result: str) -> syntax.Loop:
     first = words.next
     carried: list[syntax.Declaration] = []
     scanned: list[tuple[syntax.Identifier, syntax.Expression]] = []
@@ -227,7 +228,8 @@ def _loop(words: Words) -> syntax.Loop:
     if condition is None and not scanned and count is None:
         hint = "give it a count, `do..(n)`, a pack, `for x : xs`, or a condition, `while c`"
         raise DslSyntaxError.at("a loop that does not end", span, hint)
-    return syntax.Loop(tuple(carried), tuple(scanned), condition, tested_first, unrolled, index, count, body, span=span)
+    head = tuple(carried), tuple(scanned), condition, tested_first
+    return syntax.Loop(result, *head, unrolled, index, count, body, span=span)
 
 
 def _carried(words: Words) -> syntax.Declaration:

@@ -327,8 +327,9 @@ class Branch(Node):
 
 
 class Loop(Node):
-    """``with s = 0.0 for x : xs while c do..(i -> n) op(s, x)``."""
+    """``with s = 0.0 for x : xs while c do..(i -> n) op(s, x)``; ``result`` is the first name of its results."""
 
+    result: str
     carried: tuple[Declaration, ...]
     scanned: tuple[tuple[Identifier, Expression], ...]
     condition: Operation | None

@@ -17,7 +17,7 @@ import builtins
 import linecache
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ __all__ = [
     "raise_diagnostics",
     "raised_by_user",
     "raised_in_a_call",
+    "suggestion",
     "without_values",
 ]
 
@@ -230,3 +231,11 @@ def without_values(message: str) -> tuple[str, str]:
     """The fact and the hint of what calls would be told, before any: ``{N}``, the value of a size, becomes its name."""
     fact, _, hint = re.sub(r"\{(\w+)\}", r"\1", message).partition("\n")
     return fact, hint
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str = "", least: float = 0.6) -> str:
+    """The hint that one of ``known`` may be meant by ``name``, else ``otherwise``."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), 1, least)
+    return f"did you mean `{close[0]}`?" if close else otherwise

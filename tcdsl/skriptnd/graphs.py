@@ -20,9 +20,8 @@ from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.library.functions import BodyFunction
 from tcdsl.runtime.calling.arguments import is_graph_tensor
 from tcdsl.skriptnd.files import ModelFiles, write_folder
-from tcdsl.skriptnd.printing import configured_text, text_of_graph
+from tcdsl.skriptnd.printing import Row, as_html, configured_text, rows_of, text_of_graph
 from tcdsl.skriptnd.sources import Sources
-from tcdsl.skriptnd.summary import Row, as_html, rows_of
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
@@ -213,13 +212,8 @@ class ModelGraph:
     @property
     def attributes(self) -> dict[str, Any]:
         """The attributes and their values."""
-        from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
-        from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
-        from tcdsl.frontend.skriptnd.graph_inputs import graph_attributes
-
-        evaluator = ExpressionEvaluator(Arithmetic("float32", "int32", StandIns()), Scope())
-        found = graph_attributes(self._operator, evaluator, self._given)
-        return {name: list(value) if isinstance(value, Pack) else value for name, value in found.items()}
+        found = self.look().attributes.items()
+        return {name: list(value) if isinstance(value, Pack) else value for name, value in found}
 
     @user_facing
     def configured(self, **attributes: Any) -> ModelGraph:

@@ -9,8 +9,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl.frontend.skriptnd.text import expressions
-from tcdsl.frontend.skriptnd.text.reading import Words
-from tcdsl.frontend.skriptnd.text.tokens import tokens_of
+from tcdsl.frontend.skriptnd.text.words import Words, tokens_of
 from tests.skriptnd.graphs import graph_of
 
 

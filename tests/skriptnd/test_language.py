@@ -14,8 +14,7 @@ from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.composition import ComposedBlock
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.text.expressions import read_expression
-from tcdsl.frontend.skriptnd.text.reading import Words
-from tcdsl.frontend.skriptnd.text.tokens import tokens_of
+from tcdsl.frontend.skriptnd.text.words import Words, tokens_of
 from tcdsl.frontend.skriptnd.values import Pack
 from tests.skriptnd.graphs import graph_of, reals
 

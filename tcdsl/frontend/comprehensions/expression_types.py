@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
-from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.errors import Diagnostic, DslSyntaxError, DtypeError, ShapeError, TcdslError, suggestion
 from tcdsl.frontend.comprehensions.builtins import BUILTINS, Builtin, builtin_called
 from tcdsl.frontend.comprehensions.checked import TensorType
 from tcdsl.frontend.comprehensions.text.element_types import at_least_float, joined, promoted
@@ -207,8 +206,7 @@ class ExpressionTypes:
             return None
         if builtin_called(name) is not None:
             return self._builtin(call, types)
-        close = get_close_matches(name, [*self.known, *BUILTINS, *self.functions], 1)
-        hint = f"did you mean `{close[0]}`?" if close else ""
+        hint = suggestion(name, [*self.known, *BUILTINS, *self.functions])
         self.fault(f"`{name}` is neither a tensor nor a built-in function", call.name.span, hint)
         return None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError, suggestion
 from tcdsl.frontend.symbols.known_integers import KnownInteger
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, CONSTANTS, REDUCTIONS
 from tcdsl.ir.dtypes import DTYPES
@@ -179,12 +179,10 @@ def is_language_name(name: str) -> bool:
 
 def undefined_name_hint(name: str) -> str:
     """What to write instead of ``name``, which has no meaning where it stands: ``gelo`` is close to `gelu`."""
-    import difflib
-
     known = {each for each in (*LANGUAGE_FUNCTIONS, *CONSTANTS, "output") if is_language_name(each)}
-    close = difflib.get_close_matches(name, known, 1, 0.75) if len(name) > 2 else []
+    close = suggestion(name, known, least=0.75) if len(name) > 2 else ""
     if close:
-        return f"did you mean `{close[0]}`?"
+        return close
     if len(name) > 1:
         return "define it in the function or around it, or pass it as a parameter"
     if name.isupper():

@@ -13,11 +13,7 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, unknown_name
-from tcdsl.frontend.skriptnd.text.syntax import (
-    Access,
-    Expand,
-    Whole,
-)
+from tcdsl.frontend.skriptnd.text.syntax import Access, Expand, Whole
 from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
 from tcdsl.ir.dtypes import INTEGER
@@ -73,23 +69,13 @@ class AccessedCells:
                 row = replace(node, item=None, indices=(node.item, *node.indices))
                 return self._cell(self.wholes[node.name], row, evaluator)
             if isinstance(item, ScalarValue):
-                return self._chosen(found, item, node, evaluator)
+                return self.arithmetic.chosen([self._cell(each, node, evaluator) for each in found], item, node.span)
             if type(item) is not int or not -len(found) <= item < len(found):
                 raise ShapeError.at(f"the index {shown(item)} of a pack of {len(found)} tensors", node.span)
             found = found[item]
         if isinstance(found, Pack):
             return Pack.of(self._cell(each, node, evaluator) for each in found)
         return self._cell(found, node, evaluator)
-
-    def _chosen(self, tensors: Pack, item: ScalarValue, node: Access, evaluator: ExpressionEvaluator) -> Any:
-        # Data says which tensor of the pack is read.
-        if not tensors:
-            raise ShapeError.at("an item of an empty pack", node.span)
-        found = self._cell(tensors[-1], node, evaluator)
-        for k in range(len(tensors) - 2, -1, -1):
-            test = self.arithmetic.binary("==", item, k, node.span)
-            found = self.arithmetic.selected(test, self._cell(tensors[k], node, evaluator), found, node.span)
-        return found
 
     def _cell(self, tensor: Any, node: Access, evaluator: ExpressionEvaluator) -> Any:
         if not isinstance(tensor, TensorValue):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.values import (
@@ -45,7 +45,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.span import Span
 
-__all__ = ["COMPARISONS", "FUNCTIONS", "LOGICAL", "Arithmetic", "Decisions", "StandIns"]
+__all__ = ["COMPARISONS", "FUNCTIONS", "LOGICAL", "Arithmetic", "StandIns"]
 
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 MOST_COMPUTED, _LONG = 500_000, 100
@@ -77,22 +77,12 @@ FUNCTIONS: Mapping[str, tuple[Callable[[float], float], str]] = {
 _OF_INTEGERS = ("abs", "sign")
 
 
-class Decisions(Protocol):
-    """What is known of sizes while a graph is composed."""
-
-    #: How many answers were guesses: without a call sizes are as large as they may be.
-    guesses: int
-
-    def decide(self, operator: str, left: Expr, right: Expr) -> bool:
-        """How two sizes compare."""
-
-    def value(self, size: Expr) -> int:
-        """What a size is, where the number of statements depends on it."""
-
-
 @dataclass(slots=True)
 class StandIns:
-    """`Decisions` where there is no call: ``sizes`` are the largest that there may be, by name."""
+    """What decides about sizes while a graph is composed: ``sizes`` are the largest that there may be, by name.
+
+    ``guesses`` counts the answers, which only a call knows. That of a call does not guess (`bodies.py`).
+    """
 
     sizes: dict[str, int] = field(default_factory=dict)
     guesses: int = 0
@@ -113,7 +103,7 @@ class Arithmetic:
 
     real: str
     integer: str
-    decisions: Decisions
+    decisions: StandIns
     #: The names of sizes that are numbers of rounds: each round has its own.
     rounds: set[str] = field(default_factory=set)
     _numbers: count[int] = field(default_factory=count)
@@ -422,6 +412,15 @@ class Arithmetic:
         if kind == "bool":
             return ScalarValue(applied("ne", (operand, constant(0, operand.dtype)), span), "bool")
         return ScalarValue(cast(operand, self.dtype(kind), span), kind)
+
+    def chosen(self, items: Sequence[Any], index: ScalarValue, span: Span | None) -> Any:
+        """The item at a position that only a call knows."""
+        if not items:
+            raise ShapeError.at("an item of an empty pack", span)
+        found = items[-1]
+        for k in range(len(items) - 2, -1, -1):
+            found = self.selected(self.binary("==", index, k, span), items[k], found, span)
+        return found
 
     def selected(self, condition: ScalarValue, chosen: Any, other: Any, span: Span | None) -> Any:
         """``c ? a : b`` where only a call knows the condition."""

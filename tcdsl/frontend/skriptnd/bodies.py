@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from types import FunctionType, MappingProxyType
 from typing import Any
@@ -61,11 +61,12 @@ class Variable:
 
 @dataclass(slots=True)
 class GraphForm:
-    """What is known of a graph without arrays: its variables, and the shapes of its inputs and outputs.
+    """What is known of a graph without arrays: attributes and variables, and the shapes of its inputs and outputs.
 
     ``operations`` are the operators that are called, ``sizes`` the most that each size may be, by name.
     """
 
+    attributes: dict[str, Any]
     variables: dict[str, Variable]
     inputs: list[Any]
     outputs: list[Any]
@@ -137,16 +138,12 @@ def composed(
     composition = Composer(arithmetic, None, find, variable, quantized=quantized)
     evaluator = ExpressionEvaluator(arithmetic, Scope())
     values = graph_attributes(operator, evaluator, attributes)
-    inputs = GraphInputs(operator, evaluator)
-    for each in operator.inputs:
-        if lengths is not None and each.name in lengths:
-            inputs.length(each, lengths[each.name])
-    given = inputs.stand_ins(known_sizes)
+    given = GraphInputs(operator, evaluator, lengths or {}).stand_ins(known_sizes)
     outputs = composition.operator(operator, "main", (), values, given, "", None)
     updates, sizes = tuple(composition.updates), known_sizes.sizes
     quantizations = composition.quantizations
     called = composition.operations - 1  # without the graph itself
-    return GraphForm(variables, given, outputs, called, updates, sizes, quantizations)
+    return GraphForm(values, variables, given, outputs, called, updates, sizes, quantizations)
 
 
 class ArrayBody:
@@ -203,7 +200,7 @@ class ArrayBody:
         """The types of reals and integers for arrays of these kinds."""
         found = {(kind, each.element_type) for each, kind in zip(arrays, kinds, strict=True)}
         real = "float64" if ("real", "float64") in found else "float32"
-        return Arithmetic(real, "int64" if ("int", "int64") in found else "int32", _SizesOfCall(session))
+        return Arithmetic(real, "int64" if ("int", "int64") in found else "int32", _SizesOfCall(session=session))
 
     def require_equal(
         self, session: Session, extent: Expr, wanted: Expr, what: str, axis: int, span: Span | None
@@ -344,20 +341,13 @@ class GraphBody(ArrayBody):
     def _inputs(
         self, session: Session, arithmetic: Arithmetic, evaluator: ExpressionEvaluator, arrays: Sequence[SymbolicTensor]
     ) -> list[Any]:
-        inputs = GraphInputs(self.operator, evaluator)
         sizes: dict[str, Any] = {}
-        found: list[Any] = []
-        at = 0
-        for each in self.operator.inputs:
-            length = inputs.length(each, self.lengths.get(each.name))
-            made = []
-            for k in range(1 if length is None else length):
-                axes = inputs.extents(each, k)
-                made.append(self._input(session, arithmetic, axes, each, arrays[at], sizes))
-                at += 1
-            inputs.bind(each, sizes)
-            found.append(made[0] if length is None else Pack.of(made))
-        return found
+        flat = iter(arrays)
+
+        def given(declaration: Declaration, axes: Sequence[InputExtent] | None, item: int) -> TensorValue:
+            return self._input(session, arithmetic, axes, declaration, next(flat), sizes)
+
+        return GraphInputs(self.operator, evaluator, self.lengths).tensors(given, sizes)
 
     def _input(
         self,
@@ -397,11 +387,10 @@ def _number(extent: Expr) -> str:
 
 
 @dataclass(slots=True)
-class _SizesOfCall:
+class _SizesOfCall(StandIns):
     """How sizes of a call compare; that they do is kept, and the program serves the calls in which they do."""
 
-    session: Session
-    guesses: int = 0
+    session: Session = field(kw_only=True)
 
     def value(self, size: Expr) -> int:
         """What a size is in this call."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
-from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError
+from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, suggestion
 from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS, Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.binding import binding_order
 from tcdsl.frontend.skriptnd.composition import ComposedBlock, Composer, looked_at_variable
@@ -33,9 +32,7 @@ def check_operator(operator: syntax.Operator, find: Find) -> None:
     arithmetic = Arithmetic("float32", "int32", StandIns())
     evaluator = ExpressionEvaluator(arithmetic, Scope(generics={each.name: each.name for each in operator.generics}))
     composer = Composer(arithmetic, None, lambda module, name, span: None, looked_at_variable)
-    _Checks(
-        operator, evaluator, _UncalledBlock(composer, "", evaluator, "", operator=operator, find_operator=find)
-    ).run()
+    _UncalledOperator(composer, "", evaluator, "", operator=operator, find_operator=find).check()
 
 
 def _cell(node: syntax.Access, evaluator: ExpressionEvaluator) -> Unknown:
@@ -65,16 +62,17 @@ def _cell(node: syntax.Access, evaluator: ExpressionEvaluator) -> Unknown:
 
 
 @dataclass(slots=True)
-class _Checks:
-    operator: syntax.Operator
-    evaluator: ExpressionEvaluator
-    block: _UncalledBlock
+class _UncalledOperator(ComposedBlock):
+    """An operator that nothing calls: others are found by ``find_operator``, and not composed."""
+
+    operator: syntax.Operator = field(kw_only=True)
+    find_operator: Find = field(kw_only=True)
 
     @property
     def names(self) -> dict[str, Any]:
         return self.evaluator.scope.names
 
-    def run(self) -> None:
+    def check(self) -> None:
         """All checks, in the order in which the blocks are evaluated."""
         operator = self.operator
         self._names_once()
@@ -103,7 +101,7 @@ class _Checks:
             self._composition(operator.composition)
         for line in operator.quantizations:
             self.names[line.tensor] = Unknown()
-            self.block.operation(line.call, "")
+            self.operation(line.call, "")
 
     def _attributes_and_inputs(self) -> None:
         operator = self.operator
@@ -164,10 +162,9 @@ class _Checks:
 
     def _base(self, given: syntax.TypeNode) -> str:
         generics = [each.name for each in self.operator.generics]
-        if given.name not in (*CONCRETE, *generics):
-            known = [*CONCRETE, *generics]
-            close = get_close_matches(given.name, known, 1)
-            hint = f"did you mean `{close[0]}`?" if close else f"types are {', '.join(known)}"
+        known = [*CONCRETE, *generics]
+        if given.name not in known:
+            hint = suggestion(given.name, known, f"types are {', '.join(known)}")
             if given.name in ("type", "arith", "num"):
                 hint = f"name it in `@dtype`: `T: {given.name};`"
             raise DtypeError.at(f"`{given.name}` is no type of a value", given.span, hint)
@@ -250,10 +247,8 @@ class _Checks:
         for formula in formulas:
             name, span = formula.target.name, formula.target.span
             if name not in outputs:
-                hint = f"outputs are {', '.join(outputs)}"
-                if name not in self.names:
-                    close = get_close_matches(name, outputs, 1)
-                    hint = f"did you mean `{close[0]}`?" if close else hint
+                others = f"outputs are {', '.join(outputs)}"
+                hint = others if name in self.names else suggestion(name, outputs, others)
                 raise DslSyntaxError.at(f"`{name}` is no output", span, hint)
             earlier = written[name]
             if len(earlier) == 2 or (earlier and formula.operator == "=") or (earlier and earlier[0].operator != "="):
@@ -294,46 +289,26 @@ class _Checks:
     # -- compositions ----------------------------------------------------------------------------------------------
 
     def _composition(self, assignments: Sequence[syntax.Assignment]) -> None:
-        self.block.run(assignments)
+        self.run(assignments)
         for output in self.operator.outputs:
             if output.name not in self.names:
                 raise DslSyntaxError.at(f"the output `{output.name}` is never assigned", output.span)
         variables = [each.name for each in self.operator.variables]
         outputs = [each.name for each in self.operator.outputs]
         for each in self.operator.updates:
-            results = self.block.operation(each.operation, "")
+            results = self.operation(each.operation, "")
             for target, result in zip(each.targets, results, strict=False):
                 if target.name in outputs:
                     hint = "outputs are assigned in `@compose`"
                     raise DslSyntaxError.at(f"`@update` assigns the output `{target.name}`", target.span, hint)
                 if target.name not in variables:
-                    self.block.assign_one(target, result)
+                    self.assign_one(target, result)
 
-
-def _require_type(value: Any, wanted: str, what: str, span: Span | None, hint: str = "") -> None:
-    # Raise if the type of a value, or the one that is wanted, is known to be another one.
-    kind = type_of(value)
-    if kind in CONCRETE and wanted in CONCRETE and kind != wanted:
-        hint = "a real has a point: `1.0`" if (kind, wanted) == ("int", "real") else hint
-        raise DtypeError.at(f"{what} is {wanted}, and its value is {kind}", span, hint)
-
-
-def _fits(value: Any, wanted: syntax.TypeNode, what: str, span: Span | None) -> None:
-    _require_type(value, wanted.name, what, span)
-    if is_pack(value) and wanted.pack is None and wanted.shape is None:
-        raise DtypeError.at(f"{what} is one value, and is given a pack", span)
-
-
-@dataclass(slots=True)
-class _UncalledBlock(ComposedBlock):
-    """Assignments of an operator that nothing calls: operators are found by ``find_operator``, and not composed."""
-
-    operator: syntax.Operator = field(kw_only=True)
-    find_operator: Find = field(kw_only=True)
+    # -- the parts of compositions ---------------------------------------------------------------------------------
 
     def assign_one(self, target: syntax.Target, result: Any) -> None:
         """Know that a result has a name."""
-        names = self.evaluator.scope.names
+        names = self.names
         if target.items is not None:
             if is_pack(result) is False:
                 raise DtypeError.at("what is no pack is taken apart", target.span)
@@ -384,8 +359,7 @@ class _UncalledBlock(ComposedBlock):
         given = {each.name for each in node.attributes}
         for each in node.attributes:
             if each.name not in known:
-                close = get_close_matches(each.name, known, 1)
-                hint = f"did you mean `{close[0]}`?" if close else f"its attributes are {', '.join(known) or 'none'}"
+                hint = suggestion(each.name, known, f"its attributes are {', '.join(known) or 'none'}")
                 raise ConfigurationError.at(f"`{node.operator}` has no attribute `{each.name}`", each.span, hint)
             value = self.value(each.value)
             if known[each.name].type.name in CONCRETE:
@@ -411,3 +385,17 @@ class _UncalledBlock(ComposedBlock):
         return [
             Unknown(kind, each.type.pack is not None, True) for kind, each in zip(kinds, operator.outputs, strict=True)
         ]
+
+
+def _require_type(value: Any, wanted: str, what: str, span: Span | None, hint: str = "") -> None:
+    # Raise if the type of a value, or the one that is wanted, is known to be another one.
+    kind = type_of(value)
+    if kind in CONCRETE and wanted in CONCRETE and kind != wanted:
+        hint = "a real has a point: `1.0`" if (kind, wanted) == ("int", "real") else hint
+        raise DtypeError.at(f"{what} is {wanted}, and its value is {kind}", span, hint)
+
+
+def _fits(value: Any, wanted: syntax.TypeNode, what: str, span: Span | None) -> None:
+    _require_type(value, wanted.name, what, span)
+    if is_pack(value) and wanted.pack is None and wanted.shape is None:
+        raise DtypeError.at(f"{what} is one value, and is given a pack", span)

@@ -261,18 +261,8 @@ class Composer(TensorRecording):
 
     def quiet(self, variables: Callable[..., Any] = looked_at_variable) -> Composer:
         """The same without a program; ``variables`` gives the variables."""
-        return Composer(
-            self.arithmetic,
-            None,
-            self.find,
-            variables,
-            self.operations,
-            self.quantized,
-            _quantizers=self._quantizers,
-            _labels=self._labels,
-            _seen=self._seen,
-            _running=list(self._running),
-        )
+        own: dict[str, Any] = {"updates": {}, "_owners": {}, "_unlabelled": [], "_running": list(self._running)}
+        return replace(self, session=None, variables=variables, _variables=0, **own)
 
     def straight(self) -> Composer:
         """The same in the arithmetic through which derivatives pass straight."""

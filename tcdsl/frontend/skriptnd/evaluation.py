@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError, suggestion
 from tcdsl.frontend.skriptnd.arithmetic import COMPARISONS, FUNCTIONS, LOGICAL, Arithmetic
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import (
@@ -195,9 +194,13 @@ class ExpressionEvaluator:
         return value
 
     def positions(self, node: syntax.Expression, value: Any) -> Any:
-        """What stands in the brackets behind ``value``; of a range those of its items that it takes."""
+        """What stands in the brackets behind ``value``; of a range or a mask the positions that it takes."""
         if not isinstance(node, syntax.Range):
-            return self.value(node)
+            found = self.value(node)
+            if isinstance(found, Pack) and isinstance(value, Pack | str) and type_of(found) == "bool":
+                self._same_length([len(value), len(found)], node.span)
+                return Pack.of(k for k, kept in enumerate(found) if kept)
+            return found
         ends = self._ends(node)
         if isinstance(ends, Unknown) or isinstance(value, Unknown):
             return Unknown("int", True)
@@ -288,9 +291,7 @@ def _identifier(self: ExpressionEvaluator, node: syntax.Identifier) -> Any:
 
 def unknown_name(name: str, scope: Scope, span: Span | None) -> TcdslError:
     """The error of a name that stands for nothing."""
-    close = get_close_matches(name, scope.all_names(), 1)
-    hint = f"did you mean `{close[0]}`?" if close else ""
-    return DslSyntaxError.at(f"`{name}` is not defined", span, hint)
+    return DslSyntaxError.at(f"`{name}` is not defined", span, suggestion(name, scope.all_names()))
 
 
 def _member(self: ExpressionEvaluator, node: syntax.Member) -> Any:
@@ -326,15 +327,9 @@ def _subscript(self: ExpressionEvaluator, node: syntax.Subscript) -> Any:
     if value is None or index is None:
         return None
     if isinstance(index, Pack):
-        if type_of(index) == "bool":
-            self._same_length([len(value), len(index)], node.span)
-            return _joined(value, [item for item, kept in zip(value, index, strict=True) if kept])
-        return _joined(value, [_item(self, value, each, node.span) for each in index])
+        items = [_item(self, value, each, node.span) for each in index]
+        return "".join(items) if isinstance(value, str) else Pack.of(items, value.uniform)
     return _item(self, value, index, node.span)
-
-
-def _joined(value: Any, items: list[Any]) -> Any:
-    return "".join(items) if isinstance(value, str) else Pack.of(items, value.uniform)
 
 
 def _item(self: ExpressionEvaluator, value: Any, index: Any, span: Span | None) -> Any:
@@ -354,19 +349,13 @@ def _chosen(self: ExpressionEvaluator, value: Pack, index: ScalarValue, span: Sp
     single = value.single()
     if single is not None:
         return single
-    if not value:
-        raise ShapeError.at("an item of an empty pack", span)
-    if isinstance(value[0], TensorValue):
+    if value and isinstance(value[0], TensorValue):
         raise DtypeError.at(
             "data chooses a tensor of a pack", span, "scan the pack, `for x : xs`, or `layout.stack` it"
         )
     if self.table is not None and len(value) > _LONG and all(type(item) is type(value[0]) for item in value):
         return self.table(value, index)
-    found: Any = value[-1]
-    for k in range(len(value) - 2, -1, -1):
-        test = self.arithmetic.binary("==", index, k, span)
-        found = self.arithmetic.selected(test, value[k], found, span)
-    return found
+    return self.arithmetic.chosen(value, index, span)
 
 
 def _substitute(self: ExpressionEvaluator, node: syntax.Substitute) -> Any:
@@ -378,9 +367,6 @@ def _substitute(self: ExpressionEvaluator, node: syntax.Substitute) -> Any:
         return Unknown(type_of(value), True)
     if not isinstance(value, Pack):
         raise DtypeError.at("a substitution in what is no pack", node.span)
-    if isinstance(index, Pack) and type_of(index) == "bool":
-        self._same_length([len(value), len(index)], node.span)
-        index = Pack.of(k for k, kept in enumerate(index) if kept)
     places = index if isinstance(index, Pack) else (index,)
     items = replacement if isinstance(replacement, Pack) else (replacement,) * len(places)
     if len(items) != len(places):
@@ -537,8 +523,7 @@ def _call(self: ExpressionEvaluator, node: syntax.Call) -> Any:
         self.require_numbers(node.function, (value,), node.span)
         return self.each(lambda value, span: self.arithmetic.converted(kind, value, span), (value,), node.span)
     if node.function not in FUNCTIONS:
-        close = get_close_matches(node.function, FUNCTIONS, 1)
-        hint = f"did you mean `{close[0]}`?" if close else f"functions are {', '.join(FUNCTIONS)}"
+        hint = suggestion(node.function, FUNCTIONS, f"functions are {', '.join(FUNCTIONS)}")
         raise DslSyntaxError.at(f"there is no function `{node.function}`", node.span, hint)
     if node.argument is None:
         raise DslSyntaxError.at(f"`{node.function}` takes one argument", node.span)

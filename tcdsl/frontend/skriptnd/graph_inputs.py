@@ -6,8 +6,9 @@ bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError
@@ -83,14 +84,30 @@ class InputExtent:
 
 @dataclass(slots=True)
 class GraphInputs:
-    """``GraphInputs(operator, evaluator)``: the evaluator knows the attributes."""
+    """``GraphInputs(operator, evaluator, lengths)``: ``lengths`` are those of packs."""
 
     operator: Operator
     evaluator: ExpressionEvaluator
+    lengths: Mapping[str, int]
 
-    def length(self, declaration: Declaration, given: int | None = None) -> int | None:
-        """How many tensors an input has: ``given`` ones, else as many as the text says or allows; None if no pack."""
-        pack = declaration.type.pack
+    def tensors(
+        self, made: Callable[[Declaration, list[InputExtent] | None, int], TensorValue], sizes: Mapping[str, Any]
+    ) -> list[Any]:
+        """A tensor, or a pack of them, for each input: ``made`` makes one of its axes, and may add to ``sizes``."""
+        found: list[Any] = []
+        for each in self.operator.inputs:
+            length = self._length(each)
+            items = [made(each, self._extents(each, k), k) for k in range(1 if length is None else length)]
+            # Extents of later inputs may be made of the sizes of this one.
+            for extent in each.type.shape or ():
+                if isinstance(extent.value, Identifier) and extent.value.name in sizes:
+                    self.evaluator.scope.names.setdefault(extent.value.name, sizes[extent.value.name])
+            found.append(items[0] if length is None else Pack.of(items))
+        return found
+
+    def _length(self, declaration: Declaration) -> int | None:
+        # How many tensors an input has: as many as are given, else as the text says or allows; None if no pack.
+        pack, given = declaration.type.pack, self.lengths.get(declaration.name)
         if pack is None:
             return None
         names = self.evaluator.scope.names
@@ -118,8 +135,8 @@ class GraphInputs:
     def _is_open(self, node: Any) -> bool:
         return any(not self.evaluator.scope.knows(name) for name in names_in(node))
 
-    def extents(self, declaration: Declaration, item: int = 0) -> list[InputExtent] | None:
-        """The axes of an input, or of tensor ``item`` of a pack; None where the text leaves the shape out."""
+    def _extents(self, declaration: Declaration, item: int) -> list[InputExtent] | None:
+        # The axes of an input, or of tensor `item` of a pack; None where the text leaves the shape out.
         shape = declaration.type.shape
         if shape is None:
             return None
@@ -128,9 +145,9 @@ class GraphInputs:
     def _axes(self, extent: Extent, declaration: Declaration, item: int) -> Iterator[InputExtent]:
         evaluator, node = self.evaluator, extent.value
         packed = extent.repeats is not None
-        count = None
+        length = None
         if extent.repeats is not None and extent.repeats.length is not None:
-            count = evaluator.count(extent.repeats.length, "the number of axes")
+            length = evaluator.count(extent.repeats.length, "the number of axes")
         is_open = node is None or self._is_open(node)
         if node is not None and is_open and not isinstance(node, Identifier):
             fact = "an extent of a graph's input is a name, a number, or made of attributes and of names before it"
@@ -142,11 +159,11 @@ class GraphInputs:
             # Each tensor of the pack has an extent of its own.
             value, bound = (each[item : item + 1] if isinstance(each, Pack) else each for each in (value, bound))
             name, packed = name and f"{name}.{item}", False
-        if count is None:
-            count = next((len(each) for each in (value, bound) if isinstance(each, Pack)), 1)
-        values, bounds = (each if isinstance(each, Pack) else (each,) * count for each in (value, bound))
-        if len(values) != count or len(bounds) != count:
-            raise ShapeError.at(f"an entry of the shape of `{declaration.name}` is {count} axes", extent.span)
+        if length is None:
+            length = next((len(each) for each in (value, bound) if isinstance(each, Pack)), 1)
+        values, bounds = (each if isinstance(each, Pack) else (each,) * length for each in (value, bound))
+        if len(values) != length or len(bounds) != length:
+            raise ShapeError.at(f"an entry of the shape of `{declaration.name}` is {length} axes", extent.span)
         for axis, (each, most) in enumerate(zip(values, bounds, strict=True)):
             if extent.bound is not None and (type(most) is not int or most < 0):
                 raise DtypeError.at("a bound that is no int, or negative", extent.span)
@@ -157,18 +174,14 @@ class GraphInputs:
 
     def stand_ins(self, known: StandIns) -> list[Any]:
         """Tensors for all inputs, whose sizes are in ``known``."""
-        found: list[Any] = []
         sizes: dict[str, Any] = {}
-        for each in self.operator.inputs:
-            length = self.length(each)
-            made = []
-            for k in range(1 if length is None else length):
-                axes = self.extents(each, k) or []
-                shape = [self._stand_in(axis, f"{each.name}{k}_{n}", each, sizes, known) for n, axis in enumerate(axes)]
-                made.append(TensorValue(each.name, each.type.name, Pack.of(shape)))
-            self.bind(each, sizes)
-            found.append(made[0] if length is None else Pack.of(made))
-        return found
+
+        def made(given: Declaration, axes: list[InputExtent] | None, item: int) -> TensorValue:
+            labels = (f"{given.name}{item}_{axis}" for axis in count())
+            shape = (self._stand_in(*pair, given, sizes, known) for pair in zip(axes or (), labels, strict=False))
+            return TensorValue(given.name, given.type.name, Pack.of(shape))
+
+        return self.tensors(made, sizes)
 
     def _stand_in(
         self, axis: InputExtent, label: str, declaration: Declaration, sizes: dict[str, Any], known: StandIns
@@ -186,11 +199,3 @@ class GraphInputs:
         if axis.name:
             sizes[axis.name] = made
         return made
-
-    def bind(self, declaration: Declaration, sizes: Mapping[str, Any]) -> None:
-        """Know the sizes that an input has bound: extents of later inputs may be made of them."""
-        for extent in declaration.type.shape or ():
-            if isinstance(extent.value, Identifier):
-                name = extent.value.name
-                if name in sizes:
-                    self.evaluator.scope.names.setdefault(name, sizes[name])

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.errors import DslSyntaxError, ShapeError, suggestion
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import Quantization
@@ -115,6 +114,5 @@ class Quantizer:
         """Raise unless there was a tensor of that label; ``labels`` are those that there were."""
         if self._used:
             return
-        close = get_close_matches(self.label, sorted(labels), 1)
-        hint = f"did you mean `{close[0]}`?" if close else "those of an operator have labels where it is `public`"
+        hint = suggestion(self.label, sorted(labels), "those of an operator have labels where it is `public`")
         raise DslSyntaxError.at(f"there is no tensor `{self.node.tensor}` to quantize", self.node.span, hint)

@@ -6,8 +6,7 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.declarations import read_pack_length, read_type
 from tcdsl.frontend.skriptnd.text.expressions import read_expression
-from tcdsl.frontend.skriptnd.text.reading import MOST_NESTED, Words
-from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES
+from tcdsl.frontend.skriptnd.text.words import KEYWORDS, MOST_NESTED, TYPE_NAMES, Words
 
 __all__ = ["read_assignment", "read_quantization"]
 
@@ -17,15 +16,13 @@ _LOOPS = ("with", "for", "while", "do", "unroll")
 def read_assignment(words: Words) -> syntax.Assignment:
     """``a, [b, c..(k)] = operation;``."""
     first = words.next
-    targets = [_target(words)]
-    while words.accept(","):
-        targets.append(_target(words))
+    targets = words.separated(_target)
     words.expect("=", "behind the results")
     names = (each.name for target in targets for each in (target, *(target.items or ())) if each.name)
     operation = _operation(words, next(names, "round"))
     span = words.since(first)
     words.expect(";")
-    return syntax.Assignment(tuple(targets), operation, span=span)
+    return syntax.Assignment(targets, operation, span=span)
 
 
 def _target(words: Words) -> syntax.Target:
@@ -33,7 +30,7 @@ def _target(words: Words) -> syntax.Target:
     if words.accept("~"):
         return syntax.Target(None, None, None, None, span=words.since(first))
     if words.accept("["):
-        items = words.several(lambda: _target(words), "]")
+        items = words.several(_target, "]")
         return syntax.Target(None, None, items, None, span=words.since(first))
     name = words.name("a result")
     given = read_type(words) if words.accept(":") else None
@@ -105,7 +102,7 @@ def _qualified(words: Words, of: str) -> str:
 def _types(words: Words) -> tuple[str, ...]:
     if not words.accept("<"):
         return ()
-    return words.several(lambda: _type_name(words), ">")
+    return words.several(_type_name, ">")
 
 
 def _type_name(words: Words) -> str:
@@ -118,7 +115,7 @@ def _type_name(words: Words) -> str:
 def _attributes(words: Words) -> tuple[syntax.Named, ...]:
     if not words.accept("{"):
         return ()
-    found = words.several(lambda: _attribute(words), "}")
+    found = words.several(_attribute, "}")
     seen: set[str] = set()
     for each in found:
         if each.name in seen:
@@ -144,11 +141,13 @@ def _invocation(
     attributes = _attributes(words)
     if arguments is None:
         words.expect("(", "behind the operator")
-        arguments = words.several(lambda: None if words.accept("~") else _argument(words), ")")
+        arguments = words.several(_argument, ")")
     return syntax.Invocation(name, label, types, attributes, arguments, span=words.since(first), name_span=place)
 
 
-def _argument(words: Words) -> syntax.Expression:
+def _argument(words: Words) -> syntax.Expression | None:
+    if words.accept("~"):
+        return None
     value = read_expression(words)
     if words.next.text in (".", "(", "{"):
         raise words.unexpected("an argument is a value: give the result of an operator a name, and pass the name")
@@ -157,20 +156,19 @@ def _argument(words: Words) -> syntax.Expression:
 
 def _block(words: Words, label: str) -> syntax.Block:
     first = words.expect("{")
-    assignments, results = [], None
+    assignments: list[syntax.Assignment] = []
+    results: tuple[syntax.Expression, ...] | None = None
     while not words.accept("}"):
         if results is not None:
             raise words.unexpected("`yield` is the last statement of a block")
         if words.accept("yield"):
-            results = [read_expression(words)]
-            while words.accept(","):
-                results.append(read_expression(words))
+            results = words.separated(read_expression)
             words.expect(";")
         else:
             assignments.append(read_assignment(words))
     if results is None:
         raise DslSyntaxError.at("a block that yields nothing", words.since(first), "end it with `yield x;`")
-    return syntax.Block(label, tuple(assignments), tuple(results), span=words.since(first))
+    return syntax.Block(label, tuple(assignments), results, span=words.since(first))
 
 
 def _branch(words: Words) -> syntax.Branch:
@@ -192,19 +190,10 @@ def _branch(words: Words) -> syntax.Branch:
 
 def _loop(words: Words, result: str) -> syntax.Loop:
     first = words.next
-    carried: list[syntax.Declaration] = []
-    scanned: list[tuple[syntax.Identifier, syntax.Expression]] = []
-    condition, tested_first = None, False
-    if words.accept("with"):
-        carried.append(_carried(words))
-        while words.accept(","):
-            carried.append(_carried(words))
-    if words.accept("for"):
-        scanned.append(_scanned(words))
-        while words.accept(","):
-            scanned.append(_scanned(words))
-    if words.accept("while"):
-        condition, tested_first = _callable(words), True
+    carried = words.separated(_carried) if words.accept("with") else ()
+    scanned = words.separated(_scanned) if words.accept("for") else ()
+    tested_first = words.accept("while") is not None
+    condition = _callable(words) if tested_first else None
     if not words.is_next("do", "unroll"):
         raise words.unexpected("expected `do` or `unroll`")
     unrolled = words.take().text == "unroll"
@@ -228,8 +217,7 @@ def _loop(words: Words, result: str) -> syntax.Loop:
     if condition is None and not scanned and count is None:
         hint = "give it a count, `do..(n)`, a pack, `for x : xs`, or a condition, `while c`"
         raise DslSyntaxError.at("a loop that does not end", span, hint)
-    head = tuple(carried), tuple(scanned), condition, tested_first
-    return syntax.Loop(result, *head, unrolled, index, count, body, span=span)
+    return syntax.Loop(result, carried, scanned, condition, tested_first, unrolled, index, count, body, span=span)
 
 
 def _carried(words: Words) -> syntax.Declaration:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.expressions import read_expression, read_indices, read_text
-from tcdsl.frontend.skriptnd.text.reading import Words
-from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES
+from tcdsl.frontend.skriptnd.text.words import KEYWORDS, TYPE_NAMES, Words
 
 __all__ = [
     "read_assertion",
@@ -42,7 +41,7 @@ def read_type(words: Words) -> syntax.TypeNode:
         words.expect("(", "behind `^`")
         rank = read_expression(words)
         words.expect(")")
-    shape = words.several(lambda: _extent(words), "]") if words.accept("[") else None
+    shape = words.several(_extent, "]") if words.accept("[") else None
     pack = read_pack_length(words)
     return syntax.TypeNode(name.text, optional, dynamic, rank, shape, pack, span=words.since(first))
 
@@ -66,8 +65,7 @@ def read_pack_length(words: Words) -> syntax.PackLength | None:
         while words.accept("dynamic", "static"):
             pass
         length = None if words.accept("~") else read_expression(words)
-        if words.accept("|"):
-            bound = read_expression(words)
+        bound = read_expression(words) if words.accept("|") else None
         words.expect(")")
     return syntax.PackLength(length, bound, span=words.since(dots))
 
@@ -76,17 +74,17 @@ def read_generic(words: Words) -> syntax.Generic:
     """``T: num = real``."""
     name = words.name("a type")
     words.expect(":")
-    base = words.take()
-    if base.text not in TYPE_NAMES:
-        raise words.unknown("type", base, list(TYPE_NAMES))
-    default = None
-    if words.accept("="):
-        token = words.take()
-        if token.text not in TYPE_NAMES:
-            raise words.unknown("type", token, list(TYPE_NAMES))
-        default = token.text
+    base = _type_name(words)
+    default = _type_name(words) if words.accept("=") else None
     words.expect(";")
-    return syntax.Generic(name.text, base.text, default, span=words.since(name))
+    return syntax.Generic(name.text, base, default, span=words.since(name))
+
+
+def _type_name(words: Words) -> str:
+    token = words.take()
+    if token.text not in TYPE_NAMES:
+        raise words.unknown("type", token, list(TYPE_NAMES))
+    return token.text
 
 
 def read_declaration(words: Words, of: str) -> syntax.Declaration:
@@ -94,11 +92,8 @@ def read_declaration(words: Words, of: str) -> syntax.Declaration:
     name = words.name(of)
     words.expect(":", f"behind the name of {of}")
     given = read_type(words)
-    default: syntax.Expression | None = None
-    bounds: tuple[syntax.Named, ...] = ()
-    if words.accept("="):
-        default = read_expression(words)
-        bounds = read_bounds(words)
+    default = read_expression(words) if words.accept("=") else None
+    bounds = () if default is None else read_bounds(words)
     span = words.since(name)
     words.expect(";")
     return syntax.Declaration(name.text, given, default, bounds, span=span)
@@ -106,12 +101,13 @@ def read_declaration(words: Words, of: str) -> syntax.Declaration:
 
 def read_bounds(words: Words) -> tuple[syntax.Named, ...]:
     """``, i < m, j < n``."""
-    found = []
-    while words.accept(","):
-        name = words.name("an index")
-        words.expect("<", "behind an index")
-        found.append(syntax.Named(name.text, read_expression(words), span=words.since(name)))
-    return tuple(found)
+    return words.separated(_bound) if words.accept(",") else ()
+
+
+def _bound(words: Words) -> syntax.Named:
+    name = words.name("an index")
+    words.expect("<", "behind an index")
+    return syntax.Named(name.text, read_expression(words), span=words.since(name))
 
 
 def read_using(words: Words) -> syntax.Using:
@@ -120,7 +116,7 @@ def read_using(words: Words) -> syntax.Using:
     target: syntax.Identifier | syntax.ListNode
     length = None
     if words.accept("["):
-        items = words.several(lambda: _unpacked(words), "]")
+        items = words.several(_unpacked, "]")
         target = syntax.ListNode(items, span=words.since(first))
     else:
         name = words.name("a helper symbol")
@@ -137,7 +133,7 @@ def _unpacked(words: Words) -> syntax.Expression:
     first = words.next
     inner: syntax.Expression
     if words.accept("("):
-        inner = syntax.Zip(words.several(lambda: _symbol(words), ")"), span=words.since(first))
+        inner = syntax.Zip(words.several(_symbol, ")"), span=words.since(first))
         if not words.is_next(".."):
             raise words.unexpected("expected `..`")
     else:
@@ -155,15 +151,15 @@ def read_assertion(words: Words) -> syntax.Assertion:
     """``condition: 'message', label: value;``."""
     first = words.next
     condition = read_expression(words)
-    message, shown = None, []
+    message: syntax.TextValue | None = None
+    shown: tuple[tuple[str, syntax.Expression], ...] = ()
     if words.accept(":"):
         if words.next.kind != "text":
             raise words.unexpected("expected a message, which is a text")
         message = read_text(words)
-        while words.accept(","):
-            shown.append(_shown(words))
+        shown = words.separated(_shown) if words.accept(",") else ()
     words.expect(";")
-    return syntax.Assertion(condition, message, tuple(shown), span=words.since(first))
+    return syntax.Assertion(condition, message, shown, span=words.since(first))
 
 
 def _shown(words: Words) -> tuple[str, syntax.Expression]:
@@ -184,10 +180,7 @@ def read_formula(words: Words) -> syntax.Formula:
     unrolled = _unrolled(words) if words.accept("unroll") else None
     found: list[syntax.Named] = []
     if words.accept("with"):
-        while True:
-            found.append(_local(words))
-            if not words.accept(","):
-                break
+        found.extend(words.separated(_local))
         words.expect(":", "behind the values that have names")
     else:
         while words.next.kind == "name" and words.ahead(1).text == "=" and words.ahead(1).kind == "operator":

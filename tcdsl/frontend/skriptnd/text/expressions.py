@@ -11,8 +11,7 @@ import math
 
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.text.reading import Words
-from tcdsl.frontend.skriptnd.text.tokens import KEYWORDS, TYPE_NAMES, Word, tokens_of
+from tcdsl.frontend.skriptnd.text.words import KEYWORDS, TYPE_NAMES, Word, Words, tokens_of
 from tcdsl.span import Span
 
 __all__ = ["FOLDS", "MEMBERS", "list_item", "read_expression", "read_indices", "read_text"]
@@ -99,17 +98,13 @@ def _unary(words: Words) -> syntax.Expression:
 def _atom(words: Words) -> syntax.Expression:
     token = words.next
     match token.kind:
-        case "integer":
+        case "integer" | "real":
             words.take()
-            if len(token.text) > 19 or int(token.text) > _LARGEST:
-                raise DtypeError.at(f"the number {token.text[:30]} does not fit in int64", words.span(token))
-            return syntax.Literal(int(token.text), span=words.span(token))
-        case "real":
-            words.take()
-            real = float(token.text)
-            if math.isinf(real):
-                raise DtypeError.at(f"the number {token.text[:30]} does not fit in float64", words.span(token))
-            return syntax.Literal(real, span=words.span(token))
+            real, span = float(token.text), words.span(token)
+            if math.isinf(real) or (token.kind == "integer" and (real > 2e19 or int(token.text) > _LARGEST)):
+                kind = "int64" if token.kind == "integer" else "float64"
+                raise DtypeError.at(f"the number {token.text[:30]} does not fit in {kind}", span)
+            return syntax.Literal(int(token.text) if token.kind == "integer" else real, span=span)
         case "text":
             return read_text(words)
         case "name":
@@ -118,12 +113,12 @@ def _atom(words: Words) -> syntax.Expression:
         words.take()
         value = read_expression(words)
         if words.accept(","):
-            return syntax.Zip((value, *words.several(lambda: read_expression(words), ")")), span=words.since(token))
+            return syntax.Zip((value, *words.several(read_expression, ")")), span=words.since(token))
         words.expect(")")
         return value
     if token.text == "[":
         words.take()
-        items = words.several(lambda: list_item(words), "]")
+        items = words.several(list_item, "]")
         return syntax.ListNode(items, span=words.since(token))
     if token.text == "`":
         words.take()
@@ -241,7 +236,7 @@ def _indexed(words: Words, value: syntax.Expression) -> syntax.Expression:
                 return _access(value, (begin,), span())
             return syntax.Subscript(value, begin, span=span())
         if words.accept(","):
-            rest = () if words.accept("]") else words.several(lambda: _index(words), "]")
+            rest = () if words.accept("]") else words.several(_index, "]")
             return _access(value, (begin, *rest), span())
         if isinstance(begin, syntax.Expand | syntax.Guard | syntax.Whole) or not words.is_next(":"):
             raise words.unexpected("expected `]`, `,` or `:`")
@@ -292,11 +287,7 @@ def _expanded(words: Words, value: syntax.Expression) -> syntax.Expression:
     if words.accept("("):
         count = read_expression(words)
         words.expect(")")
-    first = value.span or words.span(dots)
-    end = words.since(dots)
-    return syntax.Expand(
-        value, count, span=Span(words.filename, first.line, first.column, end.end_line, end.end_column)
-    )
+    return syntax.Expand(value, count, span=_joined(value.span or words.span(dots), words.since(dots)))
 
 
 def list_item(words: Words) -> syntax.Expression:

@@ -13,9 +13,8 @@ from tcdsl.frontend.skriptnd.text.declarations import (
     read_generic,
     read_using,
 )
-from tcdsl.frontend.skriptnd.text.reading import Words
 from tcdsl.frontend.skriptnd.text.syntax import Identifier, Operator, TextModule
-from tcdsl.frontend.skriptnd.text.tokens import Word, tokens_of
+from tcdsl.frontend.skriptnd.text.words import Word, Words, tokens_of
 
 __all__ = ["MOST_CHARACTERS", "parse_module"]
 
@@ -60,19 +59,19 @@ def parse_module(text: str, filename: str) -> TextModule:
     return TextModule(tuple(imports), tuple(operators), text, filename)
 
 
-def _imports(words: Words) -> list[Identifier]:
+def _imports(words: Words) -> tuple[Identifier, ...]:
     words.take()
-    found = []
-    while True:
-        first = words.next
-        name = words.name("a module").text
-        while words.accept("."):
-            name += f".{words.name('a module').text}"
-        found.append(Identifier(name, span=words.since(first)))
-        if not words.accept(","):
-            break
+    found = words.separated(_imported)
     words.accept(";")  # which the document leaves out
     return found
+
+
+def _imported(words: Words) -> Identifier:
+    first = words.next
+    name = words.name("a module").text
+    while words.accept("."):
+        name += f".{words.name('a module').text}"
+    return Identifier(name, span=words.since(first))
 
 
 def _operator(words: Words) -> Operator:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import linecache
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
 from tcdsl.recent import Recent
 
-__all__ = ["COMPREHENSIONS", "SKRIPTND", "Span"]
+__all__ = ["COMPREHENSIONS", "SKRIPTND", "Span", "named_text"]
 
 COMPREHENSIONS = "<tc "
 """How the names of sources in the language of Tensor Comprehensions begin."""
@@ -16,6 +17,7 @@ COMPREHENSIONS = "<tc "
 SKRIPTND = "<sknd "
 """How the names of texts in SkriptND begin that stand in no file."""
 
+_MOST_CHARACTERS, _MOST_COLUMNS = 1_000_000, 300  # So many are shown of a text, and of a line.
 #: Line, last line, column, last column.
 _Place = tuple[int | None, int | None, int | None, int | None]
 
@@ -65,3 +67,14 @@ class Span:
         if self.line != self.end_line:
             return ""
         return linecache.getline(self.filename, self.line)[self.column : self.end_column]
+
+
+def named_text(text: str, kind: str) -> str:
+    """A name for a text that stands in no file, under which messages and debuggers find its lines.
+
+    It begins with ``kind``, and is the same in all processes.
+    """
+    name = f"{kind}{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}>"
+    lines = [f"{line[:_MOST_COLUMNS]}\n" for line in text[:_MOST_CHARACTERS].split("\n")]
+    linecache.cache[name] = (len(text), None, lines, name)
+    return name

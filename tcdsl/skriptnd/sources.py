@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import linecache
 from collections.abc import Callable
 from functools import lru_cache, partial
 
@@ -12,21 +10,15 @@ from tcdsl.frontend.skriptnd.checking import check_operator
 from tcdsl.frontend.skriptnd.text.parsing import MOST_CHARACTERS, parse_module
 from tcdsl.frontend.skriptnd.text.syntax import Operator, TextModule
 from tcdsl.library.texts import MODULES, library_module
-from tcdsl.span import SKRIPTND, Span
+from tcdsl.span import SKRIPTND, Span, named_text
 
 __all__ = ["Sources", "parsed"]
-
-_MOST_COLUMNS = 300  # So many are shown of a line.
 
 
 @lru_cache(maxsize=64)
 def parsed(text: str, filename: str = "") -> TextModule:
     """What a text holds; without the name of a file it gets one, under which messages find its lines."""
-    if not filename:
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        filename = f"{SKRIPTND}{digest}>"
-        lines = [f"{line[:_MOST_COLUMNS]}\n" for line in text[:MOST_CHARACTERS].split("\n")]
-        linecache.cache[filename] = (len(text), None, lines, filename)
+    filename = filename or named_text(text, SKRIPTND)
     if len(text) > MOST_CHARACTERS:
         fact = f"the text has {len(text)} characters, and {MOST_CHARACTERS} are the most"
         raise DslSyntaxError.at(fact, Span(filename, 1, 0, 1, 1), "put operators into modules of their own")

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 from collections.abc import Mapping, Sequence
-from keyword import iskeyword
-from types import FunctionType
 from typing import Any
-
-import numpy as np
 
 from tcdsl.frontend.comprehensions.checked import Checked
 from tcdsl.frontend.comprehensions.inputs import input_tensor
@@ -17,13 +11,12 @@ from tcdsl.frontend.comprehensions.outcomes import Outcome
 from tcdsl.frontend.comprehensions.range_texts import format_ranges
 from tcdsl.frontend.comprehensions.recording import ComprehensionRecording
 from tcdsl.frontend.comprehensions.text.printing import format_definition
-from tcdsl.frontend.comprehensions.text.syntax import Definition, Name
-from tcdsl.frontend.source.function_source import FunctionSource
+from tcdsl.frontend.comprehensions.text.syntax import Name
+from tcdsl.frontend.source.other_languages import captured, defined_by_text, function_of_text
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.symbolic_operators import WholeArrays
-from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicTensor
 
 __all__ = ["DefinitionBody"]
 
@@ -46,8 +39,9 @@ class DefinitionBody:
             for each in definition.parameters
         }
         #: What stands for the decorated function, and for its source.
-        self.function = _function(definition.name.name, self.parameters)
-        self.definition = _source(definition, filename, self.parameters, self.source)
+        name, span = definition.name.name, definition.span
+        self.function = function_of_text(name, self.parameters)
+        self.definition = defined_by_text(name, filename, span, self.parameters, self.source)
         self.surroundings = Surroundings(self.function, self.definition.definition, frozenset())
         #: The range of each index, statement by statement, as text.
         self.ranges = ""
@@ -59,12 +53,7 @@ class DefinitionBody:
         places = {each.name.name: each.span for each in self.checked.definition.parameters}
         tensors: list[SymbolicTensor] = []
         for label, given in zip(self.parameters, arguments, strict=True):
-            if isinstance(given, PendingArray):
-                given = given.materialize(label)
-            elif isinstance(given, GraphTensor):
-                given = session.capture(given, label)
-            elif isinstance(given, np.ndarray | np.generic):
-                given = session.capture(np.asarray(given), label)
+            given = captured(session, given, label)
             span = self.checked.definition.name.span
             place = places.get(label, span)
             tensors.append(input_tensor(session, given, self.checked.tensors[label], label, name, span, place))
@@ -91,30 +80,3 @@ class DefinitionBody:
             results = recording.run(arrays)
             self.ranges = format_ranges(recording)
             return Outcome.found(builder, arrays, results, recording.begins, recording.tested)
-
-
-def _function(name: str, parameters: Sequence[str]) -> FunctionType:
-    # Decorated functions are known by a function of Python's; this one has the name and the parameters alone.
-    def function(*_: Any) -> Any:
-        raise NotImplementedError(name)
-
-    made: Any = function
-    made.__name__ = made.__qualname__ = name
-    # Words of Python's can be names here; such parameters have places alone.
-    plain = not any(map(iskeyword, parameters))
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if plain else inspect.Parameter.POSITIONAL_ONLY
-    made.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in parameters])
-    found: FunctionType = made
-    return found
-
-
-def _source(definition: Definition, filename: str, parameters: Sequence[str], text: str) -> FunctionSource:
-    # What stands for the source of a decorated function: a definition of that name in its place.
-    span = definition.span
-    arguments = ast.arguments(
-        posonlyargs=[], args=[ast.arg(name) for name in parameters], kwonlyargs=[], kw_defaults=[], defaults=[]
-    )
-    made = ast.FunctionDef(definition.name.name, arguments, [ast.Pass()], [], None, None)
-    if span is not None:
-        made.lineno, made.col_offset = span.line, span.column
-    return FunctionSource(filename, made, text)

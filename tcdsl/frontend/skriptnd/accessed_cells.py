@@ -43,6 +43,8 @@ class AccessedCells:
     """What one statement reads: the conditions that guards of its accesses put on it."""
 
     arithmetic: Arithmetic
+    #: The indices of the statement.
+    ranges: Sequence[ExplicitRange] = ()
     conditions: list[Expr] = field(default_factory=list)
     #: Indices that have to be in range wherever the statement runs: the index, the tensor, its axis.
     plain: list[tuple[Expr, TensorValue, int, Span | None]] = field(default_factory=list)

@@ -5,12 +5,10 @@ Packs of inputs and variables are parameters one by one: `GraphBody.parameters` 
 
 from __future__ import annotations
 
-import ast
-import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from types import FunctionType, MappingProxyType
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,11 +21,10 @@ from tcdsl.frontend.skriptnd.graph_inputs import GraphInputs, InputExtent, graph
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack, TensorValue
-from tcdsl.frontend.source.function_source import FunctionSource
+from tcdsl.frontend.source.other_languages import captured, defined_by_text, function_of_text
 from tcdsl.frontend.staging.session import BroadcastGuard, Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings
-from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicNumber, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, Expr, SizeValue
@@ -171,8 +168,9 @@ class ArrayBody:
         self.parameters = _distinct([*labels, *others])
         self.source = text
         #: What stands for the decorated function, and for its source.
-        self.function = _function(operator.name, self.parameters)
-        self.definition = _source(operator, self.parameters, text)
+        self.function = function_of_text(operator.name, self.parameters)
+        filename = "" if operator.span is None else operator.span.filename
+        self.definition = defined_by_text(operator.name, filename, operator.span, self.parameters, text)
         self.surroundings = Surroundings(self.function, self.definition.definition, frozenset())
 
     def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
@@ -184,12 +182,7 @@ class ArrayBody:
         return [self._tensor(session, *pair) for pair in zip(self.parameters, arguments, strict=True)]
 
     def _tensor(self, session: Session, label: str, given: Any) -> SymbolicTensor:
-        if isinstance(given, PendingArray):
-            given = given.materialize(label)
-        elif isinstance(given, GraphTensor):
-            given = session.capture(given, label)
-        elif isinstance(given, np.ndarray | np.generic | bool | int | float):
-            given = session.capture(np.asarray(given), label)
+        given = captured(session, np.asarray(given) if isinstance(given, bool | int | float) else given, label)
         if isinstance(given, SymbolicNumber):
             given = _of_number(session, given, label)
         if not isinstance(given, SymbolicTensor):
@@ -449,28 +442,3 @@ def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
             name = f"{name}_" if name.isidentifier() else f"_{name}"
         made.append(name)
     return tuple(made)
-
-
-def _function(name: str, parameters: Sequence[str]) -> FunctionType:
-    # Decorated functions are known by a function of Python's; this one has the name and the parameters alone.
-    def function(*_: Any) -> Any:
-        raise NotImplementedError(name)
-
-    made: Any = function
-    made.__name__ = made.__qualname__ = name
-    kind = inspect.Parameter.POSITIONAL_ONLY
-    made.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in parameters])
-    found: FunctionType = made
-    return found
-
-
-def _source(operator: Operator, parameters: Sequence[str], text: str) -> FunctionSource:
-    # What stands for the source of a decorated function: a definition of that name in its place.
-    arguments = ast.arguments(
-        posonlyargs=[], args=[ast.arg(name) for name in parameters], kwonlyargs=[], kw_defaults=[], defaults=[]
-    )
-    made = ast.FunctionDef(operator.name, arguments, [ast.Pass()], [], None, None)
-    span = operator.span
-    if span is not None:
-        made.lineno, made.col_offset = span.line, span.column
-    return FunctionSource("" if span is None else span.filename, made, text)

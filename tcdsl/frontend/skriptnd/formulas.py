@@ -292,7 +292,7 @@ class FormulaRecording:
         self.evaluator.arithmetic.rounds.update(size_names(number))
 
     def _statement(self, formula: syntax.Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
-        cells = AccessedCells(self.evaluator.arithmetic, wholes=self.wholes)
+        cells = AccessedCells(self.evaluator.arithmetic, ranges, wholes=self.wholes)
         evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, cells.read, table=self._table)
         for local in formula.locals:
             scope.names[local.name] = evaluator.value(local.value)
@@ -318,9 +318,8 @@ class FormulaRecording:
         values = value if isinstance(value, Pack) and isinstance(target, Pack) else (value,) * len(tensors)
         if len(values) != len(tensors):
             raise ShapeError.at(f"{len(values)} values for {len(tensors)} tensors", formula.span)
-        made = []
-        for tensor, each in zip(tensors, values, strict=True):
-            made.append(self._written(formula, tensor, each, evaluator, cells, ranges))
+        pairs = zip(tensors, values, strict=True)
+        made = [self._written(formula, tensor, each, evaluator, cells) for tensor, each in pairs]
         self._replace(formula.target, evaluator, made if isinstance(target, Pack) else made[0])
 
     def _table(self, values: Pack, position: ScalarValue) -> ScalarValue:
@@ -352,13 +351,7 @@ class FormulaRecording:
         names[target.name] = Pack.of(items)
 
     def _written(
-        self,
-        formula: syntax.Formula,
-        tensor: TensorValue,
-        value: Any,
-        evaluator: ExpressionEvaluator,
-        cells: AccessedCells,
-        ranges: Sequence[ExplicitRange],
+        self, formula: syntax.Formula, tensor: Any, value: Any, evaluator: ExpressionEvaluator, cells: AccessedCells
     ) -> TensorValue:
         positions = cells.positions(tensor, formula.target, evaluator)
         if positions is None:
@@ -373,22 +366,17 @@ class FormulaRecording:
                 raise ShapeError.at(f"{len(values)} values for {length} cells", formula.span)
             for k, each in enumerate(values):
                 row = [*positions[:axis], k, *positions[axis + 1 :]]
-                tensor = self._recorded(formula, tensor, each, row, cells, ranges)
-            return tensor
+                tensor = self._recorded(formula, tensor, each, row, cells)
+            made: TensorValue = tensor
+            return made
         if isinstance(value, Pack) or any(isinstance(each, Pack) for each in positions):
             raise DtypeError.at("a pack is assigned to one cell", formula.span)
-        return self._recorded(formula, tensor, value, positions, cells, ranges)
+        return self._recorded(formula, tensor, value, positions, cells)
 
     def _recorded(
-        self,
-        formula: syntax.Formula,
-        tensor: TensorValue,
-        value: Any,
-        positions: Sequence[Any],
-        cells: AccessedCells,
-        ranges: Sequence[ExplicitRange],
+        self, formula: syntax.Formula, tensor: TensorValue, value: Any, positions: Sequence[Any], cells: AccessedCells
     ) -> TensorValue:
-        operator, span = formula.operator, formula.span
+        operator, span, ranges = formula.operator, formula.span, cells.ranges
         arithmetic = self.evaluator.arithmetic
         kind = type_of(value)
         if kind != tensor.type:
@@ -396,9 +384,9 @@ class FormulaRecording:
         if operator in _TAKES and kind not in _TAKES[operator]:
             raise DtypeError.at(f"`{operator}` takes {' or '.join(_TAKES[operator])}, not {kind}", span)
         conditions = cells.conditions[:]
-        inner = AccessedCells(arithmetic, conditions, cells.plain[:])
+        inner = AccessedCells(arithmetic, ranges, conditions, cells.plain[:])
         indices = inner.target(tensor, positions, formula.target.span)
-        self._check_ranges(inner, ranges)
+        self._check_ranges(inner)
         on_left = {node.name for each in indices for node in walk_expr(each) if isinstance(node, IndexValue)}
         data = arithmetic.data(value, formula.value.span)
         if operator in ("=", ":="):
@@ -432,9 +420,9 @@ class FormulaRecording:
         )
         return TensorValue(tensor.name, tensor.type, tensor.shape, made)
 
-    def _check_ranges(self, cells: AccessedCells, ranges: Sequence[ExplicitRange]) -> None:
+    def _check_ranges(self, cells: AccessedCells) -> None:
         # What no guard protects is in range, or an error before anything runs.
-        arithmetic = self.evaluator.arithmetic
+        arithmetic, ranges = self.evaluator.arithmetic, cells.ranges
         ends = {each.variable: each.high for each in ranges} | self.numbers
         if any(isinstance(high, Constant) and high.value <= 0 for high in ends.values()):
             return

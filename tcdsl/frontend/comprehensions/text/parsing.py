@@ -6,8 +6,6 @@ nested more deeply, or longer, than any program is refused: nothing after this h
 
 from __future__ import annotations
 
-import hashlib
-import linecache
 import re
 from dataclasses import replace
 from functools import cache
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.comprehensions.text.grammar import GRAMMAR, KEYWORDS
 from tcdsl.frontend.comprehensions.text.syntax import Source
-from tcdsl.span import COMPREHENSIONS, Span
+from tcdsl.span import COMPREHENSIONS, Span, named_text
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -26,7 +24,6 @@ __all__ = ["parse"]
 
 MOST_CHARACTERS = 200_000
 MOST_BRACKETS = 100
-_MOST_COLUMNS = 300  # So many are shown of a line.
 
 _SHOWN = {
     "$END": "the end",
@@ -82,7 +79,7 @@ def parse(text: object) -> Source:
     if not isinstance(text, str):
         fact = f"a source is a text, not a {type(text).__name__}"
         raise DslSyntaxError.at(fact, hint='write `define("def f(float(N) A) -> (B) { B(i) = A(i) }")`')
-    filename = _named(text)
+    filename = named_text(text, COMPREHENSIONS)
     if len(text) > MOST_CHARACTERS:
         fact = f"the source has {len(text)} characters, and {MOST_CHARACTERS} are the most"
         raise DslSyntaxError.at(fact, Span(filename, 1, 0, 1, 1), "define its parts one by one")
@@ -125,14 +122,6 @@ def _parser() -> Lark:
         maybe_placeholders=False,
         transformer=NodeConstruction(),
     )
-
-
-def _named(text: str) -> str:
-    # Messages, tracebacks and debuggers find the text under this name, which is the same in all processes.
-    name = f"{COMPREHENSIONS}{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}>"
-    lines = [f"{line[:_MOST_COLUMNS]}\n" for line in text[:MOST_CHARACTERS].split("\n")]
-    linecache.cache[name] = (len(text), None, lines, name)
-    return name
 
 
 def _check_brackets(text: str, filename: str) -> None:
@@ -189,7 +178,7 @@ def _in_target(text: str, line: int, column: int) -> bool:
     # Behind the bracket of `C(i, `; calls of definitions, parameters and types have such lists, too.
     lines = text.split("\n")
     before = "\n".join((*lines[max(line - 6, 0) : line - 1], lines[line - 1][: max(column - 1, 0)]))
-    head = re.search(r"(\S*)\s*\b(\w+)\s*\((\s*\w+\s*,)*\s*\w*\s*$", before[-_MOST_COLUMNS:])
+    head = re.search(r"(\S*)\s*\b(\w+)\s*\((\s*\w+\s*,)*\s*\w*\s*$", before[-300:])
     return head is not None and head[1] != "def" and not head[1].endswith("=") and head[2] not in KEYWORDS
 
 

@@ -232,6 +232,13 @@ def test_import_loads_no_more_than_settings_and_errors() -> None:
     assert set(loaded) == {"tcdsl"} | {f"tcdsl.{name}" for name in FIRST}
 
 
+def test_texts_are_read_without_what_stages_and_compiles() -> None:
+    text = "import nn; graph g { @input { x: real[2]; } @output { y: real[2]; } @compose { y = nn.relu(x); } }"
+    loaded = run_python(f"import sys, tcdsl; tcdsl.skriptnd.parse({text!r}); print(*sys.modules)").split()
+    assert "tcdsl.frontend.skriptnd.composition" in loaded
+    assert not {"islpy", "llvmlite", "tcdsl.frontend.staging.session", "tcdsl.runtime.function"} & set(loaded)
+
+
 @pytest.mark.parametrize("module", FILES)
 def test_files_say_what_they_offer(module: str) -> None:
     tree = syntax_tree(module)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError
-from tcdsl.frontend.skriptnd.bodies import ArrayBody, OperatorBody, open_extents, trimmed
+from tcdsl.frontend.skriptnd.bodies import ArrayBody, OperatorBody
+from tcdsl.frontend.skriptnd.forms import open_extents, trimmed
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.source.function_source import FunctionSource

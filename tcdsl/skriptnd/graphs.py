@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.bodies import GraphBody, GraphForm, Variable, composed, ended_packs, marked, trimmed
+from tcdsl.frontend.skriptnd.forms import GraphForm, Variable, composed, ended_packs, marked, trimmed
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModule
 from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
@@ -17,14 +17,14 @@ from tcdsl.frontend.surroundings.containers import Item
 from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.frontend.surroundings.readings import Reading, snapshot
 from tcdsl.ir.sizes.size_binding import evaluate_size
-from tcdsl.library.functions import BodyFunction
-from tcdsl.runtime.calling.arguments import is_graph_tensor
 from tcdsl.skriptnd.files import ModelFiles, write_folder
 from tcdsl.skriptnd.printing import Row, as_html, configured_text, rows_of, text_of_graph
 from tcdsl.skriptnd.sources import Sources
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
+    # Texts are read without what stages and compiles.
+    from tcdsl.library.functions import BodyFunction
     from tcdsl.runtime.cost import Cost
 
 __all__ = ["GraphVariables", "ModelGraph"]
@@ -82,6 +82,8 @@ def unknown_label(label: object, known: Mapping[str, Variable]) -> str:
 
 def checked_variable(known: Variable, value: Any) -> Any:
     """``value`` as an array for a variable."""
+    from tcdsl.runtime.calling.arguments import is_graph_tensor
+
     if is_graph_tensor(value) or ACTIVE_SESSION.get() is not None:
         return value
     array = np.asarray(value)
@@ -345,6 +347,9 @@ class ModelGraph:
         key = (updates and bool(form.updates), tuple(sorted(lengths.items())))
         function = self._functions.get(key)
         if function is None:
+            from tcdsl.frontend.skriptnd.bodies import GraphBody
+            from tcdsl.library.functions import BodyFunction
+
             known = tuple(form.variables.values())
             body = GraphBody(
                 self._operator,

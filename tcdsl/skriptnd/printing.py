@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tcdsl.frontend.skriptnd.bodies import GraphForm
+from tcdsl.frontend.skriptnd.forms import GraphForm
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModule
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
 from tcdsl.span import Span

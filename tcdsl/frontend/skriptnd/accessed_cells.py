@@ -31,7 +31,6 @@ from tcdsl.ir.expressions import (
     size_names,
 )
 from tcdsl.ir.text.expression_printer import format_expr
-from tcdsl.polyhedra.affine import NotAffine, condition_set, holds, universe
 from tcdsl.polyhedra.linear import linear_form
 from tcdsl.span import Span
 
@@ -261,6 +260,8 @@ def least_and_largest(expr: Expr, ends: Mapping[str, Expr], arithmetic: Arithmet
 
 def is_in_range(cell: Expr, extent: Expr, ranges: Sequence[ExplicitRange], conditions: Sequence[Expr]) -> bool:
     """Whether an index is in range wherever conditions on indices and sizes hold, as far as isl can say."""
+    from tcdsl.polyhedra.affine import NotAffine, condition_set, holds, universe
+
     variables = [each.variable for each in ranges]
     names = sorted(
         {name for each in (cell, extent, *(r.high for r in ranges), *conditions) for name in size_names(each)}

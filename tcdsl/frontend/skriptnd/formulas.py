@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from tcdsl.frontend.skriptnd.tensor_recording import (
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
-from tcdsl.frontend.staging.session import Session
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, cast, constant, index, integer
 from tcdsl.ir.expressions import (
@@ -47,6 +46,9 @@ from tcdsl.ir.expressions import (
     size_names,
 )
 from tcdsl.ir.expressions import walk as walk_expr
+
+if TYPE_CHECKING:
+    from tcdsl.frontend.staging.session import Session
 
 __all__ = ["FormulaRecording", "declared_constant"]
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.values import TensorValue
-from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.surroundings.draws import KEY_TYPE
 from tcdsl.ir.build import apply, cast, constant, index
 from tcdsl.ir.expressions import Expr, Read
+
+if TYPE_CHECKING:
+    from tcdsl.frontend.staging.session import Session
 
 __all__ = ["DISTRIBUTIONS", "drawn"]
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent
 from tcdsl.frontend.skriptnd.values import Extreme, Pack, ScalarValue, TensorValue, Unknown, shown, type_of
-from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.opaque_sizes import named_sizes
-from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Boundary, Constant, ExplicitRange, Expr, Read
 from tcdsl.ir.program import Access as Cell
 from tcdsl.ir.program import Keep, Neutral
-from tcdsl.polyhedra.affine import NotAffine
-from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
+
+if TYPE_CHECKING:
+    from tcdsl.frontend.staging.session import Session
+    from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 
 __all__ = [
     "TensorRecording",
@@ -50,6 +49,8 @@ def recorded_store(
 
     Without ``target`` it writes all cells, at the indices ``i0, i1, ...``.
     """
+    from tcdsl.ranges.sketches.sketch import Sketch
+
     builder = session.builder
     variables = cell_variables(len(extents))
     if ranges is None:
@@ -89,6 +90,9 @@ def cell_of(tensor: SymbolicTensor, indices: Sequence[Expr], dtype: str) -> Read
 
 def round_count(session: Session, size: Expr) -> int | SymbolicSize:
     """How many rounds a loop has: products of sizes have names, by which what is known of a round's number is said."""
+    from tcdsl.frontend.symbols.opaque_sizes import named_sizes
+    from tcdsl.frontend.symbols.symbols import SymbolicSize
+
     if isinstance(size, Constant):
         return int(size.value)
     return SymbolicSize(session.builder, named_sizes(size, session.builder.opaque_size))
@@ -189,6 +193,9 @@ class TensorRecording:
         """The tensor whose rows these are, all of them in their order."""
         if self.session is None or not pack or pack.length is not None:
             return None
+        from tcdsl.frontend.symbols.symbols import SymbolicTensor
+        from tcdsl.polyhedra.affine import NotAffine
+
         builder, found = self.session.builder, ""
         makers = {each.target.tensor: each for each in builder.recording.statements}
         for k, each in enumerate(pack):

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import DtypeError
-from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.ir.expressions import Expr, SizeValue, walk
 from tcdsl.span import Span
+
+if TYPE_CHECKING:
+    # Texts are read without what stages and compiles.
+    from tcdsl.frontend.symbols.symbols import SymbolicTensor
 
 __all__ = [
     "CONCRETE",

@@ -352,14 +352,7 @@ class ModelGraph:
 
             known = tuple(form.variables.values())
             body = GraphBody(
-                self._operator,
-                self._sources.find,
-                self._given,
-                lengths,
-                known,
-                self._shown(),
-                key[0],
-                self._quantized,
+                self._operator, self._sources.find, self._given, lengths, known, self._shown(), key[0], self._quantized
             )
             kept = (repr(sorted(self._given.items())), repr(sorted(lengths.items())), key[0], self._quantized)
             function = self._functions[key] = BodyFunction(body, (self._text.text, self.__name__, *kept))

@@ -46,11 +46,7 @@ class SkriptModule:
     """What `parse` and `load` give: ``module.graphs`` are functions, ``print(module)`` shows the text."""
 
     def __init__(
-        self,
-        text: TextModule,
-        sources: Sources,
-        attributes: Mapping[str, Any] | None,
-        files: ModelFiles | None = None,
+        self, text: TextModule, sources: Sources, attributes: Mapping[str, Any] | None, files: ModelFiles | None = None
     ) -> None:
         self._text = text
         if attributes is not None and not isinstance(attributes, Mapping):

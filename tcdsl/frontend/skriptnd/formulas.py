@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.accessed_cells import (
-    AccessedCells,
-    is_in_range,
-    least_and_largest,
-    shown_size,
-)
+from tcdsl.frontend.skriptnd.accessed_cells import AccessedCells, is_in_range, least_and_largest, shown_size
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.loops import counted_rounds
 from tcdsl.frontend.skriptnd.tensor_recording import (

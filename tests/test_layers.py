@@ -213,7 +213,6 @@ def test_import_loads_no_heavy_package() -> None:
         "llvmlite",
         "islpy",
         "astor",
-        "lark",
         "rich",
         "platformdirs",
         "sklearn",

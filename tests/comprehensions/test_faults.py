@@ -36,9 +36,9 @@ SYNTAX = [
     (IO.format("O(i) = A(i);"), DslSyntaxError, "statements end where the next one begins", ";"),
     (IO.format("O(i) = A[i]"), DslSyntaxError, "indices stand in round brackets", "["),
     (IO.format("O(i) -= A(i)"), DslSyntaxError, "write `+=` and negate", "-="),
-    (IO.format("O(i) = A(i) ** 2"), DslSyntaxError, "write `pow(x, 2)`", "*"),
+    (IO.format("O(i) = A(i) ** 2"), DslSyntaxError, "write `pow(x, 2)`", "**"),
     (IO.format("O(i) = A(i) & A(i)"), DslSyntaxError, "`&&` combines truth values", "&"),
-    (IO.format("O(i) = A(i) // 2"), DslSyntaxError, "comments begin with `#`", "/"),
+    (IO.format("O(i) = A(i) // 2"), DslSyntaxError, "comments begin with `#`", "//"),
     (IO.format("O(i) = Ä(i)"), DslSyntaxError, "the character `Ä` is not ASCII", "Ä"),
     *(
         (IO.format(text), DslSyntaxError, f"the character `{shown}` is not ASCII", found)
@@ -50,7 +50,10 @@ SYNTAX = [
         )
     ),
     (IO.format("O(i) = A(i) * 1e\uff11"), DslSyntaxError, "`1e\uff11` is neither a number nor a name", "1e\uff11"),
-    (IO.format("O(i) = A(i) where i in 0:A.\u0660"), DslSyntaxError, "unexpected `.`", "."),
+    (IO.format("O(i) = A(i) where i in 0:A.\u0660"), DslSyntaxError, "`\u0660` is not ASCII", "\u0660"),
+    (IO.format("O(i) = A(i) where i in 0:A.N"), DslSyntaxError, "unexpected `.`", "."),
+    ("deff(float(N) A) -> (O) { O(i) = A(i) }", DslSyntaxError, "unexpected `deff`", "deff"),
+    (IO.format("O(i) = A(i) 2"), DslSyntaxError, "expected a statement, or `}`", "2"),
     ("def f(float(\u0663) A) -> (O) { O(i) = A(i) }", DslSyntaxError, "the character `\u0663` is not ASCII", "\u0663"),
     (IO.format('O(i) = "text"'), DslSyntaxError, "there are no strings", '"'),
     (IO.format("O(i + 1) = A(i)"), DslSyntaxError, "unexpected `+`", "+"),

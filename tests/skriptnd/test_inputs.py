@@ -9,7 +9,10 @@ import pytest
 
 import tcdsl as tc
 from tcdsl.frontend.skriptnd.text import expressions
-from tcdsl.frontend.skriptnd.text.words import Words, tokens_of
+from tcdsl.frontend.skriptnd.text.words import SKRIPTND_WORDS
+from tcdsl.frontend.words import cursor
+from tcdsl.frontend.words.cursor import Words
+from tcdsl.frontend.words.languages import tokens_of
 from tests.skriptnd.graphs import graph_of
 
 
@@ -115,8 +118,8 @@ def test_values_in_long_texts_are_read_from_their_own_characters(monkeypatch: py
         scanned.append(len(text))
         return tokens_of(text, *place)
 
-    monkeypatch.setattr(expressions, "tokens_of", counted)
+    monkeypatch.setattr(cursor, "tokens_of", counted)
     text = f"'{'{n} ' * 500}{{n + }}'"
     with pytest.raises(tc.DslSyntaxError, match="the text ends too early"):
-        expressions.read_expression(Words(tokens_of(text, "text"), "text"))
-    assert sum(scanned) == 500 + len("n + ")
+        expressions.read_expression(Words(text, "text", SKRIPTND_WORDS))
+    assert sum(scanned) == len(text) + 500 + len("n + ")

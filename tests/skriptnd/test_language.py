@@ -14,8 +14,9 @@ from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.composition import ComposedBlock
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.text.expressions import read_expression
-from tcdsl.frontend.skriptnd.text.words import Words, tokens_of
+from tcdsl.frontend.skriptnd.text.words import SKRIPTND_WORDS
 from tcdsl.frontend.skriptnd.values import Pack
+from tcdsl.frontend.words.cursor import Words
 from tests.skriptnd.graphs import graph_of, reals
 
 NAMES = {
@@ -128,7 +129,7 @@ VALUES: list[tuple[str, Any]] = [
 
 
 def value_of(text: str) -> Any:
-    words = Words(tokens_of(text, "test.sknd"), "test.sknd")
+    words = Words(text, "test.sknd", SKRIPTND_WORDS)
     node = read_expression(words)
     assert words.next.kind == "end", words.next
     return ExpressionEvaluator(Arithmetic("float32", "int32", StandIns()), Scope(dict(NAMES))).value(node)

@@ -6,7 +6,8 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.declarations import read_pack_length, read_type
 from tcdsl.frontend.skriptnd.text.expressions import read_expression
-from tcdsl.frontend.skriptnd.text.words import KEYWORDS, MOST_NESTED, TYPE_NAMES, Words
+from tcdsl.frontend.skriptnd.text.words import KEYWORDS, TYPE_NAMES
+from tcdsl.frontend.words.cursor import MOST_NESTED, Words
 
 __all__ = ["read_assignment", "read_quantization"]
 

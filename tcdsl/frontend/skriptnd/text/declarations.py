@@ -5,7 +5,8 @@ from __future__ import annotations
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.expressions import read_expression, read_indices, read_text
-from tcdsl.frontend.skriptnd.text.words import KEYWORDS, TYPE_NAMES, Words
+from tcdsl.frontend.skriptnd.text.words import KEYWORDS, TYPE_NAMES
+from tcdsl.frontend.words.cursor import Words
 
 __all__ = [
     "read_assertion",

@@ -11,7 +11,9 @@ import math
 
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.text.words import KEYWORDS, TYPE_NAMES, Word, Words, tokens_of
+from tcdsl.frontend.skriptnd.text.words import KEYWORDS, SKRIPTND_WORDS, TYPE_NAMES
+from tcdsl.frontend.words.cursor import Words
+from tcdsl.frontend.words.languages import Word
 from tcdsl.span import Span
 
 __all__ = ["FOLDS", "MEMBERS", "list_item", "read_expression", "read_indices", "read_text"]
@@ -187,8 +189,7 @@ def _pieces(words: Words, token: Word) -> list[tuple[str, syntax.Expression | No
                 span = Span(words.filename, token.line, column, token.line, column + 1)
                 raise DslSyntaxError.at("a `{` that is not closed in a text", span, "write `\\{` for the character")
             # The value is read in its place.
-            tokens = tokens_of(body[at + 1 : end], words.filename, token.line, column + 1)
-            inner = Words(tokens, words.filename)
+            inner = Words(body[at + 1 : end], words.filename, SKRIPTND_WORDS, token.line, column + 1)
             value = read_expression(inner)
             if inner.next.kind != "end":
                 raise inner.unexpected("expected `}`")

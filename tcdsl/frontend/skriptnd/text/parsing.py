@@ -14,7 +14,9 @@ from tcdsl.frontend.skriptnd.text.declarations import (
     read_using,
 )
 from tcdsl.frontend.skriptnd.text.syntax import Identifier, Operator, TextModule
-from tcdsl.frontend.skriptnd.text.words import Word, Words, tokens_of
+from tcdsl.frontend.skriptnd.text.words import SKRIPTND_WORDS
+from tcdsl.frontend.words.cursor import Words
+from tcdsl.frontend.words.languages import Word
 
 __all__ = ["MOST_CHARACTERS", "parse_module"]
 
@@ -39,7 +41,7 @@ _BLOCKS: dict[str, tuple[str, Any]] = {
 
 def parse_module(text: str, filename: str) -> TextModule:
     """The imports, operators and graphs of a text. `DslSyntaxError` shows what cannot be read."""
-    words = Words(tokens_of(text, filename), filename)
+    words = Words(text, filename, SKRIPTND_WORDS)
     imports: list[Identifier] = []
     operators: list[Operator] = []
     while words.next.kind != "end":

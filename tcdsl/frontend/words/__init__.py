@@ -1,0 +1,1 @@
+"""Words of texts in other languages than Python."""

@@ -18,8 +18,8 @@ from tcdsl.frontend.comprehensions.text.syntax import (
     Range,
     Statement,
     Unary,
-    parts_of,
 )
+from tcdsl.frontend.words.nodes import parts_of
 
 __all__ = ["RefusedError", "results"]
 

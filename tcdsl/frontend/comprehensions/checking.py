@@ -25,8 +25,8 @@ from tcdsl.frontend.comprehensions.text.syntax import (
     Range,
     Source,
     Statement,
-    walk,
 )
+from tcdsl.frontend.words.nodes import walk
 from tcdsl.ir.dtypes import is_boolean
 from tcdsl.span import Span
 

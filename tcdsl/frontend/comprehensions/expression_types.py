@@ -20,9 +20,8 @@ from tcdsl.frontend.comprehensions.text.syntax import (
     Name,
     Number,
     Unary,
-    parts_of,
-    walk,
 )
+from tcdsl.frontend.words.nodes import parts_of, walk
 from tcdsl.ir.dtypes import is_boolean, is_floating, is_integer
 from tcdsl.span import Span
 

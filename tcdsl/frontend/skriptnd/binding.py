@@ -16,8 +16,9 @@ from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeEr
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.tensor_recording import declared_shape
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
+from tcdsl.frontend.skriptnd.text.syntax import names_in
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.words.nodes import walk
 from tcdsl.span import Span
 
 __all__ = ["Binding", "binding_order"]

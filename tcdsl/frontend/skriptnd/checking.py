@@ -17,8 +17,9 @@ from tcdsl.frontend.skriptnd.composition import ComposedBlock, Composer, looked_
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
 from tcdsl.frontend.skriptnd.loops import LoopRounds
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
+from tcdsl.frontend.skriptnd.text.syntax import names_in
 from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, Unknown, article, is_pack, is_tensor, type_of
+from tcdsl.frontend.words.nodes import walk
 from tcdsl.span import Span
 
 __all__ = ["check_operator"]

@@ -25,8 +25,9 @@ from tcdsl.frontend.skriptnd.tensor_recording import (
     round_count,
 )
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.text.syntax import names_in, walk
+from tcdsl.frontend.skriptnd.text.syntax import names_in
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.words.nodes import walk
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, cast, constant, index, integer
 from tcdsl.ir.expressions import (

@@ -16,10 +16,10 @@ from tcdsl.frontend.comprehensions.text.syntax import (
     Name,
     Number,
     Unary,
-    parts_of,
 )
 from tcdsl.frontend.comprehensions.text.words import COMPREHENSION_WORDS
 from tcdsl.frontend.words.cursor import Words
+from tcdsl.frontend.words.nodes import parts_of
 from tcdsl.span import Span
 
 __all__ = ["ReadWords", "read_expression", "read_name", "read_number"]

@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tcdsl.frontend.words.nodes import TextNode
 from tcdsl.span import Span
 
 __all__ = [
@@ -36,15 +36,12 @@ __all__ = [
     "Statement",
     "Target",
     "Unary",
-    "parts_of",
-    "walk",
 ]
 
 _PLACE = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(TextNode):
     """A literal: a float32 if ``is_float``, else an int32."""
 
     value: int | float
@@ -52,16 +49,14 @@ class Number:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(TextNode):
     """An identifier that stands alone: an index variable, a size, a local definition, a tensor of rank 0."""
 
     name: str
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(TextNode):
     """``A.1``: the extent of a tensor along an axis."""
 
     tensor: Name
@@ -69,8 +64,7 @@ class Extent:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(TextNode):
     """``A(i, j + 1)`` or ``exp(x)``: a cell of a tensor, or a built-in function."""
 
     name: Name
@@ -78,8 +72,7 @@ class Call:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Convert:
+class Convert(TextNode):
     """``float(x)``: a value as another element type."""
 
     dtype: str
@@ -87,8 +80,7 @@ class Convert:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(TextNode):
     """``-x`` and ``!x``."""
 
     operator: str
@@ -96,8 +88,7 @@ class Unary:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(TextNode):
     """``a + b`` and the like, comparisons, ``&&`` and ``||``."""
 
     operator: str
@@ -106,8 +97,7 @@ class Binary:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(TextNode):
     """``c ? a : b``."""
 
     condition: Expression
@@ -119,8 +109,7 @@ class Choice:
 Expression = Number | Name | Extent | Call | Convert | Unary | Binary | Choice
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(TextNode):
     """``i in a:b`` behind ``where``."""
 
     variable: Name
@@ -129,8 +118,7 @@ class Range:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class LocalDefinition:
+class LocalDefinition(TextNode):
     """``t = a`` behind ``where``."""
 
     name: Name
@@ -138,16 +126,14 @@ class LocalDefinition:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(TextNode):
     """``exists a`` behind ``where``: the accesses of ``a`` take part in range inference."""
 
     value: Expression
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(TextNode):
     """``<=> name(a, b)``: documentation."""
 
     name: Name
@@ -155,8 +141,7 @@ class Annotation:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(TextNode):
     """What a statement writes; ``bare`` is a rank 0 without brackets."""
 
     name: Name
@@ -165,8 +150,7 @@ class Target:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(TextNode):
     """``C(i, j) +=! A(i, k) * B(k, j) where k in 0:K``; ``operator`` is as written."""
 
     target: Target
@@ -177,8 +161,7 @@ class Statement:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class DefinitionCall:
+class DefinitionCall(TextNode):
     """``a, b = f(x, y)``: a call of a definition. With one target the parser gives a `Statement`, which looks alike."""
 
     targets: tuple[Name, ...]
@@ -187,8 +170,7 @@ class DefinitionCall:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class ElementType:
+class ElementType(TextNode):
     """``float(N, 3)``: a type of elements with the sizes of its axes, names or numbers; ``sizes`` may be left out in
     results.
     """
@@ -198,8 +180,7 @@ class ElementType:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(TextNode):
     """``float(N) A``."""
 
     type: ElementType
@@ -207,8 +188,7 @@ class Parameter:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(TextNode):
     """``O`` or ``float(N) O``."""
 
     type: ElementType | None
@@ -216,8 +196,7 @@ class Result:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(TextNode):
     """``def f(...) -> (...) { ... }``."""
 
     name: Name
@@ -227,33 +206,9 @@ class Definition:
     span: Span | None = _PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(TextNode):
     """All definitions of a text, which ``filename`` stands for in messages."""
 
     definitions: tuple[Definition, ...]
     text: str = field(default="", compare=False, repr=False)
     filename: str = field(default="", compare=False, repr=False)
-
-
-def parts_of(expression: Expression) -> tuple[Expression, ...]:
-    """The direct parts of an expression; a name that is called or measured is none of them."""
-    match expression:
-        case Call(arguments=arguments):
-            return arguments
-        case Convert(operand=operand) | Unary(operand=operand):
-            return (operand,)
-        case Binary(left=left, right=right):
-            return (left, right)
-        case Choice(condition=condition, chosen=chosen, other=other):
-            return (condition, chosen, other)
-    return ()
-
-
-def walk(expression: Expression) -> Iterator[Expression]:
-    """All parts of an expression, outermost first, from left to right."""
-    waiting = [expression]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(reversed(parts_of(node)))

@@ -1,13 +1,13 @@
 """The nodes of SkriptND texts: expressions, declarations, formulas and compositions.
 
-All nodes are immutable and know their places. ``walk`` gives the expressions in an expression.
+All nodes are immutable and know their places.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, dataclass_transform
+from dataclasses import field
 
+from tcdsl.frontend.words.nodes import TextNode, walk
 from tcdsl.span import Span
 
 __all__ = [
@@ -50,25 +50,10 @@ __all__ = [
     "Whole",
     "Zip",
     "names_in",
-    "walk",
 ]
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class _Immutable:
-    """What is compared by its fields, and never changed; ``expressions`` are the fields that hold some."""
-
-    expressions: ClassVar[tuple[str, ...]] = ()
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def __init_subclass__(cls) -> None:
-        # Frozen ones take three times as long to make.
-        dataclass(unsafe_hash="__hash__" not in vars(cls))(cls)
-        kinds = ("Expression", "Subscript")
-        cls.expressions = tuple(each.name for each in fields(cls) if any(kind in str(each.type) for kind in kinds))
-
-
-class Node(_Immutable):
+class Node(TextNode):
     """A part of a text, which knows its place."""
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -390,23 +375,13 @@ class Operator(Node):
         return hash((self.name, self.span))
 
 
-class TextModule(_Immutable):
+class TextModule(TextNode):
     """What a text holds."""
 
     imports: tuple[Identifier, ...]
     operators: tuple[Operator, ...]
     text: str
     filename: str
-
-
-def walk(node: Expression) -> list[Expression]:
-    """``node`` and all expressions in it."""
-    found = [node]
-    for each in found:
-        for name in each.expressions:
-            part = getattr(each, name)
-            found.extend(part if isinstance(part, tuple) else () if part is None else (part,))
-    return found
 
 
 def names_in(node: Expression) -> frozenset[str]:

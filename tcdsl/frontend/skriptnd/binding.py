@@ -273,11 +273,12 @@ class Binding:
         """Bind the length of a packed attribute, or compare."""
         pack = declaration.type.pack
         value = self.names[declaration.name]
-        if pack is None or value is None:
-            if pack is not None and pack.length is not None:
-                name = self._unbound(pack.length)
-                if name is not None:
-                    self.names[name] = None
+        if pack is None:
+            return
+        if value is None:
+            name = None if pack.length is None else self._unbound(pack.length)
+            if name is not None:
+                self.names[name] = None
             return
         what = f"the attribute `{declaration.name}`"
         if isinstance(value, Pack):
@@ -302,9 +303,7 @@ class Binding:
         if given is None:
             if not wanted.optional:
                 raise self.fault(f"{what} is missing", ConfigurationError)
-            for name in _names_of_type(wanted):
-                if not self.evaluator.scope.knows(name):
-                    self.names[name] = None
+            self._left_out(wanted)
             self.names[declaration.name] = None
             return
         tensors = given if isinstance(given, Pack) else Pack.of((given,))
@@ -318,6 +317,12 @@ class Binding:
         if wanted.shape is not None:
             self._shapes(wanted, tensors, what)
         self.names[declaration.name] = given
+
+    def _left_out(self, wanted: syntax.TypeNode) -> None:
+        # The names that nothing else has said are null.
+        self.names.update(
+            dict.fromkeys(name for name in _names_of_type(wanted) if not self.evaluator.scope.knows(name))
+        )
 
     def _filled(self, declaration: syntax.Declaration, given: Any) -> Any:
         # A number stands for a tensor of the declared shape, whose extents other inputs have said.
@@ -339,9 +344,7 @@ class Binding:
         if len(ranks) > 1:
             raise self.fault(f"the tensors of {what} have the ranks {', '.join(map(str, sorted(ranks)))}")
         if not tensors:
-            for name in _names_of_type(wanted):
-                if not self.evaluator.scope.knows(name):
-                    self.names[name] = None
+            self._left_out(wanted)
             return
         rank = ranks.pop()
         if wanted.rank is not None:
@@ -501,35 +504,33 @@ class Binding:
         self._take_apart(using.target, value, using.span)
 
     def _take_apart(self, target: syntax.ListNode, value: Pack, span: Span | None) -> None:
-        single = sum(not isinstance(each, syntax.Expand) for each in target.items)
-        open_items = [each for each in target.items if isinstance(each, syntax.Expand) and each.count is None]
-        counts = {
-            id(each): self.evaluator.count(each.count, "the length of a part") * self._width(each.value)
-            for each in target.items
-            if isinstance(each, syntax.Expand) and each.count is not None
-        }
-        rest = len(value) - single - sum(counts.values())
-        if len(open_items) > 1:
+        lengths = [self._part_length(each) for each in target.items]
+        rest = len(value) - sum(length or 0 for length in lengths)
+        if lengths.count(None) > 1:
             raise self.fault("two parts of open length", DslSyntaxError, "give one a length: `a..(n)`", span)
-        if rest < 0 or (rest and not open_items):
+        if rest < 0 or (rest and None not in lengths):
             raise self.fault(f"a pack of {len(value)} items is taken apart into {len(value) - rest}", span=span)
         at = 0
-        for each in target.items:
+        for each, known in zip(target.items, lengths, strict=True):
+            length = rest if known is None else known
+            part, at = value[at : at + length], at + length
             if isinstance(each, syntax.Identifier):
-                self.names[each.name] = value[at]
-                at += 1
-            elif isinstance(each, syntax.Expand):
-                length = counts.get(id(each), rest)
-                part, at = value[at : at + length], at + length
-                names = each.value.parts if isinstance(each.value, syntax.Zip) else (each.value,)
-                if length % len(names):
-                    raise self.fault(f"{length} items are taken apart into {len(names)} packs", span=span)
-                for k, name in enumerate(names):
-                    assert isinstance(name, syntax.Identifier)
-                    self.names[name.name] = Pack.of(part[k :: len(names)])
+                self.names[each.name] = part[0]
+                continue
+            assert isinstance(each, syntax.Expand)
+            names = each.value.parts if isinstance(each.value, syntax.Zip) else (each.value,)
+            if length % len(names):
+                raise self.fault(f"{length} items are taken apart into {len(names)} packs", span=span)
+            for k, name in enumerate(names):
+                assert isinstance(name, syntax.Identifier)
+                self.names[name.name] = Pack.of(part[k :: len(names)])
 
-    def _width(self, node: syntax.Expression) -> int:
-        return len(node.parts) if isinstance(node, syntax.Zip) else 1
+    def _part_length(self, node: syntax.Expression) -> int | None:
+        # How many items a part of a list has; None if it has the rest.
+        if not isinstance(node, syntax.Expand):
+            return 1
+        width = len(node.value.parts) if isinstance(node.value, syntax.Zip) else 1
+        return None if node.count is None else width * self.evaluator.count(node.count, "the length of a part")
 
     def _check(self, assertion: syntax.Assertion) -> None:
         guesses = self.evaluator.arithmetic.decisions.guesses

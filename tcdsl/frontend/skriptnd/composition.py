@@ -229,16 +229,16 @@ class Composer(TensorRecording):
         if isinstance(made, Pack) != (declaration.type.pack is not None):
             raise ShapeError.at(f"{what} is {'a pack' if isinstance(made, Pack) else 'no pack'}", declaration.span)
         kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
-        for tensor in made if isinstance(made, Pack) else (made,):
+        tensors, others = (each if isinstance(each, Pack) else (each,) for each in (made, wanted))
+        for tensor in tensors:
             if tensor.type != kind:
                 fact = f"{what} is {kind}, and what is assigned to it is {tensor.type}"
                 raise DtypeError.at(fact, declaration.span)
         if wanted is None:
             return
-        pairs = zip(made, wanted, strict=False) if isinstance(made, Pack) else ((made, wanted),)
-        if isinstance(made, Pack) and len(made) != len(wanted):
-            raise ShapeError.at(f"{what} has {len(wanted)} tensors, and {len(made)} are assigned", declaration.span)
-        for tensor, other in pairs:
+        if len(tensors) != len(others):
+            raise ShapeError.at(f"{what} has {len(others)} tensors, and {len(tensors)} are assigned", declaration.span)
+        for tensor, other in zip(tensors, others, strict=True):
             if not self.same_shape(tensor.shape, other.shape, span):
                 fact = f"{what} has the shape {shown(other.shape)}, and what is assigned has {shown(tensor.shape)}"
                 raise ShapeError.at(fact, declaration.span)
@@ -520,20 +520,15 @@ class ComposedBlock:
         if target.items is not None:
             if not isinstance(result, Pack):
                 raise DtypeError.at("what is no pack is taken apart", target.span)
-            at = 0
-            for each in target.items:
-                if each.length is None:
-                    if at >= len(result):
-                        raise ShapeError.at(f"a pack of {len(result)} tensors is taken apart into more", target.span)
-                    self.assign_one(each, result[at])
-                    at += 1
-                else:
-                    length = self.evaluator.count(each.length, "the length of a pack")
-                    part = syntax.Target(each.name, None, None, each.type, span=each.span)
-                    self.assign_one(part, Pack.of(result[at : at + length]))
-                    at += length
-            if at != len(result):
-                raise ShapeError.at(f"a pack of {len(result)} tensors is taken apart into {at}", target.span)
+            nodes = [each.length for each in target.items]
+            lengths = [None if each is None else self.evaluator.count(each, "the length of a pack") for each in nodes]
+            size = sum(1 if each is None else each for each in lengths)
+            if size != len(result):
+                raise ShapeError.at(f"a pack of {len(result)} tensors is taken apart into {size}", target.span)
+            items = iter(result)
+            for each, length in zip(target.items, lengths, strict=True):
+                part = next(items) if length is None else Pack.of(next(items) for _ in range(length))
+                self.assign_one(replace(each, length=None), part)
             return
         if target.name is None:
             return

@@ -17,6 +17,7 @@ from tcdsl.frontend.skriptnd.arithmetic import COMPARISONS, FUNCTIONS, LOGICAL, 
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import (
     CONCRETE,
+    ZERO,
     GuardedIndex,
     Pack,
     ScalarValue,
@@ -39,7 +40,6 @@ _LONG = 8
 _PLAIN = frozenset((int, float, bool, str, ScalarValue))
 _EMPTY = {"+": 0, "*": 1, "&&": True, "||": False}
 _DECIDED = frozenset((("&&", False), ("||", True), ("=>", False)))
-_ZERO: Mapping[str, Any] = {"int": 0, "real": 0.0, "bool": False, "str": ""}
 
 
 @dataclass(slots=True)
@@ -518,7 +518,7 @@ def _call(self: ExpressionEvaluator, node: syntax.Call) -> Any:
     kind = node.function if node.function in CONCRETE else self.scope.generic(node.function)
     if kind is not None:
         if node.argument is None:
-            return _ZERO.get(kind, Unknown(kind, False))
+            return ZERO.get(kind, Unknown(kind, False))
         value = self.value(node.argument)
         self.require_numbers(node.function, (value,), node.span)
         return self.each(lambda value, span: self.arithmetic.converted(kind, value, span), (value,), node.span)

@@ -26,7 +26,7 @@ from tcdsl.frontend.skriptnd.tensor_recording import (
 )
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
-from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.frontend.words.nodes import walk
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, cast, constant, index, integer
@@ -145,9 +145,8 @@ class FormulaRecording:
             inner.names[counter] = ScalarValue(constant(0, arithmetic.integer), "int")
             self._statement(replace(formula, operator=":="), inner, ranges)
             return
-        zero = {"bool": False, "int": 0}.get(tensor.type, 0.0)
         recording = TensorRecording(arithmetic, self.session)
-        names[tensor.name] = recording.filled(tensor.name, tensor.type, tensor.shape, zero)
+        names[tensor.name] = recording.filled(tensor.name, tensor.type, tensor.shape, ZERO[tensor.type])
         names[counter] = recording.filled(counter, "int", Pack(), 0)
         ordered = replace(formula, operator=":=")
         self._rounds(inner, ranges, (tensor.name, counter), lambda scope: self._counted_point(ordered, counter, scope))

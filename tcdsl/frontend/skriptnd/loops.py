@@ -16,7 +16,7 @@ from tcdsl.errors import DslSyntaxError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of
 from tcdsl.frontend.skriptnd.text.syntax import Branch, Loop
-from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
+from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
 from tcdsl.span import Span
@@ -245,7 +245,7 @@ class LoopRounds:
         stacks = [(name.name, composition.stacked(pack, name.span)) for name, pack in self.packs if pack]
         # What each round gives is a row of a tensor, which stays 0 behind the last round.
         rows = [
-            composition.filled(each.name, each.type, Pack.of((most, *each.shape)), _ZEROS[each.type]) for each in given
+            composition.filled(each.name, each.type, Pack.of((most, *each.shape)), ZERO[each.type]) for each in given
         ]
         ran = [composition.filled("rounds", "int", Pack(), 0)] if given and not self._is_sure(count) else []
         carried = [*start, *rows, *ran]
@@ -310,4 +310,3 @@ def _differ(pack: Pack) -> bool:
 
 # Rounds beyond which a loop of a known number of them runs: code for each takes longer to compile.
 _FEW = 8
-_ZEROS = {"real": 0.0, "int": 0, "bool": False}

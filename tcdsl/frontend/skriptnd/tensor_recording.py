@@ -10,7 +10,7 @@ from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent
-from tcdsl.frontend.skriptnd.values import Extreme, Pack, ScalarValue, TensorValue, Unknown, shown, type_of
+from tcdsl.frontend.skriptnd.values import ZERO, Extreme, Pack, ScalarValue, TensorValue, Unknown, shown, type_of
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Boundary, Constant, ExplicitRange, Expr, Read
 from tcdsl.ir.program import Access as Cell
@@ -133,7 +133,7 @@ class TensorRecording:
             return Pack.of(map(self.written, value), None, value.length)
         if self.session is None or not isinstance(value, TensorValue) or value.tensor is not None:
             return value
-        given = value.constant if value.constant is not None else {"bool": False, "int": 0}.get(value.type, 0.0)
+        given = value.constant if value.constant is not None else ZERO[value.type]
         return self.filled(value.name, value.type, value.shape, given)
 
     def symbols(self, values: Sequence[Any]) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ calls, only types are known: they are `Unknown`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONCRETE",
     "ENDS",
+    "ZERO",
     "Extreme",
     "GuardedIndex",
     "Pack",
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 CONCRETE = ("int", "real", "bool", "str")
+ZERO: Mapping[str, Any] = {"int": 0, "real": 0.0, "bool": False, "str": ""}
 
 
 class Pack(tuple[Any, ...]):  # noqa: SLOT001  # a tuple has no slots

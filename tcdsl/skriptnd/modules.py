@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError
 from tcdsl.frontend.skriptnd.text.syntax import TextModule
+from tcdsl.locks import without_collecting
 from tcdsl.skriptnd.files import ModelFiles, text_in_folder
 from tcdsl.skriptnd.graphs import ModelGraph
 from tcdsl.skriptnd.sources import Sources, parsed
@@ -72,19 +71,7 @@ class SkriptModule:
         return f"<sknd module: {', '.join(self.graphs)}>"
 
 
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    # Nodes and values refer to no circles; looking for some takes half of the time for long texts.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-@_nothing_collected()
+@without_collecting()
 def module_of_text(
     text: str, folder: str | os.PathLike[str] | None = None, attributes: Mapping[str, Any] | None = None
 ) -> SkriptModule:
@@ -104,7 +91,7 @@ def _nowhere(_: str) -> None:
     return None
 
 
-@_nothing_collected()
+@without_collecting()
 def module_of_path(path: str | os.PathLike[str], attributes: Mapping[str, Any] | None = None) -> SkriptModule:
     """The module of a file, a folder or an archive, with the values of variables."""
     files = ModelFiles(path)

@@ -60,7 +60,7 @@ __all__ = ["Side", "SumOfProducts", "contraction_of", "padded"]
 _TYPES = frozenset(("float32", "float64", "int32", "int64"))
 # Rows and lanes from which panels pay; where dot products along memory do as well for fewer; and where panels hold what
 # is made of several cells.
-_FEWEST, _DOTS, _MADE = (5, 1), (24, 16), (6, 1)
+_FEWEST, _DOTS, _MADE = (4, 1), (24, 16), (6, 1)
 # Of so many terms in tiles one is such of a plain loop, which takes as long as many.
 _SPARSE = 16
 

@@ -141,7 +141,7 @@ class Launcher:
         if planner is None:
             written, table = self.written_plan(numbers)
             facts = self.facts
-            planner = Planner(written.bound(self._process), facts.words, table, facts.lives, self._made_types)
+            planner = Planner(written.bound(self._process), facts.words, table, facts.lives)
             self._planners[numbers] = planner
         return LaunchPlan(planner, values, self._drivers.planned)
 

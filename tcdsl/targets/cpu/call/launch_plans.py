@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from math import prod
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.lowering.loop_passes.placement import placed
 from tcdsl.lowering.loopir.machine import SERIAL_WORK
 from tcdsl.targets.cpu.call.pace import Pace
-from tcdsl.targets.cpu.call.spare_memory import array_of, block_of, is_large, spare
+from tcdsl.targets.cpu.call.spare_memory import MANY_CELLS, array_of, block_of, spare
 from tcdsl.targets.cpu.layout.aligned import aligned
 from tcdsl.targets.cpu.machine.internals import array_header, bytes_header, tuple_header
 
@@ -44,14 +45,13 @@ class Planner(NamedTuple):
     """How a kernel's calls are planned: ``evaluate`` is what `tcdsl.targets.cpu.call.plan_code` has written.
 
     ``words`` are those of the frame before the block, ``table`` is where the table of nests begins in the block,
-    ``lives`` are those of the temporaries, from nest to nest. ``types`` are those of the arrays that calls make.
+    ``lives`` are those of the temporaries, from nest to nest.
     """
 
     evaluate: Callable[..., Any]
     words: int
     table: int
     lives: Sequence[tuple[int, int]]
-    types: Sequence[np.dtype[Any]]
 
 
 class LaunchPlan:
@@ -78,7 +78,9 @@ class LaunchPlan:
     def __init__(self, planner: Planner, sizes: Sequence[int], threads: int) -> None:
         self.made, counts, words, self.parallel = planner.evaluate(*sizes, threads, SERIAL_WORK)
         #: What makes the arrays, of shape and type.
-        self.make: Callable[..., Array] = array_of if any(map(is_large, self.made, planner.types)) else np.empty
+        self.make: Callable[..., Array] = np.empty
+        if self.made and max(map(prod, self.made)) >= MANY_CELLS:
+            self.make = array_of
         self.memory = memory = _packing(len(words))(*words)
         self._planner = planner
         self.head = 8 * planner.words

@@ -16,11 +16,13 @@ import numpy as np
 
 from tcdsl.targets.cpu.layout.aligned import aligned
 
-__all__ = ["array_of", "block_of", "is_large", "spare"]
+__all__ = ["MANY_CELLS", "array_of", "block_of", "spare"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _LARGE = 1 << 22  # Bytes from which on pages are large ones; what is smaller, the C library keeps.
+MANY_CELLS = _LARGE // 8
+"""Arrays with fewer are none of the large ones."""
 _HUGE = 1 << 21  # Bytes of a large page.
 _MOST = 8  # Blocks that wait.
 _MOST_BYTES = 1 << 30  # What they hold, of all but the last two.
@@ -87,13 +89,9 @@ class _Result:
         self._spare(self._block)
 
 
-def is_large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether the memory of such a result waits for another one."""
-    return dtype.itemsize * prod(shape) >= _LARGE and _FREE is not None
-
-
 def array_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """An array that holds anything, like that of ``numpy.empty``."""
-    if not is_large(shape, dtype):
+    size = dtype.itemsize * prod(shape)
+    if size < _LARGE or _FREE is None:
         return np.empty(shape, dtype)
-    return np.asarray(_Result(block_of(dtype.itemsize * prod(shape)), shape, dtype))
+    return np.asarray(_Result(block_of(size), shape, dtype))

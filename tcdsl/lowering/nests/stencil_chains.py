@@ -185,7 +185,8 @@ class _Tiles:
         # Rows as long, and then as many, as leave the tiles of all tensors near.
         cells = sum(numpy_dtype(each.tensor.dtype).itemsize for each in self._plans[:-1])
         near = self._setting.machine.near_bytes // cells
-        more = _AROUND + 1  # what is around, and the ends of lines of the cache
+        # What is around, and the ends of lines of the cache.
+        more = 1 + max(high - low for (low, high), _ in self._around.values())
         columns = next((each for each in _COLUMNS if (_FEWEST_ROWS + more) * each <= near), _COLUMNS[-1])
         return max(_FEWEST_ROWS, min(_ROWS, near // columns - more)), columns
 

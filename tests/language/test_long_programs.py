@@ -70,6 +70,34 @@ def test_parts_that_are_put_together_again_and_again(parts: str) -> None:
     assert len(str(f.explain("ir", x))) < 12 * 1200
 
 
+def python_calls(action: Any) -> int:
+    count = 0
+
+    def counted(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(counted)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("line", ["where(c, a + 1, b)", "x[i - 1] + a if i > 0 else a * 0.5"])
+def test_many_local_definitions_that_are_choices(line: str) -> None:
+    def staged(count: int) -> int:
+        lines = f"    a = {line}\n" * count
+        head = "def f(x):\n    a = x[i]\n    b = x[i] * 2\n    c = x[i] > 0\n"
+        f = loaded(f"{head}{lines}    y[i] = a\n    return y\n")
+        return python_calls(lambda: f.program(x))
+
+    staged(3)  # what is loaded with the first one does not count
+    few, more = staged(40), staged(120)
+    assert more < 5 * few
+
+
 def summed(vectors: int, body: str) -> tuple[Any, list[np.ndarray]]:
     """A function of many vectors, each of a size of its own, and vectors for it."""
     names = [f"a{k}" for k in range(vectors)]

@@ -5,7 +5,7 @@ Its values hold reductions, which bind index variables; what is free in them say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tcdsl.ir.expressions import ExplicitRange, Expr, IndexValue, Reduction, children, map_children
@@ -74,13 +74,20 @@ class Resolved:
     assertions: tuple[Assertion, ...]
 
 
-def variables_of(expr: Expr) -> Iterator[str]:
+def variables_of(expr: Expr) -> list[str]:
     """The free index variables in the order of occurrence, with repetitions."""
-    bound = expr.variables if isinstance(expr, Reduction) else ()
-    if isinstance(expr, IndexValue):
-        yield expr.name
-    for part in children(expr):
-        yield from (name for name in variables_of(part) if name not in bound)
+    found: list[str] = []
+
+    # No generators: each name would pass all that stand around it.
+    def visit(expr: Expr, bound: tuple[str, ...]) -> None:
+        if isinstance(expr, IndexValue) and expr.name not in bound:
+            found.append(expr.name)
+        bound = (*bound, *expr.variables) if isinstance(expr, Reduction) else bound
+        for part in children(expr):
+            visit(part, bound)
+
+    visit(expr, ())
+    return found
 
 
 def free_variables(expr: Expr) -> frozenset[str]:

@@ -145,7 +145,7 @@ class _Collector:
         self.inference = inference
         self.names = names  # of all variables so far: reductions side by side get different ones
         self.distinct: dict[Reduction, Reduction] = {}
-        self.values: dict[str, Expr] = {}  # of enclosing Lets
+        self.values: dict[str, tuple[Expr, frozenset[str]]] = {}  # of enclosing Lets, with the names that they read
         self.uses: dict[str, list[Guard]] = {}
 
     def form(self, index: Expr) -> Polynomial | None:
@@ -172,10 +172,18 @@ class _Collector:
 
     def closed(self, expr: Expr) -> Expr:
         """``expr`` with the `Let`s around it that it needs."""
-        for name in reversed(list(self.values)):
-            if name in locals_read(expr):
-                expr = Let(name, self.values[name], expr)
+        needed = locals_read(expr)
+        if not needed:
+            return expr
+        for name, (value, read) in reversed(self.values.items()):
+            if name in needed:
+                expr, needed = Let(name, value, expr), (needed - {name}) | read
         return expr
+
+    def beyond(self, guard: Guard, condition: Expr) -> Guard:
+        """``guard`` and a condition more, if it does not say so already: arms in arms often ask again."""
+        closed = self.closed(condition)
+        return guard if closed in guard else (*guard, closed)
 
     def visit(self, expr: Expr, level: Level, guard: Guard) -> None:
         """Collect the accesses of ``expr``, which is evaluated at ``level`` where ``guard`` holds."""
@@ -188,12 +196,12 @@ class _Collector:
                 self.local(name, value, body, level, guard)
             case Apply(primitive="where", arguments=(chosen, left, right)):
                 self.visit(chosen, level, guard)
-                self.visit(left, level, (*guard, self.closed(chosen)))
-                self.visit(right, level, (*guard, self.closed(apply("not_", chosen))))
+                self.visit(left, level, self.beyond(guard, chosen))
+                self.visit(right, level, self.beyond(guard, apply("not_", chosen)))
             case Apply(primitive="and_" | "or_" as primitive, arguments=(left, right)):
                 self.visit(left, level, guard)
                 reached = left if primitive == "and_" else apply("not_", left)
-                self.visit(right, level, (*guard, self.closed(reached)))
+                self.visit(right, level, self.beyond(guard, reached))
             case Read():
                 self.read(expr, level, guard)
             case _:
@@ -203,7 +211,7 @@ class _Collector:
     def local(self, name: str, value: Expr, body: Expr, level: Level, guard: Guard) -> None:
         # A reduction repeats the Lets around it, so the same name may be open already.
         outer_values, outer_uses = dict(self.values), self.uses.get(name, [])
-        self.values[name] = value
+        self.values[name] = value, locals_read(value)
         uses: list[Guard] = []
         self.uses[name] = uses
         self.visit(body, level, guard)
@@ -218,7 +226,7 @@ class _Collector:
             either = reached[0]
             for other in reached[1:]:
                 either = apply("or_", either, other)
-            guard = (*guard, either)
+            guard = guard if either in guard else (*guard, either)
         self.visit(value, level, guard)
 
     def read(self, read: Read, level: Level, guard: Guard) -> None:
@@ -240,7 +248,7 @@ class _Collector:
                 beyond = apply("not_", in_range(index, extent))
                 outside = beyond if outside is None else apply("or_", outside, beyond)
         if read.fill is not None:
-            self.visit(read.fill, level, guard if outside is None else (*guard, self.closed(outside)))
+            self.visit(read.fill, level, guard if outside is None else self.beyond(guard, outside))
 
     def reduction(self, written: Reduction, level: Level, guard: Guard) -> None:
         reduction = self.distinct.get(written)

@@ -223,6 +223,11 @@ SEGMENT_OF = "segment_of_"
 _ZERO = Constant(0, "int64")
 
 
+@lru_cache(maxsize=4096)
+def _tensors_in(end: Expr) -> frozenset[str]:
+    return frozenset([read.tensor for read in reads(end)])
+
+
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """A loop that runs: ``results = body(... body(inputs))``, in rounds ``begin``, ``begin + 1``, ... ``count - 1``.
@@ -269,7 +274,7 @@ class Repeat:
     @property
     def read_by_ends(self) -> frozenset[str]:
         """The tensors of rank 0 that ``begin`` and ``count`` read."""
-        return frozenset(read.tensor for end in self.ends for read in reads(end))
+        return _tensors_in(self.begin) | _tensors_in(self.count)
 
     @property
     def carried(self) -> tuple[tuple[str, str, str], ...]:

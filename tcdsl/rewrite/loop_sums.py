@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, is_plain_read
 from tcdsl.ir.program import Keep, Neutral, Program, Repeat, Statement, Unset, statement_reads
-from tcdsl.ir.stages import tensors_needed
+from tcdsl.ir.stages import loops_in_order, tensors_needed
 from tcdsl.polyhedra.boxes import is_over_box
 
 __all__ = ["with_sums_continued"]
@@ -34,8 +34,10 @@ def with_sums_continued(program: Program) -> Program:
         program = replace(program, repeats=tuple(replace(repeat, body=body) for repeat, body in pairs))
     for statement in program.statements:
         for result, other in _sums(program, statement):
-            program = _continued(program, statement, result, other) or program
-            if statement not in program.statements:
+            made = _continued(program, statement, result, other)
+            if made is not None:
+                # The loop may wait for another one now.
+                program = replace(made, repeats=loops_in_order(made))
                 break
     return program
 
@@ -81,7 +83,7 @@ def _continued(program: Program, statement: Statement, result: str, other: str) 
         not _only_adds(repeat.body, name, new)
         or not _is_zero(program, zeros)
         or _uses(program, result) != 1
-        or result in tensors_needed(program, [other])
+        or not tensors_needed(program, [other]).isdisjoint(repeat.results)
         or any(rule.named.count(each) != 1 for rule in rules for each in (result, zeros))
     ):
         return None

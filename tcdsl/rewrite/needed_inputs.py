@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from tcdsl.ir.expressions import SizeValue, size_names
 from tcdsl.ir.program import AxisExtent, Program, Size, sizes_used
@@ -47,5 +48,9 @@ def with_needed_inputs(program: Program, read: Sequence[str]) -> Program:
         program,
         inputs=tuple(tensor for tensor in program.inputs if tensor.name in kept),
         sizes=tuple(needed[size.name] for size in program.sizes if size.name in needed),
-        assertions=tuple(each for each in program.assertions if size_names(each.condition) <= needed.keys()),
+        assertions=tuple(each for each in program.assertions if _sizes_of(each.condition) <= needed.keys()),
     )
+
+
+# Bodies in bodies have the same assertions.
+_sizes_of = lru_cache(maxsize=4096)(size_names)

@@ -123,6 +123,8 @@ class BackwardBody:
         return (name not in self._outer or name in self._updates) and self._held_by(name) is None
 
     def _gather(self, tensor: Tensor) -> None:
+        if not tensor.shape:
+            return  # It is one cell.
         few = self._is_written_in_few_cells(tensor.name)
         once = at_most_one(self._repeat)
         found = with_gathered_reads(self._values, self._linear, tensor, self._names.fresh, self._updates, few, once)

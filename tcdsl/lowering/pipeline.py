@@ -36,7 +36,7 @@ from tcdsl.lowering.loop_passes.long_sums import in_blocks
 from tcdsl.lowering.loop_passes.row_buffers import with_row_buffers
 from tcdsl.lowering.loop_passes.square_tiles import through_tiles
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
-from tcdsl.lowering.loopir.contraction import contraction_of, padded
+from tcdsl.lowering.loopir.contraction import contraction_of
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure, Step, with_step
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import serial
@@ -48,6 +48,7 @@ from tcdsl.lowering.program_passes.canonical_statements import over_cells, solve
 from tcdsl.lowering.program_passes.fusion import fuse
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
 from tcdsl.lowering.program_passes.overwriting import overwriting_late, saving_cells
+from tcdsl.lowering.program_passes.padding import padded
 from tcdsl.lowering.program_passes.phases import in_phases, row_of_phases
 from tcdsl.lowering.program_passes.schedule import LoopOrder, plan
 from tcdsl.lowering.program_passes.shared_memory import Memory, assign_memory

@@ -270,7 +270,7 @@ return C
 """
     assert steps(product, "-panels")[-3:] == ["order C: i k j", "sum C: in memory, along the row of j", "parallel i"]
     tiled = steps(product)
-    assert "stage B in panels of j" in tiled
+    assert "stage B[k, j] in panels of j" in tiled
     assert "tile tiles of i by j over k: sums stay in registers" in tiled
     assert sum(line.startswith("else where tiles do not pay") for line in tiled) == 1
     totals = steps("input x: float64[N]\ntensor t: float64[N]\nt[i] += x[j]  for [i, j]: 0 <= j <= i < N\nreturn t\n")

@@ -13,24 +13,19 @@ In the gradient of a convolution with strides, whose factors are at ``z - 2*x`` 
 ``z = 2*q + p`` and ``x = q - m``. Then one factor is at ``2*m + p`` and the other at ``q - m``, which is a convolution
 again: the phases p are others, with loops around.
 
-Where a convolution leaves out the terms that its window has outside of the image, its rows are not a box. Then the left
-factor is copied first, with zeros around, and there are no such terms::
-
-    O[x] += I[x + r - 1] * W[r], 0 <= x + r - 1 < N     padded[u] = I[u - 1], or 0;  O[x] += padded[x + r] * W[r]
-
-The statement keeps its domain, since zeros are no such terms beside infinite factors.
+Where a convolution leaves out terms outside of the image, its left factor has zeros around
+(`tcdsl.lowering.program_passes.padding`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 from types import MappingProxyType
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, constant, in_range, index, integer, plain_read, product_of, truth
+from tcdsl.ir.build import apply, in_range, index, integer, product_of, truth
 from tcdsl.ir.domain import Domain, text_of
 from tcdsl.ir.expressions import (
     Boundary,
@@ -45,24 +40,32 @@ from tcdsl.ir.expressions import (
     substitute,
 )
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Program, Statement, Tensor, map_statement
+from tcdsl.ir.program import Statement, Tensor, map_statement
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.factors import factors_of, product_term, term_of, terms_of
 from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming, with_names
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, holds, substituted, universe
-from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.linear import linear_form, normalized
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, parameter_names
 from tcdsl.recent import Recent
 
-__all__ = ["Side", "SumOfProducts", "contraction_of", "padded"]
+__all__ = [
+    "Side",
+    "SumOfProducts",
+    "box_of",
+    "contraction_of",
+    "is_plain",
+    "is_sum_of_products",
+    "may_hold",
+    "points_of",
+    "sides_of",
+    "ways_of",
+]
 
 _TYPES = frozenset(("float32", "float64", "int32", "int64"))
 # Rows and lanes from which panels pay; where dot products along memory do as well for fewer; and where panels hold what
 # is made of several cells.
 _FEWEST, _DOTS, _MADE = (4, 1), (24, 16), (6, 1)
-# Of so many terms in tiles one is such of a plain loop, which takes as long as many.
-_SPARSE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +179,9 @@ def contraction_of(
     ``zeros_around`` are the tensors that are 0 wherever a statement that reads them has no point, with the condition
     that there are few zeros.
     """
-    ways = _ways(statement, tensors, context)
-    ways = [each for each in ways if _is_plain(each.left) and (not each.guards or _tensor(each.left) in zeros_around)]
-    found = min(ways, key=lambda each: _rank(each, statement), default=None)
+    ways = ways_of(statement, tensors, context)
+    ways = [each for each in ways if is_plain(each.left) and (not each.guards or _tensor(each.left) in zeros_around)]
+    found = ways[0] if ways else None
     return replace(found, dense=zeros_around[_tensor(found.left)]) if found is not None and found.guards else found
 
 
@@ -187,11 +190,14 @@ def _rank(each: SumOfProducts, statement: Statement) -> tuple[bool, bool]:
     return len(each.others) > 0, index(each.lane.variable) != statement.target.indices[-1]
 
 
-def _ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts]:
-    return _WAYS.of(statement, tensors, context) if _is_sum_of_products(statement, tensors) else []
+def ways_of(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts]:
+    """The contractions that ``statement`` may be made as, the best one first."""
+    ways = _WAYS.of(statement, tensors, context) if is_sum_of_products(statement, tensors) else []
+    return sorted(ways, key=lambda each: _rank(each, statement))
 
 
-def _is_sum_of_products(statement: Statement, tensors: Declarations) -> bool:
+def is_sum_of_products(statement: Statement, tensors: Declarations) -> bool:
+    """Whether a statement may be a contraction, before isl is asked."""
     tensor = tensors[statement.target.tensor]
     if statement.accumulate not in ("add", "subtract") or statement.condition is not None or statement.unique:
         return False
@@ -211,31 +217,31 @@ def _found_ways(statement: Statement, tensors: Declarations, context: isl.Set) -
     spans: _Spans | None = None
     for left, right, term in terms_of(form.value):
         found = _Roles.of(form, phases.keys(), left, right)
-        if found is None or not _is_plain(right):
+        if found is None or not is_plain(right):
             continue
         sizes = [extents[name] for name in (*found.rows, found.lanes[-1]) if name in extents]
         fewest = _FEWEST if isinstance(right, Read) else _MADE
-        if len(sizes) > len(found.rows) and not _may_hold(_enough(product_of(tuple(sizes[:-1])), sizes[-1], fewest)):
+        if len(sizes) > len(found.rows) and not may_hold(_enough(product_of(tuple(sizes[:-1])), sizes[-1], fewest)):
             continue  # Before isl is asked.
         if spans is None:
-            points = _points(form, context, tensor.shape)
+            points = points_of(form, context, tensor.shape)
             if points.is_empty():
                 return []
-            sides = _sides(form.domain.variables, points, phases.keys())
-            guards = not _box(form.domain.variables, sides).is_subset(points)
+            sides = sides_of(form.domain.variables, points, phases.keys())
+            guards = not box_of(form.domain.variables, sides).is_subset(points)
             every = _every_cell(form, tensor, phases, context)
-            full = every is not None and every.is_subset(_box(dimension_names(every), sides))
+            full = every is not None and every.is_subset(box_of(dimension_names(every), sides))
             if guards and every is not None and not full:
                 # Where the left factor is 0, it may as well be so in more cells.
-                sides |= _sides(dimension_names(every), every, phases.keys())
+                sides |= sides_of(dimension_names(every), every, phases.keys())
                 full = True
             spans = _spans(sides, phases.keys())
             if spans is None:
                 return []
-        sides_of = found.sides(spans, left)
-        made = SumOfProducts(form, *sides_of, left, right, guards, truth(True), frozenset(phases), full, term)
+        roles = found.sides(spans, left)
+        made = SumOfProducts(form, *roles, left, right, guards, truth(True), frozenset(phases), full, term)
         # Nothing but a product is 0 where the left factor is.
-        if _may_hold(made.pays) and (made.is_product or not guards):
+        if may_hold(made.pays) and (made.is_product or not guards):
             ways.append(made)
     return ways
 
@@ -331,7 +337,8 @@ def _in_phases(
     return replace(form, domain=Domain.from_set(inside)), phases
 
 
-def _points(statement: Statement, context: isl.Set, extents: Sequence[Expr] = ()) -> isl.Set:
+def points_of(statement: Statement, context: isl.Set, extents: Sequence[Expr] = ()) -> isl.Set:
+    """The points of a statement, in the order of its variables, with what is known of the sizes of its ``extents``."""
     points = arranged(statement.domain.set, statement.domain.variables)
     known = _known(points, context, extents)
     return points if known is None else points.align_params(known.get_space()).intersect_params(known)
@@ -367,7 +374,8 @@ def _enough(rows: Expr, lane: Expr, fewest: tuple[int, int]) -> Expr:
     return apply("and_", *(apply("ge", each, integer(few)) for each, few in zip((rows, lane), fewest, strict=True)))
 
 
-def _may_hold(condition: Expr) -> bool:
+def may_hold(condition: Expr) -> bool:
+    """Whether a condition on sizes is not known to be false."""
     return not isinstance(condition, Constant) or bool(condition.value)
 
 
@@ -380,7 +388,8 @@ def _goes_down(factor: Expr, name: str) -> bool:
     return any(scale < 0 for scale in scales) and not any(scale > 0 for scale in scales)
 
 
-def _is_plain(factor: Expr) -> bool:
+def is_plain(factor: Expr) -> bool:
+    """Whether nothing is out of range where a factor is read."""
     return all(set(read.boundaries) <= {Boundary.SKIP} for read in reads(factor))
 
 
@@ -438,7 +447,7 @@ def _ends(line: isl.Set) -> tuple[Expr, Expr] | None:
     return normalized(first), length
 
 
-def _sides(variables: Sequence[str], points: isl.Set, phases: Set[str]) -> dict[str, isl.Set]:
+def sides_of(variables: Sequence[str], points: isl.Set, phases: Set[str]) -> dict[str, isl.Set]:
     """The values of each variable in a box around ``points``: what holds of it alone, if that bounds it."""
     sides: dict[str, isl.Set] = {}
     for name in variables:
@@ -473,139 +482,9 @@ def _every_cell(form: Statement, tensor: Tensor, phases: Mapping[str, int], cont
     return every
 
 
-def _box(variables: Sequence[str], sides: _Sides) -> isl.Set:
+def box_of(variables: Sequence[str], sides: _Sides) -> isl.Set:
+    """The points whose variables have the values of ``sides``."""
     whole = arranged(sides[variables[0]], tuple(variables))
     for name in variables[1:]:
         whole = whole.intersect(arranged(sides[name], tuple(variables)))
     return whole
-
-
-# -- zeros around factors
-
-
-def padded(program: Program, context: isl.Set, names: FreshNames) -> tuple[Program, dict[str, Expr]]:
-    """``program`` with copies of factors that have zeros around; what these are called, each with the condition that
-    few of its cells are such zeros.
-    """
-    tensors: Declarations = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
-    statements: list[Statement] = []
-    made: dict[_Padding, str] = {}
-    for statement in program.statements:
-        found = _PADDINGS.of(statement, tensors, context) if _is_sum_of_products(statement, tensors) else None
-        if found is not None:
-            padding, place = found
-            if padding not in made:
-                copy, own = padding.statement(tensors, names)
-                made[padding] = own.name
-                tensors[own.name] = own
-                statements.append(replace(copy, span=statement.span))
-            statement = replace(statement, value=padding.value(factors_of(statement.value), place, made[padding]))
-        statements.append(statement)
-    if not made:
-        return program, {}
-    dense = {name: padding.is_dense(tensors) for padding, name in made.items()}
-    declared = tuple(tensors[name] for name in dense)
-    return replace(program, statements=tuple(statements), tensors=(*program.tensors, *declared)), dense
-
-
-@dataclass(frozen=True, slots=True)
-class _Padding:
-    """A copy of a tensor from the cell ``lows`` on, which may be outside, with the ``extents``."""
-
-    tensor: str
-    lows: tuple[Expr, ...]
-    extents: tuple[Expr, ...]
-    boundaries: tuple[Boundary, ...]
-    fill: Expr | None
-    dtype: str
-
-    @staticmethod
-    def of(found: SumOfProducts, tensors: Declarations, context: isl.Set) -> _Padding | None:
-        """What the left factor needs; None where the points that are left out are not those outside of it."""
-        left, statement = found.left, found.statement
-        assert isinstance(left, Read)
-        spans = {span.variable: span for span in (*found.outer, *found.rows, found.lane, *found.summed)}
-        boundaries = left.boundaries
-        if found.guards:
-            if not _is_plain(left):
-                return None
-            shape = tensors[left.tensor].shape
-            points = _points(statement, context, shape)
-            variables = statement.domain.variables
-            inside = _box(variables, _sides(variables, points, found.phases))
-            for axis, extent in zip(left.indices, shape, strict=True):
-                try:
-                    inside = inside.intersect(condition_set(in_range(axis, extent), inside))
-                except NotAffine:
-                    return None
-            if not inside.is_subset(points):
-                return None
-            boundaries = (Boundary.FILL,) * len(shape)
-        lows, extents = [], []
-        for axis in left.indices:
-            terms, offset = linear_form(axis)
-            low: Expr = integer(offset)
-            length: Expr = integer(1)
-            for atom, scale in terms.items():
-                if not isinstance(atom, IndexValue):
-                    low = apply("add", low, apply("mul", integer(scale), atom))
-                    continue
-                span = spans[atom.name]
-                reach = apply("mul", integer(abs(scale)), apply("sub", span.most, integer(1)))
-                low = apply("add", low, apply("mul", integer(scale), span.least))
-                low = apply("sub", low, reach) if scale < 0 else low
-                length = apply("add", length, reach)
-            lows.append(normalized(low))
-            extents.append(normalized(length))
-        fill = constant(0, left.dtype) if found.guards else left.fill
-        return _Padding(left.tensor, tuple(lows), tuple(extents), boundaries, fill, left.dtype)
-
-    def renamed(self, names: Renaming) -> _Padding:
-        """The same of the tensor that has another name."""
-        return replace(self, tensor=names["buffer", self.tensor])
-
-    def is_dense(self, tensors: Declarations) -> Expr:
-        """The condition that not nearly all cells are outside of the tensor."""
-        inside = apply("mul", integer(_SPARSE), product_of(tensors[self.tensor].shape))
-        return apply("le", product_of(self.extents), inside)
-
-    def statement(self, tensors: Declarations, names: FreshNames) -> tuple[Statement, Tensor]:
-        """The statement that copies, and what it makes."""
-        tensor = tensors[self.tensor]
-        name = names.fresh(f"{tensor.name}_padded")
-        own = replace(tensor, name=name, shape=self.extents, label=tensor.label or tensor.name)
-        cells = [names.shared(f"c{axis}") for axis in range(len(self.lows))]
-        places = tuple(normalized(apply("add", index(c), low)) for c, low in zip(cells, self.lows, strict=True))
-        value = Read(self.tensor, places, self.boundaries, self.dtype, self.fill)
-        return over_box(name, cells, self.extents, value), own
-
-    def value(self, factors: Sequence[Expr], place: int, name: str) -> Expr:
-        """The product of ``factors`` with the copy in place of one."""
-        left = factors[place]
-        assert isinstance(left, Read)
-        places = (normalized(apply("sub", axis, low)) for axis, low in zip(left.indices, self.lows, strict=True))
-        copied = plain_read(name, places, left.dtype)
-        return reduce(partial(apply, "mul"), (*factors[:place], copied, *factors[place + 1 :]))
-
-
-def _found_padding(statement: Statement, tensors: Declarations, context: isl.Set) -> tuple[_Padding, int] | None:
-    # The padding that pays, and of which factor.
-    for each in sorted(_ways(statement, tensors, context), key=lambda each: _rank(each, statement)):
-        if not each.guards and _is_plain(each.left):
-            return None
-        left = each.left
-        if not (isinstance(left, Read) and each.is_product and set(left.boundaries) <= {Boundary.SKIP, Boundary.FILL}):
-            continue
-        padding = _Padding.of(each, tensors, context)
-        if padding is not None and _may_hold(padding.is_dense(tensors)):
-            return padding, factors_of(each.statement.value).index(left)
-    return None
-
-
-def _renamed_padding(
-    found: tuple[_Padding, int] | None, statement: Statement, tensors: Declarations, names: Renaming
-) -> tuple[_Padding, int] | None:
-    return None if found is None else (found[0].renamed(names), found[1])
-
-
-_PADDINGS = EqualStatements(_found_padding, _renamed_padding)

@@ -88,8 +88,8 @@ def test_points_executed_by_adjoints_grow_like_operations(characteristic: Charac
         if derivatives is None:
             made = characteristic.function.program(*arrays, **characteristic.options)
             derivatives = kept_derivatives(made, tuple(floating_inputs(made)))
-            # As tiles, whose width is the processor's, do these points.
-            kernel = lower(derivatives.adjoint, optimize="-padding -panels")
+            # As tiles, whose width is the processor's, do these points. Checks ahead are points of long loops alone.
+            kernel = lower(derivatives.adjoint, optimize="-padding -panels -checks_ahead")
         assert kernel is not None
         *_, (_, inputs) = derivatives.with_arguments(arrays)
         points.append(executed_points(kernel, bind_sizes(kernel.program, [array.shape for array in inputs])))

@@ -11,7 +11,7 @@ import os
 import struct
 import tarfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,8 +29,8 @@ _KINDS = {_REAL: "f", _UNSIGNED: "u", _QUANTIZED: "u", _QUANTIZED_SIGNED: "i", _
 _MOST_BYTES = 2**32 - 1
 _MOST_TEXT = 4 * MOST_CHARACTERS  # in UTF-8
 _UNREADABLE = (OSError, tarfile.TarError, EOFError, ValueError, zlib.error)
-#: ``read(name, most)``: the bytes of a file, ``most`` of them; None if there is none.
-Read = Callable[[str, int], "bytes | None"]
+#: ``read({name: most})``: the bytes of the files that there are, at most as many of each as that.
+Read = Callable[[Mapping[str, int]], Iterator[tuple[str, bytes]]]
 
 
 def _fault(name: str, fact: str) -> TcdslError:
@@ -100,9 +100,7 @@ class ModelFiles:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        if not isinstance(path, str | os.PathLike):
-            raise ConfigurationError.at(f"a model is read from a path, not from a {type(path).__name__}")
-        place = Path(path)
+        place = _path(path)
         self._read: Read
         if place.name.endswith((".tgz", ".tar.gz")):
             self._read, self._root = _archive(place), str(place)
@@ -117,57 +115,68 @@ class ModelFiles:
         self.main, self.filename = text, os.path.join(self._root, name)
 
     def _text(self, name: str) -> str | None:
-        return _decoded(self._read(name, _MOST_TEXT), os.path.join(self._root, name))
+        return _read_text(self._read, self._root, name)
 
     def module(self, name: str) -> tuple[str, str] | None:
         """The text of a module, and the name of its file."""
-        return _module(self._text, self._root, name)
+        return _module(self._read, self._root, name)
 
-    def variable(self, graph: str, label: str, shape: tuple[int, ...]) -> tuple[np.ndarray, bool] | None:
-        """The array of a variable, and whether it holds levels of quantization; None if there is no file of it."""
-        name = f"main.{graph}.{label}.dat"
-        data = self._read(name, _HEADER + 8 * math.prod(shape))
-        if data is None:
-            return None
-        found = read_array(data, os.path.join(self._root, name))
-        if found.shape != shape:
-            fact = f"{os.path.join(self._root, name)} has shape {found.shape}, and the variable `{label}` {shape}"
-            raise ShapeError.at(fact)
-        return found, holds_levels(data)
+    def variables(
+        self, graph: str, shapes: Mapping[str, tuple[int, ...]]
+    ) -> Iterator[tuple[str, tuple[np.ndarray, bool]]]:
+        """The arrays of variables that have a file, by label, and whether each holds levels of quantization."""
+        names = {f"main.{graph}.{label}.dat": label for label in shapes}
+        files = self._read({name: _HEADER + 8 * math.prod(shapes[label]) for name, label in names.items()})
+        for name, data in files:
+            label, place = names[name], os.path.join(self._root, name)
+            found = read_array(data, place)
+            if found.shape != shapes[label]:
+                raise ShapeError.at(f"{place} has shape {found.shape}, and the variable `{label}` {shapes[label]}")
+            yield label, (found, holds_levels(data))
 
 
 def text_in_folder(folder: Path, name: str) -> tuple[str, str] | None:
     """The text of a module in a folder, and the name of its file."""
-    read = _folder(folder)
-    return _module(lambda place: _decoded(read(place, _MOST_TEXT), str(folder / place)), str(folder), name)
+    return _module(_folder(folder), str(folder), name)
 
 
-def _module(read: Callable[[str], str | None], root: str, name: str) -> tuple[str, str] | None:
+def _path(path: str | os.PathLike[str]) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigurationError.at(f"a model has a path, not a {type(path).__name__}")
+    return Path(path)
+
+
+def _module(read: Read, root: str, name: str) -> tuple[str, str] | None:
     # `blocks.deep` is a file in a folder, or has the dot in its name.
     for place in (f"{name.replace('.', '/')}.sknd", f"{name}.sknd"):
-        text = read(place)
+        text = _read_text(read, root, place)
         if text is not None:
             return text, os.path.join(root, place)
     return None
 
 
-def _decoded(data: bytes | None, name: str) -> str | None:
+def _read_text(read: Read, root: str, name: str) -> str | None:
+    data = dict(read({name: _MOST_TEXT})).get(name)
     try:
         return None if data is None else data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _fault(name, f"is no text in UTF-8: {error}") from None
+        raise _fault(os.path.join(root, name), f"is no text in UTF-8: {error}") from None
 
 
 def _folder(folder: Path) -> Read:
-    def read(name: str, most: int) -> bytes | None:
-        place = folder / name
-        try:
-            if not place.is_file():
-                return None
-            with place.open("rb") as file:
-                return _limited(file, place.stat().st_size, most, str(place))
-        except (OSError, ValueError):
-            return None
+    def read(wanted: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
+        for name, most in wanted.items():
+            place = folder / name
+            if not os.path.lexists(place):
+                continue
+            if not os.path.isfile(place):
+                raise _fault(str(place), "is no file")
+            try:
+                with place.open("rb") as file:
+                    data = _limited(file, place.stat().st_size, most, str(place))
+            except OSError as error:
+                raise _fault(str(place), f"cannot be read: {error}") from None
+            yield name, data
 
     return read
 
@@ -182,26 +191,27 @@ def _limited(stream: IO[bytes], size: int, most: int, name: str) -> bytes:
 def _archive(place: Path) -> Read:
     try:
         with tarfile.open(place, "r:gz") as archive:
-            members = {os.path.normpath(each.name): each.size for each in archive.getmembers() if each.isfile()}
+            # Of several members with one name the last counts.
+            members = {os.path.normpath(each.name): each for each in archive.getmembers()}
     except _UNREADABLE as error:
         raise _fault(str(place), f"cannot be read: {error}") from None
     # Some tools put a folder around the files.
     mains = sorted((name for name in members if os.path.basename(name) == "main.sknd"), key=len)
     around = os.path.dirname(mains[0]) if mains else ""
 
-    def read(name: str, most: int) -> bytes | None:
-        inner = os.path.normpath(os.path.join(around, name))
-        if inner not in members:
-            return None
+    def read(wanted: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
+        places = {name: members.get(os.path.normpath(os.path.join(around, name))) for name in wanted}
+        known = {name: each for name, each in places.items() if each is not None}
         try:
+            # In the order of the archive, which is unpacked once.
             with tarfile.open(place, "r:gz") as archive:
-                for each in archive:
-                    stream = archive.extractfile(each) if each.isfile() else None
-                    if stream is not None and os.path.normpath(each.name) == inner:
-                        return _limited(stream, each.size, most, os.path.join(place, name))
+                for name, member in sorted(known.items(), key=lambda pair: pair[1].offset_data):
+                    stream = archive.extractfile(member) if member.isfile() else None
+                    if stream is None:
+                        raise _fault(os.path.join(place, name), "is no file")
+                    yield name, _limited(stream, member.size, wanted[name], os.path.join(place, name))
         except _UNREADABLE as error:
             raise _fault(str(place), f"cannot be read: {error}") from None
-        return None
 
     return read
 
@@ -210,11 +220,14 @@ def write_folder(
     folder: str | os.PathLike[str], texts: Mapping[str, str], graph: str, variables: Mapping[str, Any]
 ) -> None:
     """Write a model: ``texts`` by module, and the variables of one graph."""
-    place = Path(folder)
-    for name, text in texts.items():
-        target = place.joinpath(*name.split(".")).with_suffix(".sknd")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    place = _path(folder)
+    files = {place.joinpath(*name.split(".")).with_suffix(".sknd"): text.encode() for name, text in texts.items()}
     for label, array in variables.items():
         name = f"main.{graph}.{label}.dat"
-        (place / name).write_bytes(write_array(np.asarray(array), name))
+        files[place / name] = write_array(np.asarray(array), name)
+    try:
+        for target, data in files.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+    except OSError as error:
+        raise _fault(str(place), f"cannot be written: {error}") from None

@@ -158,32 +158,31 @@ class ModelGraph:
         self._sources = sources
         self._text = text
         self._given = attributes
-        self._forms: dict[tuple[tuple[str, int], ...], GraphForm] = {}
-        self._functions: dict[tuple[bool, tuple[tuple[str, int], ...]], BodyFunction] = {}
+        self._forms: dict[Any, GraphForm] = {}
+        self._functions: dict[Any, BodyFunction] = {}
         self._arrays: dict[str, Any] = {}
         self._root = {operator.name: self._arrays}
         self.__name__ = self.__qualname__ = operator.name
 
-    def look(self, lengths: Mapping[str, int] | None = None) -> GraphForm:
+    def look(self, lengths: Mapping[str, int] | None = None, left_out: tuple[str, ...] = ()) -> GraphForm:
         """Compose the graph without arrays: raises what is wrong whatever the arrays are."""
-        key = tuple(sorted((lengths or {}).items()))
+        key = (tuple(sorted((lengths or {}).items())), left_out)
         if key not in self._forms:
             form = self._forms[key] = composed(
-                self._operator, self._sources.find, self._given, lengths, self._quantized
+                self._operator, self._sources.find, self._given, lengths, self._quantized, left_out
             )
             self._load(form)
         return self._forms[key]
 
     def _load(self, form: GraphForm) -> None:
-        for label, known in form.variables.items():
-            if self._files is None or label in self._arrays:
-                continue
-            found = self._files.variable(self.__name__, label, known.shape)
-            if found is not None:
-                array, levels = found
-                if levels and known.type == "real":
-                    array = _of_levels(array, label, form.quantizations.get(label))
-                self._arrays[label] = loaded_variable(known, array)
+        if self._files is None:
+            return
+        shapes = {label: known.shape for label, known in form.variables.items() if label not in self._arrays}
+        for label, (array, levels) in self._files.variables(self.__name__, shapes):
+            known = form.variables[label]
+            if levels and known.type == "real":
+                array = _of_levels(array, label, form.quantizations.get(label))
+            self._arrays[label] = loaded_variable(known, array)
 
     @user_facing
     def save(self, folder: str | PathLike[str]) -> None:
@@ -331,7 +330,10 @@ class ModelGraph:
         values = self._bound(inputs, named)
         lengths: dict[str, int] = {}
         arguments: list[Any] = []
+        left_out = tuple(name for name, value in zip(self.inputs, values, strict=True) if value is None)
         for each, value in zip(self._operator.inputs, values, strict=True):
+            if value is None:
+                continue
             if each.type.pack is None:
                 if isinstance(value, list | tuple):
                     fact = f"`{each.name}` of `{self.__name__}` is one array, and is given a {type(value).__name__}"
@@ -343,8 +345,8 @@ class ModelGraph:
                 raise ConfigurationError.at(fact, hint="give a list of arrays")
             lengths[each.name] = len(value)
             arguments.extend(value)
-        form = self.look(lengths)
-        key = (updates and bool(form.updates), tuple(sorted(lengths.items())))
+        form = self.look(lengths, left_out)
+        key = (updates and bool(form.updates), tuple(sorted(lengths.items())), left_out)
         function = self._functions.get(key)
         if function is None:
             from tcdsl.frontend.skriptnd.bodies import GraphBody
@@ -352,9 +354,17 @@ class ModelGraph:
 
             known = tuple(form.variables.values())
             body = GraphBody(
-                self._operator, self._sources.find, self._given, lengths, known, self._shown(), key[0], self._quantized
+                self._operator,
+                self._sources.find,
+                self._given,
+                lengths,
+                known,
+                self._shown(),
+                key[0],
+                self._quantized,
+                left_out,
             )
-            kept = (repr(sorted(self._given.items())), repr(sorted(lengths.items())), key[0], self._quantized)
+            kept = (repr(sorted(self._given.items())), repr(key[1:]), key[0], self._quantized)
             function = self._functions[key] = BodyFunction(body, (self._text.text, self.__name__, *kept))
         return form, function, [*arguments, *self._values(form, variables)]
 
@@ -371,10 +381,14 @@ class ModelGraph:
             if name in values:
                 raise ConfigurationError.at(f"`{self.__name__}` is given `{name}` twice")
             values[name] = value
-        missing = [name for name in self.inputs if name not in values]
+        missing = [
+            each.name
+            for each in declared
+            if values.get(each.name) is None and not each.type.optional and each.default is None
+        ]
         if missing:
             raise ConfigurationError.at(f"`{self.__name__}` lacks {', '.join(missing)}")
-        return [_as_array(each, values[each.name]) for each in declared]
+        return [_as_array(each, values.get(each.name)) for each in declared]
 
     def _values(self, form: GraphForm, variables: Mapping[str, Any] | None) -> list[Any]:
         own = GraphVariables(form.variables, self._arrays)

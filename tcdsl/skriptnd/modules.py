@@ -29,7 +29,11 @@ class Graphs(Mapping[str, ModelGraph]):
         try:
             return self._graphs[name]
         except (KeyError, TypeError):
-            raise KeyError(f"there is no graph {name!r}; the text has {', '.join(self._graphs)}") from None
+            fact = f"there is no graph {name!r}; the text has {', '.join(self._graphs)}"
+            raise ConfigurationError.at(fact) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._graphs
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._graphs)

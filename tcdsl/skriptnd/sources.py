@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 
 from tcdsl.errors import DslSyntaxError
-from tcdsl.frontend.skriptnd.checking import check_operator
+from tcdsl.frontend.skriptnd.checking import check_operator, require_no_recursion
 from tcdsl.frontend.skriptnd.text.parsing import MOST_CHARACTERS, parse_module
 from tcdsl.frontend.skriptnd.text.syntax import Operator, TextModule
 from tcdsl.library.texts import MODULES, library_module
@@ -36,9 +36,12 @@ class Sources:
         self._modules: dict[str, TextModule] = {"main": main}
         self._operators: dict[str, dict[str, Operator]] = {}
         self._check_imports("main", main)
-        for name, module in self._modules.items():
-            for operator in module.operators:
-                check_operator(operator, partial(self._found, name))
+        calls = {
+            id(operator): check_operator(operator, partial(self._found, name))
+            for name, module in self._modules.items()
+            for operator in module.operators
+        }
+        require_no_recursion(calls)
 
     def _found(self, module: str, name: str, span: Span | None) -> Operator | None:
         found = self.find(module, name, span)

@@ -173,6 +173,33 @@ operator two { @input { x: real[b,static c]; } @output { y: real[b,c]; z: real[b
     @compose { y = layer.linear{channels=c}(x); z = y; } }
 graph g { @input { x: real[2,3]; } @output { y: real[2,3]; } @compose { a, b = two(x); c, d = two(a); y = c; } }"""
 )
+TEXTS += [
+    operator("@input { _: real[n]; } @output { y: real[n]; } @compose { y = _; }"),
+    operator("@input { x: real[n]; } @output { y: int[n]; } @compose { y = x; }"),
+    operator("@input { x: real[n]; } @output { y: real[n]; } @compose { z: int[n] = x; y = x; }"),
+    operator(
+        "@input { x: real[n]; } @output { y: real[n]; } @compose { y = with s: int[n] = x do..(2) { yield s; }; }"
+    ),
+    operator(
+        "@input { x: real[n]; k: int[]; } @output { y: real[n]; } @compose { y = with s = x unroll..(k) { yield s; }; }"
+    ),
+    operator(
+        "@input { x: real[n]; } @output { y: real[n]; } @variable { w: int[n]; } @compose { y = x; } @update { w = x; }"
+    ),
+    operator("@input { x: bool[n]; } @output { y: bool[n]; } @lower { y[i,] += x[i,], i < n; }"),
+    operator("@dtype { T: type; } @input { x: T[n]; } @output { y: T[n]; } @lower { y[i,] = x[i,] + x[i,], i < n; }"),
+    operator(
+        "@dtype { T: num; } @input { x: T[n]; } @output { y: bool[n]; } @lower { y[i,] &= x[i,] && true, i < n; }"
+    ),
+    operator(f"{IO} @using {{ a = b; b = 1; }}"),
+    operator(
+        "@input { x: real[n]; } @output { y: real[n]; } @compose { y = h(x); } }"
+        "operator h { @input { x: real[n]; } @output { y: real[n]; } @compose { y = f(x); }"
+    ),
+    graph("z: real[3,2] = x; y = x;"),
+    graph("y = with z: real[2,2] = x do..(2) nn.relu(z);"),
+    "graph g { @input { x: optional real[2]; } @output { y: real[2]; } @compose { z = x; y = z ?? 1.0; } }",
+]
 
 
 def test_texts_that_are_refused(golden: Golden) -> None:
@@ -202,6 +229,7 @@ operator scaled {
 
 CALLS: list[tuple[Any, type[TcdslError], str]] = [
     (lambda net: net(), ConfigurationError, "`net` lacks x"),
+    (lambda net: net(None), ConfigurationError, "`net` lacks x"),
     (lambda net: net(reals(2, 3), reals(2, 3)), ConfigurationError, "`net` takes 1 inputs, and is given 2"),
     (lambda net: net(z=reals(2, 3)), ConfigurationError, "`net` has no input `z`"),
     (lambda net: net(reals(2, 3), x=reals(2, 3)), ConfigurationError, "`net` is given `x` twice"),
@@ -217,6 +245,7 @@ CALLS: list[tuple[Any, type[TcdslError], str]] = [
     (lambda net: net.variables.update(w=reals(2)), ShapeError, "the variable `w` has shape (3,)"),
     (lambda net: net.variables.update(w=np.ones(3, int)), DtypeError, "is real, and is given an array of int64"),
     (lambda net: net.configured(n=2), ConfigurationError, "the graph `net` has no attribute `n`"),
+    (lambda _: tc.skriptnd.parse(NET).graphs["nets"], ConfigurationError, "no graph 'nets'; the text has net"),
     (lambda _: tc.skriptnd.parse(3), DslSyntaxError, "a text in SkriptND is a str, not a int"),  # type: ignore[arg-type]
     (lambda _: tc.skriptnd.load("/nowhere/x.sknd"), ConfigurationError, "cannot be read"),
 ]

@@ -498,6 +498,27 @@ graph net {
     assert str(again) == str(net)
 
 
+def test_what_is_no_file_is_an_error_and_of_equal_members_the_last_counts(tmp_path: Path) -> None:
+    text = "graph g { @output { y: real[2]; } @variable { w: real[2]; } @compose { y = w; } }"
+    (tmp_path / "main.sknd").write_text(text)
+    place = tmp_path / "main.g.w.dat"
+    place.symlink_to("nowhere")
+    with pytest.raises(tc.ConfigurationError, match=r"main\.g\.w\.dat: is no file"):
+        tc.skriptnd.load(tmp_path)
+    place.unlink()
+    archive = tmp_path / "model.tgz"
+    with tarfile.open(archive, "w:gz") as made:
+        for value in (1, 2):
+            place.write_bytes(write_array(np.full(2, value, np.float32), "w"))
+            made.add(place, place.name)
+        made.add(tmp_path / "main.sknd", "main.sknd")
+    graph = tc.skriptnd.load(archive).graphs["g"]
+    assert graph().tolist() == [2, 2]
+    for folder, message in ((place, "cannot be written"), (3, "a model has a path, not a int")):
+        with pytest.raises(tc.ConfigurationError, match=message):
+            graph.save(folder)  # type: ignore[arg-type]
+
+
 def test_files_are_not_read_beyond_their_declared_sizes(tmp_path: Path) -> None:
     text = "graph g { @output { y: real[2]; } @variable { w: real[2]; } @compose { y = w; } }"
     (tmp_path / "main.sknd").write_text(text)
@@ -529,13 +550,13 @@ def test_files_are_not_read_beyond_their_declared_sizes(tmp_path: Path) -> None:
         link = tarfile.TarInfo("main.sknd")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
         made.addfile(link)
-    with pytest.raises(tc.ConfigurationError, match=r"there is no text `main\.sknd`"):
+    with pytest.raises(tc.ConfigurationError, match=r"main\.sknd: is no file"):
         tc.skriptnd.load(archive)
 
 
 def test_arguments_of_other_types() -> None:
     text = "graph g { @output { y: real[]; } @compose { y = 1.0; } }"
-    with pytest.raises(tc.ConfigurationError, match="a model is read from a path, not from a NoneType"):
+    with pytest.raises(tc.ConfigurationError, match="a model has a path, not a NoneType"):
         tc.skriptnd.load(None)  # type: ignore[arg-type]
     with pytest.raises(tc.ConfigurationError, match="`attributes` is a int"):
         tc.skriptnd.parse(text, attributes=3)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from tcdsl.frontend.skriptnd.text.words import SKRIPTND_WORDS
 from tcdsl.frontend.words import cursor
 from tcdsl.frontend.words.cursor import Words
 from tcdsl.frontend.words.languages import tokens_of
-from tests.skriptnd.graphs import graph_of
+from tests.skriptnd.graphs import graph_of, reals
 
 
 def zeros(shape: Any) -> Any:
@@ -123,3 +123,17 @@ def test_values_in_long_texts_are_read_from_their_own_characters(monkeypatch: py
     with pytest.raises(tc.DslSyntaxError, match="the text ends too early"):
         expressions.read_expression(Words(text, "text", SKRIPTND_WORDS))
     assert sum(scanned) == len(text) + 500 + len("n + ")
+
+
+def test_inputs_that_are_left_out_are_null_or_have_their_default() -> None:
+    graph = graph_of("""import math;
+        graph g { @input { x: real[3]; a: optional real[3]; b: real[3] = 2.0; c: optional real[3]..(2); }
+            @output { y: real[3]; }
+            @compose { d = a ?? 0.0; e = math.add(x, d); f = math.mul(e, b);
+                y = if ?c then math.add(f, c[1]) else f; } }""")
+    x, ones = reals(3), np.ones(3, np.float32)
+    np.testing.assert_allclose(graph(x), 2 * x)
+    np.testing.assert_allclose(graph(x, None, ones), x)
+    np.testing.assert_allclose(graph(x, ones, c=[ones, x]), 2 * (x + 1) + x)
+    assert graph.shapes((3,)) == (3,)
+    np.testing.assert_allclose(tc.grad(lambda x: graph(x).sum())(x), [2, 2, 2])

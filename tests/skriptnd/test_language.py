@@ -285,6 +285,13 @@ def test_constants_of_formulas() -> None:
     assert run(blocks, "f{n=3}()").tolist() == np.eye(3).tolist()
 
 
+def test_numbers_fill_what_a_result_is_declared_as() -> None:
+    text = """import math; graph g { @input { x: real[2|8]; } @output { y: real[2|8]; }
+        @compose { z: real[x.shape..] = 2.0; y = math.add(x, z); } }"""
+    graph = graph_of(text.replace("2|8", "n|8", 1).replace("2|8", "n"))
+    assert graph(np.float32([1, 2, 3])).tolist() == [3, 4, 5]
+
+
 def test_generics() -> None:
     blocks = "@dtype { T: num; S: type = int; } @input { x: T[n]; } @output { y: T[n]; } "
     blocks += "@lower { y[i,] = x[i,] * T(2), i < n; }"

@@ -50,6 +50,9 @@ __all__ = ["COMPARISONS", "FUNCTIONS", "LOGICAL", "Arithmetic", "StandIns"]
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 MOST_COMPUTED, _LONG = 500_000, 100
 LOGICAL = ("&&", "||", "^", "=>")
+#: The types that a parameter of `@dtype` may stand for, and those that are accumulated.
+_MEMBERS = {"type": CONCRETE, "arith": ("int", "real", "bool"), "num": ("int", "real")}
+_ACCUMULATED = {"&=": ("bool",), "|=": ("bool",)} | dict.fromkeys(("+=", "*=", "<?=", ">?="), _MEMBERS["num"])
 _PRIMITIVES = {"+": "add", "-": "sub", "*": "mul", "<?": "min", ">?": "max"}
 
 
@@ -109,6 +112,8 @@ class Arithmetic:
     _numbers: count[int] = field(default_factory=count)
     #: How many items of long packs were computed.
     _items: int = 0
+    #: What type parameters are, by name, where an operator is looked at that nothing calls.
+    bases: Mapping[str, str] = field(default_factory=dict)
 
     # -- kinds ---------------------------------------------------------------------------------------------------
 
@@ -241,9 +246,19 @@ class Arithmetic:
     def _require(
         self, kind: str, wanted: tuple[str, ...], what: str, span: Span | None, value: Any, hint: str = ""
     ) -> None:
-        # A type parameter may be one of those that are wanted, and what is open, too.
-        if kind not in wanted and (kind in CONCRETE or not isinstance(value, Unknown)):
+        # What is open fits; a type parameter does if all types do that it may be.
+        if kind in self.bases:
+            members = _MEMBERS[self.bases[kind]]
+            fits, hint = {*members} <= {*wanted}, f"`{kind}` may be {', '.join(members)}"
+        else:
+            fits = kind in wanted or (kind not in CONCRETE and isinstance(value, Unknown))
+        if not fits:
             raise DtypeError.at(f"`{what}` takes {' or '.join(wanted)}, not {kind or 'null'}", span, hint)
+
+    def require_accumulated(self, operator: str, value: Any, span: Span | None) -> None:
+        """Raise if values of the type of ``value`` are not accumulated by ``+=`` and the like."""
+        if operator in _ACCUMULATED:
+            self._require(type_of(value), _ACCUMULATED[operator], operator, span, value)
 
     def _is_exact(self, value: Any) -> bool:
         return value.exact if isinstance(value, ScalarValue) else True

@@ -58,6 +58,7 @@ class ArrayBody:
         self.operator = operator
         self.find = find
         self.lengths = dict(lengths)
+        self.left_out = frozenset(left_out)
         self.parameters = _distinct([*labels, *others])
         self.source = text
         #: What stands for the decorated function, and for its source.
@@ -131,7 +132,6 @@ class OperatorBody(ArrayBody):
         self.module = module
         self.types = dict(types)
         self.attributes = dict(attributes)
-        self.left_out = frozenset(left_out)
 
     def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Record the operator."""
@@ -184,8 +184,9 @@ class GraphBody(ArrayBody):
         text: str,
         updates: bool = False,
         quantized: bool = False,
+        left_out: Sequence[str] = (),
     ) -> None:
-        super().__init__(operator, find, lengths, text, [each.label.replace(".", "_") for each in variables])
+        super().__init__(operator, find, lengths, text, [each.label.replace(".", "_") for each in variables], left_out)
         self.attributes = dict(attributes)
         self.variables = tuple(variables)
         self.updates = updates
@@ -221,7 +222,7 @@ class GraphBody(ArrayBody):
     def _kinds(self) -> list[str]:
         found: list[str] = []
         for each in self.operator.inputs:
-            found.extend([each.type.name] * self.lengths.get(each.name, 1))
+            found.extend([each.type.name] * (each.name not in self.left_out and self.lengths.get(each.name, 1)))
         return [*found, *(each.type for each in self.variables)]
 
     def _inputs(
@@ -233,7 +234,7 @@ class GraphBody(ArrayBody):
         def given(declaration: Declaration, axes: Sequence[InputExtent] | None, item: int) -> TensorValue:
             return self._input(session, arithmetic, axes, declaration, next(flat), sizes)
 
-        return GraphInputs(self.operator, evaluator, self.lengths).tensors(given, sizes)
+        return GraphInputs(self.operator, evaluator, self.lengths, self.left_out).tensors(given, sizes)
 
     def _input(
         self,

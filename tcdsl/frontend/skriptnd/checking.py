@@ -6,7 +6,7 @@ where the operator is called (`tcdsl.frontend.skriptnd.composition`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,18 +22,39 @@ from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, Unknown, article, is_
 from tcdsl.frontend.words.nodes import walk
 from tcdsl.span import Span
 
-__all__ = ["check_operator"]
+__all__ = ["check_operator", "require_no_recursion"]
 
 #: ``find(name, span)`` gives the operator that a name stands for in a module.
 Find = Callable[[str, "Span | None"], "syntax.Operator | None"]
+#: Operators, and where they are called.
+Calls = list[tuple[syntax.Operator, syntax.Invocation]]
 
 
-def check_operator(operator: syntax.Operator, find: Find) -> None:
-    """Raise what is wrong with ``operator``."""
-    arithmetic = Arithmetic("float32", "int32", StandIns())
+def check_operator(operator: syntax.Operator, find: Find) -> Calls:
+    """The calls in ``operator``. Raises what is wrong with it."""
+    bases = {each.name: each.base for each in operator.generics}
+    arithmetic = Arithmetic("float32", "int32", StandIns(), bases=bases)
     evaluator = ExpressionEvaluator(arithmetic, Scope(generics={each.name: each.name for each in operator.generics}))
     composer = Composer(arithmetic, None, lambda module, name, span: None, looked_at_variable)
-    _UncalledOperator(composer, "", evaluator, "", operator=operator, find_operator=find).check()
+    found = _UncalledOperator(composer, "", evaluator, "", operator=operator, find_operator=find)
+    found.check()
+    return found.calls
+
+
+def require_no_recursion(calls: Mapping[int, Calls]) -> None:
+    """Raise if operators call themselves; ``calls`` are those of each operator, by its identity."""
+    left, size = dict(calls), -1
+    while len(left) != size:  # those that call none of the others are right
+        size = len(left)
+        left = {key: each for key, each in left.items() if any(id(called) in left for called, _ in each)}
+    if not left:
+        return
+    key, seen = next(iter(left)), set[int]()
+    while key not in seen:
+        seen.add(key)
+        operator, node = next(each for each in left[key] if id(each[0]) in left)
+        key = id(operator)
+    raise DslSyntaxError.at(f"the operator `{operator.name}` calls itself", node.span, "use a loop of `@compose`")
 
 
 def _cell(node: syntax.Access, evaluator: ExpressionEvaluator) -> Unknown:
@@ -68,6 +89,7 @@ class _UncalledOperator(ComposedBlock):
 
     operator: syntax.Operator = field(kw_only=True)
     find_operator: Find = field(kw_only=True)
+    calls: Calls = field(kw_only=True, default_factory=list)
 
     @property
     def names(self) -> dict[str, Any]:
@@ -81,8 +103,8 @@ class _UncalledOperator(ComposedBlock):
         self._attributes_and_inputs()
         for using in operator.usings:
             found = self.evaluator.value(using.value)
-            if isinstance(using.target, syntax.Identifier):
-                self.names[using.target.name] = found
+            for name in names_in(using.target):
+                self.names[name] = found if isinstance(using.target, syntax.Identifier) else Unknown(type_of(found))
             if using.length is not None:
                 self._declared_by(using.length)
         for each in (*operator.constants, *operator.variables):
@@ -112,9 +134,8 @@ class _UncalledOperator(ComposedBlock):
             self.names[each.name] = Unknown(self._base(each.type), each.type.pack is not None)
             self._length(each.type)
         # Shapes of inputs may use helper symbols that are made of attributes.
-        for using in operator.usings:
-            for name in names_in(using.target):
-                self.names.setdefault(name, Unknown())
+        helpers = {name for using in operator.usings for name in names_in(using.target)} - {*self.names}
+        self.names.update(dict.fromkeys(helpers, Unknown()))
         for each in operator.inputs:
             self._shape(each.type, declares=True)
             self._length(each.type)
@@ -123,6 +144,8 @@ class _UncalledOperator(ComposedBlock):
         for each in operator.attributes:
             if each.default is not None:
                 _fits(self.evaluator.value(each.default), each.type, f"the attribute `{each.name}`", each.default.span)
+        for name in helpers:
+            del self.names[name]  # until it is its turn
 
     def _assertion(self, assertion: syntax.Assertion) -> None:
         kind = type_of(self.evaluator.value(assertion.condition))
@@ -281,6 +304,7 @@ class _UncalledOperator(ComposedBlock):
             inner.scope.names[local.name] = inner.value(local.value)
         wanted = inner.value(formula.target).type
         value, hint = inner.value(formula.value), "`real(x)` and `int(x)` convert"
+        inner.arithmetic.require_accumulated(formula.operator, Unknown(wanted), formula.target.span)
         _require_type(value, wanted, f"`{formula.target.name}`", formula.value.span, hint)
         if formula.condition is not None:
             kind = type_of(inner.value(formula.condition))
@@ -290,10 +314,21 @@ class _UncalledOperator(ComposedBlock):
     # -- compositions ----------------------------------------------------------------------------------------------
 
     def _composition(self, assignments: Sequence[syntax.Assignment]) -> None:
+        optional = {each.name for each in self.operator.inputs if each.type.optional and self.operator.graph}
+        for each in assignments:
+            if isinstance(each.operation, syntax.Identifier) and each.operation.name in optional:
+                name = each.operation.name
+                raise DtypeError.at(
+                    f"`{name}` may be null", each.operation.span, f"choose another value: `{name} ?? y`"
+                )
         self.run(assignments)
         for output in self.operator.outputs:
             if output.name not in self.names:
                 raise DslSyntaxError.at(f"the output `{output.name}` is never assigned", output.span)
+            found = type_of(self.names[output.name])
+            if found in CONCRETE and output.type.name in CONCRETE and found != output.type.name:
+                fact = f"the output `{output.name}` is {output.type.name}, and what is assigned to it is {found}"
+                raise DtypeError.at(fact, output.span)
         variables = [each.name for each in self.operator.variables]
         outputs = [each.name for each in self.operator.outputs]
         for each in self.operator.updates:
@@ -304,6 +339,8 @@ class _UncalledOperator(ComposedBlock):
                     raise DslSyntaxError.at(f"`@update` assigns the output `{target.name}`", target.span, hint)
                 if target.name not in variables:
                     self.assign_one(target, result)
+                else:
+                    _require_type(result, type_of(self.names[target.name]), f"`{target.name}`", target.span)
 
     # -- the parts of compositions ---------------------------------------------------------------------------------
 
@@ -325,7 +362,15 @@ class _UncalledOperator(ComposedBlock):
             raise DslSyntaxError.at(fact, target.span, hint)
         if target.length is not None:
             self.value(target.length)
+        if target.type is not None:
+            self._declared_type(target.name, target.type, result)
         names[target.name] = Unknown(type_of(result), target.length is not None or is_pack(result), True)
+
+    def _declared_type(self, name: str, given: syntax.TypeNode, value: Any) -> None:
+        _require_type(value, self._base(given), f"`{name}`", given.span)
+        for extent in given.shape or ():
+            if extent.value is not None:
+                self.value(extent.value)
 
     def test(self, condition: syntax.Operation) -> Any:
         """A condition: both arms are looked at, also where it is known."""
@@ -340,9 +385,13 @@ class _UncalledOperator(ComposedBlock):
             if is_pack(value) is False:
                 raise DtypeError.at(f"`{name.name}` scans what is no pack", name.span)
             packs.append((name, Pack.of((Unknown(type_of(value), False, True),))))
-        if node.count is not None:
-            self.value(node.count)
-        starts = (self.value(each.default) for each in node.carried if each.default is not None)
+        count = None if node.count is None else self.value(node.count)
+        if node.unrolled:
+            self.require_unrollable(node, node.condition is None and not is_tensor(count))
+        starts = [self.value(each.default) for each in node.carried if each.default is not None]
+        for each, start in zip(node.carried, starts, strict=True):
+            if each.type.name:
+                self._declared_type(each.name, each.type, start)
         state = [Unknown(type_of(each), is_pack(each), True) for each in starts]
         results = LoopRounds(self, node, own, packs, state).one_round(self.composition)
         return [*results[: len(state)], *(Unknown(type_of(each), True, True) for each in results[len(state) :])]
@@ -356,6 +405,7 @@ class _UncalledOperator(ComposedBlock):
             module, _, name = node.operator.rpartition(".")
             what = f"the module `{module}` has no operator `{name}`" if module else f"there is no operator `{name}`"
             raise DslSyntaxError.at(what, node.name_span)
+        self.calls.append((operator, node))
         known = {each.name: each for each in operator.attributes}
         given = {each.name for each in node.attributes}
         for each in node.attributes:

@@ -229,19 +229,36 @@ class Composer(TensorRecording):
         if isinstance(made, Pack) != (declaration.type.pack is not None):
             raise ShapeError.at(f"{what} is {'a pack' if isinstance(made, Pack) else 'no pack'}", declaration.span)
         kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
-        tensors, others = (each if isinstance(each, Pack) else (each,) for each in (made, wanted))
-        for tensor in tensors:
-            if tensor.type != kind:
-                fact = f"{what} is {kind}, and what is assigned to it is {tensor.type}"
-                raise DtypeError.at(fact, declaration.span)
-        if wanted is None:
-            return
-        if len(tensors) != len(others):
-            raise ShapeError.at(f"{what} has {len(others)} tensors, and {len(tensors)} are assigned", declaration.span)
-        for tensor, other in zip(tensors, others, strict=True):
-            if not self.same_shape(tensor.shape, other.shape, span):
-                fact = f"{what} has the shape {shown(other.shape)}, and what is assigned has {shown(tensor.shape)}"
-                raise ShapeError.at(fact, declaration.span)
+        if isinstance(made, Pack) and wanted is not None and len(made) != len(wanted):
+            raise ShapeError.at(f"{what} has {len(wanted)} tensors, and {len(made)} are assigned", declaration.span)
+        for k, tensor in enumerate(made if isinstance(made, Pack) else (made,)):
+            shape = None if wanted is None else (wanted[k] if isinstance(wanted, Pack) else wanted).shape
+            self._require_declared(what, kind, shape, tensor, declaration.span, span)
+
+    def _require_declared(
+        self, what: str, kind: str, shape: Pack | None, made: TensorValue, place: Span | None, span: Span | None
+    ) -> None:
+        # Raise if a tensor has not the type and shape that are declared for it.
+        if made.type != kind:
+            raise DtypeError.at(f"{what} is {kind}, and what is assigned to it is {made.type}", place)
+        if shape is not None and not self.same_shape(made.shape, shape, span):
+            fact = f"{what} has the shape {shown(shape)}, and what is assigned has {shown(made.shape)}"
+            raise ShapeError.at(fact, place)
+
+    def declared(
+        self, name: str, given: syntax.TypeNode, value: Any, evaluator: ExpressionEvaluator, span: Span | None
+    ) -> Any:
+        """``value`` as a tensor of a type that the text gives for ``name``: a number fills the shape."""
+        if isinstance(value, Pack):
+            items = (self.declared(name, given, each, evaluator, span) for each in value)
+            return Pack.of(items, None, value.length)
+        what = f"`{name}`"
+        shape = None if given.shape is None else declared_shape(given.shape, evaluator, what)
+        if shape and not value.shape and value.constant is not None:
+            value = self.filled(name, value.type, shape, value.constant)
+        kind = evaluator.scope.generic(given.name) or given.name
+        self._require_declared(what, kind or value.type, shape, value, span, span)
+        return value
 
     def _of_declared_size(self, given: syntax.TypeNode, made: Any, wanted: Any) -> Any:
         # What is declared without a bound has all cells and tensors, also those that data leaves out, which are 0.
@@ -477,27 +494,24 @@ class ComposedBlock:
         if length is not None and isinstance(count, int) and count > length:
             raise ShapeError.at(f"a loop of {count} rounds scans packs of {length} tensors", node.span)
         known = isinstance(count, int) and node.condition is None
-        if node.unrolled and not known:
-            hint = "write `do`"
-            raise DslSyntaxError.at("`unroll` of a loop whose number of rounds only a call knows", node.span, hint)
+        if node.unrolled:
+            self.require_unrollable(node, known)
         state = [self._start(each) for each in node.carried]
         rounds = LoopRounds(self, node, own, packs, state)
         if known and (node.unrolled or not rounds.are_alike(count)):
             return rounds.unrolled(count)
         return rounds.running(count, length)
 
+    def require_unrollable(self, node: syntax.Loop, known: bool) -> None:
+        """Raise if the number of rounds is not known."""
+        if not known:
+            hint = "write `do`"
+            raise DslSyntaxError.at("`unroll` of a loop whose number of rounds only a call knows", node.span, hint)
+
     def _start(self, declaration: syntax.Declaration) -> Any:
         assert declaration.default is not None
         value = self.composition.recorded(self.value(declaration.default), declaration.name)
-        if declaration.type.shape is None:
-            return value
-        what = f"`{declaration.name}`, which a loop carries,"
-        shape = declared_shape(declaration.type.shape, self.evaluator, what)
-        if shape is None:
-            raise ShapeError.at(f"the shape of {what} is open", declaration.span)
-        if not value.shape and shape and value.constant is not None:
-            return self.composition.filled(declaration.name, value.type, shape, value.constant)
-        return value
+        return self.composition.declared(declaration.name, declaration.type, value, self.evaluator, declaration.span)
 
     def inner(self, names: Mapping[str, Any], label: str | None = None) -> ComposedBlock:
         """A region in this one, with names of its own."""
@@ -541,4 +555,6 @@ class ComposedBlock:
                 raise ShapeError.at(f"`{target.name}` has {length} tensors, and {given} is assigned", target.span)
             result = Pack.of(result)
         made = self.composition.recorded(result, target.name)
+        if target.type is not None:
+            made = self.composition.declared(target.name, target.type, made, self.evaluator, target.span)
         names[target.name] = self.composition.named(self.label, target.name, made, self.open)

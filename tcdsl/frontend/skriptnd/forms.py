@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,8 +92,11 @@ def composed(
     attributes: Mapping[str, Any],
     lengths: Mapping[str, int] | None = None,
     quantized: bool = False,
+    left_out: Collection[str] = (),
 ) -> GraphForm:
     """Look at a graph without arrays; its inputs are as large as they may be, its packs have ``lengths`` tensors.
+
+    Inputs in ``left_out`` are not given.
 
     All faults of the text are errors, but for indices that are out of range, which the first call tells.
     """
@@ -110,7 +113,7 @@ def composed(
     composition = Composer(arithmetic, None, find, variable, quantized=quantized)
     evaluator = ExpressionEvaluator(arithmetic, Scope())
     values = graph_attributes(operator, evaluator, attributes)
-    given = GraphInputs(operator, evaluator, lengths or {}).stand_ins(known_sizes)
+    given = GraphInputs(operator, evaluator, lengths or {}, left_out).stand_ins(known_sizes)
     outputs = composition.operator(operator, "main", (), values, given, "", None)
     updates, sizes = tuple(composition.updates), known_sizes.sizes
     quantizations = composition.quantizations

@@ -58,8 +58,6 @@ _ACCUMULATE: Mapping[str, str] = {
     ">?=": "max",
     ":=": "assign",
 }
-_TAKES = {"&=": ("bool",), "|=": ("bool",), "+=": ("int", "real"), "*=": ("int", "real")}
-_TAKES |= {"<?=": ("int", "real"), ">?=": ("int", "real")}
 
 
 def _with_number(value: Any, variable: str, number: ScalarValue) -> Any:
@@ -378,8 +376,7 @@ class FormulaRecording:
         kind = type_of(value)
         if kind != tensor.type:
             raise DtypeError.at(f"`{tensor.name}` is {tensor.type}, and its value is {kind}", formula.value.span)
-        if operator in _TAKES and kind not in _TAKES[operator]:
-            raise DtypeError.at(f"`{operator}` takes {' or '.join(_TAKES[operator])}, not {kind}", span)
+        arithmetic.require_accumulated(operator, value, span)
         conditions = cells.conditions[:]
         inner = AccessedCells(arithmetic, ranges, conditions, cells.plain[:])
         indices = inner.target(tensor, positions, formula.target.span)

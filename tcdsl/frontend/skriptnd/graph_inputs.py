@@ -6,7 +6,7 @@ bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -84,18 +84,22 @@ class InputExtent:
 
 @dataclass(slots=True)
 class GraphInputs:
-    """``GraphInputs(operator, evaluator, lengths)``: ``lengths`` are those of packs."""
+    """``GraphInputs(operator, evaluator, lengths)``: ``lengths`` are those of packs; ``left_out`` are not given."""
 
     operator: Operator
     evaluator: ExpressionEvaluator
     lengths: Mapping[str, int]
+    left_out: Collection[str] = ()
 
     def tensors(
         self, made: Callable[[Declaration, list[InputExtent] | None, int], TensorValue], sizes: Mapping[str, Any]
     ) -> list[Any]:
-        """A tensor, or a pack of them, for each input: ``made`` makes one of its axes, and may add to ``sizes``."""
+        """A tensor, a pack or None for each input: ``made`` makes a tensor of its axes, and may add to ``sizes``."""
         found: list[Any] = []
         for each in self.operator.inputs:
+            if each.name in self.left_out:
+                found.append(None)
+                continue
             length = self._length(each)
             items = [made(each, self._extents(each, k), k) for k in range(1 if length is None else length)]
             # Extents of later inputs may be made of the sizes of this one.

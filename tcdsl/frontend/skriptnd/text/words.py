@@ -14,6 +14,7 @@ KEYWORDS = frozenset(
         *("import", "operator", "graph", "public", "optional", "static", "dynamic", "true", "false", "inf", "pi"),
         *("is", "in", "if", "then", "elif", "else", "with", "for", "while", "do", "unroll", "yield"),
         *TYPE_NAMES,
+        "_",
     )
 )
 """Names that nothing can have."""

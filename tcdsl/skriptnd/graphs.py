@@ -86,7 +86,10 @@ def checked_variable(known: Variable, value: Any) -> Any:
 
     if is_graph_tensor(value) or ACTIVE_SESSION.get() is not None:
         return value
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError.at(f"the variable `{known.label}` is given what is no array: {error}") from None
     kind = {"f": "real", "i": "int", "b": "bool"}.get(array.dtype.kind, "")
     if kind != known.type or array.dtype.itemsize < np.dtype(_ARRAYS[known.type]).itemsize:
         fact = f"the variable `{known.label}` is {known.type}, and is given an array of {array.dtype}"
@@ -402,6 +405,9 @@ class ModelGraph:
                 pairs = zip(names, found, strict=True)
                 session.readings.extend(Reading(path, root, snapshot(array)) for path, array in pairs)
             return found
+        if not isinstance(variables, Mapping):
+            fact = f"`variables` is a {type(variables).__name__}"
+            raise ConfigurationError.at(fact, hint="give labels and arrays: `variables={'w': w}`")
         for label in variables:
             if label not in form.variables and label not in self.look().variables and not self._is_unused(label):
                 raise ConfigurationError.at(unknown_label(label, form.variables))

@@ -196,6 +196,11 @@ TEXTS += [
         "@input { x: real[n]; } @output { y: real[n]; } @compose { y = h(x); } }"
         "operator h { @input { x: real[n]; } @output { y: real[n]; } @compose { y = f(x); }"
     ),
+    lower("y[i,j] = x[|k|,j], i < n, j < m;"),
+    lower("y[i,j] = x, i < n, j < m;"),
+    lower("y[i,j] = x[i,j], i < k, j < m;"),
+    lower("y[i,j] = k in [1] ? x[i,j] : 0.0, i < n, j < m;"),
+    lower("y[i,j] = k ? x[i,j] : 0.0, i < n, j < m;"),
     graph("z: real[3,2] = x; y = x;"),
     graph("y = with z: real[2,2] = x do..(2) nn.relu(z);"),
     "graph g { @input { x: optional real[2]; } @output { y: real[2]; } @compose { z = x; y = z ?? 1.0; } }",
@@ -242,6 +247,8 @@ CALLS: list[tuple[Any, type[TcdslError], str]] = [
     (lambda net: net(reals(2, 3), variables={"w": reals(3), "v": 1}), ConfigurationError, "no variable 'v'"),
     (lambda net: net(reals(2, 3), variables={"w": reals(4)}), ShapeError, "has shape (3,), and its array (4,)"),
     (lambda net: net.variables["v"], ConfigurationError, "the graph has no variable 'v'; its variables are w"),
+    (lambda net: net(reals(2, 3), variables=3), ConfigurationError, "`variables` is a int"),
+    (lambda net: net.variables.update(w=[[1], 2]), ShapeError, "the variable `w` is given what is no array"),
     (lambda net: net.variables.update(w=reals(2)), ShapeError, "the variable `w` has shape (3,)"),
     (lambda net: net.variables.update(w=np.ones(3, int)), DtypeError, "is real, and is given an array of int64"),
     (lambda net: net.configured(n=2), ConfigurationError, "the graph `net` has no attribute `n`"),
@@ -265,6 +272,16 @@ def test_indices_out_of_range_are_found_before_anything_runs() -> None:
     with pytest.raises(ShapeError, match=r"axis 0 of `x` has the extent 4, and its indices are from 1 to 4"):
         graph_of(text.format("i + 1") + graph)(reals(4))
     assert graph_of(text.format("|i + 1|") + graph)(reals(4))[3] == 0.0
+
+
+@pytest.mark.parametrize("index", ["(2 - n) * i", "i * (2 - n)", "(1 - i) * (n - 5)"])
+def test_factors_that_only_a_call_knows_may_be_negative(index: str) -> None:
+    text = (
+        f"operator f {{ @input {{ x: real[n]; }} @output {{ y: real[2]; }} @lower {{ y[i,] = x[{index},], i < 2; }} }}"
+    )
+    graph = graph_of(text + "graph g { @input { x: real[n|8]; } @output { y: real[2]; } @compose { y = f(x); } }")
+    with pytest.raises(ShapeError, match="out of range: axis 0 of `x`"):
+        graph(reals(4))
 
 
 def test_recursion_and_depth_are_errors() -> None:

@@ -285,6 +285,19 @@ def test_constants_of_formulas() -> None:
     assert run(blocks, "f{n=3}()").tolist() == np.eye(3).tolist()
 
 
+def test_extents_without_a_name_are_at_most_their_bound() -> None:
+    text = """import layout;
+        operator head { @input { x: real[n,m]; } @output { y: real[~|n,m]; }
+            @compose { y = layout.slice{axes=[0], begin=[0], end=[n \\ 2]}(x); } }
+        graph g { @input { x: real[EXTENT,3]; } @output { y: real[~|WIDE,3]; } @compose { y = head(x); } }"""
+    x = reals(5, 3)
+    for extent, wide in (("5", "5"), ("n|9", "n")):
+        graph = graph_of(text.replace("EXTENT", extent).replace("WIDE", wide))
+        np.testing.assert_array_equal(graph(x), x[:3])
+    with pytest.raises(tc.ShapeError, match=r"the output `y` has the shape \[2,3\], and what is assigned has \[3,3\]"):
+        graph_of(text.replace("EXTENT", "5").replace("WIDE", "2"))
+
+
 def test_numbers_fill_what_a_result_is_declared_as() -> None:
     text = """import math; graph g { @input { x: real[2|8]; } @output { y: real[2|8]; }
         @compose { z: real[x.shape..] = 2.0; y = math.add(x, z); } }"""

@@ -125,3 +125,24 @@ def test_steps_of_each_item() -> None:
         tc.grad(lambda x: nn.lstm(x, w, r, b, steps=np.int32([1, 2]))[0].sum())(x)[2].tolist()
         == np.zeros((2, 4)).tolist()
     )
+
+
+X = np.arange(24, dtype=np.float32).reshape(4, 6)
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        (lambda x: layout.shuffle(x, axis=0, groups=2), X[[0, 2, 1, 3]]),
+        (lambda x: layout.slice(x, axes=[1], begin=[-1], end=[-6], stride=-2), X[:, -1:-6:-2]),
+        (lambda x: layout.gather_nd(x, np.int32([[3, 1], [0, 2]])), X[[3, 0], [1, 2]]),
+        (lambda x: layout.scatter_nd(x, np.int32([[3], [0]]), X[:2]), np.stack([X[1], X[1], X[2], X[0]])),
+        (lambda x: image.rescale(x, axes=[1], factor=[1.5], mode="NEAREST"), X[:, [0, 0, 1, 2, 2, 3, 4, 4, 5]]),
+        (lambda x: layout.reshape(x[:1, :1], shape=[]), X[0, 0]),
+        (lambda x: layout.flatten(x[0, 0]), X[0, :1]),
+    ],
+)
+def test_operators_whose_statements_the_sizes_of_a_call_decide(call: Any, wanted: Any) -> None:
+    found = call(X)
+    assert found.shape == np.shape(wanted)
+    np.testing.assert_array_equal(found, wanted)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
-from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, unknown_name
+from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, unknown_name
 from tcdsl.frontend.skriptnd.text.syntax import Access, Expand, Whole
 from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
@@ -93,7 +93,9 @@ class AccessedCells:
             raise DslSyntaxError.at("`:` stands twice", node.span, "cells along one axis are a pack")
         axis = whole[0]
         length = tensor.shape[axis]
-        if type(length) is not int:
+        if isinstance(length, ScalarValue) and length.bound is None:
+            length = self.arithmetic.decisions.value(self.arithmetic.size(length))
+        if type(length) is not int or length > MOST_ITEMS:
             raise ShapeError.at(f"`:` along axis {axis} of `{tensor.name}`, whose extent only a call knows", node.span)
         rows = [[*indices[:axis], k, *indices[axis + 1 :]] for k in range(length)]
         return Pack.of(self._scalar(tensor, row, node.span) for row in rows)
@@ -240,15 +242,12 @@ def least_and_largest(expr: Expr, ends: Mapping[str, Expr], arithmetic: Arithmet
             operator, others = ("+", second) if primitive == "add" else ("-", second[::-1])
             low, high = (arithmetic.binary(operator, *pair, None) for pair in zip(first, others, strict=True))
             return low, high
-        case Apply(primitive="mul", arguments=(Constant(value=factor), other) | (other, Constant(value=factor))):
-            inner = of(other)
-            if inner is None:
-                return None
-            pair = tuple(arithmetic.binary("*", each, int(factor), None) for each in inner)
-            return (pair[0], pair[1]) if factor >= 0 else (pair[1], pair[0])
-        case Apply(primitive="mul", arguments=(other, size)) if not index_variables(size):
+        case Apply(primitive="mul", arguments=(left, right)) if not (index_variables(left) and index_variables(right)):
+            other, size = (left, right) if index_variables(left) else (right, left)
             inner, factor = of(other), arithmetic.exact(size)
-            return inner and tuple(arithmetic.binary("*", each, factor, None) for each in inner)
+            pair = inner and tuple(arithmetic.binary("*", each, factor, None) for each in inner)
+            # What the text does not say of the sign says the call.
+            return pair if pair is None or arithmetic.binary(">=", factor, 0, None) else (pair[1], pair[0])
         case Apply(primitive="floor_div", arguments=(other, Constant(value=divisor))) if divisor > 0:
             inner = of(other)
             return inner and (

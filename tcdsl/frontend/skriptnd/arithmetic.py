@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
@@ -19,6 +20,7 @@ from tcdsl.frontend.skriptnd.values import (
     CONCRETE,
     ENDS,
     Extreme,
+    GuardedIndex,
     ScalarValue,
     TensorValue,
     Unknown,
@@ -32,6 +34,7 @@ from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
     Apply,
+    Cast,
     Constant,
     Expr,
     IndexValue,
@@ -41,6 +44,7 @@ from tcdsl.ir.expressions import (
     SizeValue,
     is_affine_index,
     size_names,
+    walk,
 )
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.span import Span
@@ -319,6 +323,9 @@ class Arithmetic:
         if operator in ("/", "\\", "%"):
             if isinstance(b, Constant) and b.value == 0:
                 raise DslSyntaxError.at(f"`{operator}` by 0", span)
+            if operator == "\\" and not (isinstance(b, Constant) and b.value > 0):
+                down = applied("floor_div", (applied("neg", (a,), span), b), span)
+                return self._of_exact(applied("neg", (down,), span))
             if operator == "\\":
                 less = applied("sub", (b, integer(1)), span)
                 return self._of_exact(applied("floor_div", (applied("add", (a, less), span), b), span))
@@ -424,9 +431,17 @@ class Arithmetic:
                 raise DtypeError.at(f"only the call knows the number that `{value.name}` holds", span, hint)
             return {"int": int, "real": float, "bool": bool}[kind](value)
         operand = self.data(value)
+        if kind == "int" and given == "real" and self._is_of_sizes(operand):
+            # As in `int(1.5 * real(n))`, which may be an extent: the call says the number.
+            return self.decisions.value(Cast(_without_locals(operand), INTEGER))
         if kind == "bool":
             return ScalarValue(applied("ne", (operand, constant(0, operand.dtype)), span), "bool")
         return ScalarValue(cast(operand, self.dtype(kind), span), kind)
+
+    def _is_of_sizes(self, value: Expr) -> bool:
+        names = size_names(value)
+        points = any(isinstance(part, IndexValue | Read) for part in walk(value))
+        return bool(names) and not points and not self.rounds.intersection(names)
 
     def chosen(self, items: Sequence[Any], index: ScalarValue, span: Span | None) -> Any:
         """The item at a position that only a call knows."""
@@ -437,8 +452,12 @@ class Arithmetic:
             found = self.selected(self.binary("==", index, k, span), items[k], found, span)
         return found
 
-    def selected(self, condition: ScalarValue, chosen: Any, other: Any, span: Span | None) -> Any:
-        """``c ? a : b`` where only a call knows the condition."""
+    def selected(self, condition: bool | ScalarValue, chosen: Any, other: Any, span: Span | None) -> Any:
+        """``c ? a : b`` of single values, also where only a call knows the condition."""
+        if isinstance(condition, bool):
+            return chosen if condition else other
+        if isinstance(chosen, GuardedIndex) or isinstance(other, GuardedIndex):
+            raise DslSyntaxError.at("a guarded index in a choice by data", span, "guard the whole index")
         kind = type_of(chosen)
         if kind != type_of(other):
             raise DtypeError.at(f"`?:` of {article(kind)} and {article(type_of(other))}", span, "both have one type")
@@ -454,6 +473,19 @@ class Arithmetic:
             )
         pair = (self.data(chosen, span), self.data(other, span))
         return ScalarValue(Apply("where", (condition.expr, *pair), pair[0].dtype, span), kind)
+
+
+def _without_locals(value: Expr, known: Mapping[str, Expr] = MappingProxyType({})) -> Expr:
+    match value:
+        case Local(name=name):
+            return known[name]
+        case Let(name=name, value=inner, body=body):
+            return _without_locals(body, {**known, name: _without_locals(inner, known)})
+        case Apply(arguments=arguments):
+            return replace(value, arguments=tuple(_without_locals(each, known) for each in arguments))
+        case Cast(operand=operand):
+            return replace(value, operand=_without_locals(operand, known))
+    return value
 
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {

@@ -78,6 +78,7 @@ def _cell(node: syntax.Access, evaluator: ExpressionEvaluator) -> Unknown:
         given = evaluator.items((each,)) if expanded else evaluator.value(each)
         if type_of(given) not in ("int", ""):
             raise DtypeError.at(f"an index of type {type_of(given)}, not int", each.span, "convert it: `int(x)`")
+        _require_cells(given, each.span)
         if not expanded and is_pack(given) is not False:
             pack = None if pack is False else pack
     return Unknown(found.type, pack)
@@ -257,6 +258,7 @@ class _UncalledOperator(ComposedBlock):
             end = inner.value(bound.value)
             if type_of(end) not in ("int", ""):
                 raise DtypeError.at(f"the bound of `{bound.name}` is {type_of(end)}, not int", bound.span)
+            _require_cells(end, bound.span)
             names[bound.name] = Unknown("int", is_pack(end))
         return inner
 
@@ -305,11 +307,13 @@ class _UncalledOperator(ComposedBlock):
         wanted = inner.value(formula.target).type
         value, hint = inner.value(formula.value), "`real(x)` and `int(x)` convert"
         inner.arithmetic.require_accumulated(formula.operator, Unknown(wanted), formula.target.span)
+        _require_cells(value, formula.value.span)
         _require_type(value, wanted, f"`{formula.target.name}`", formula.value.span, hint)
         if formula.condition is not None:
-            kind = type_of(inner.value(formula.condition))
-            if kind not in ("bool", ""):
-                raise DtypeError.at(f"a condition of type {kind}, not bool", formula.condition.span)
+            condition = inner.value(formula.condition)
+            if type_of(condition) not in ("bool", ""):
+                raise DtypeError.at(f"a condition of type {type_of(condition)}, not bool", formula.condition.span)
+            _require_cells(condition, formula.condition.span)
 
     # -- compositions ----------------------------------------------------------------------------------------------
 
@@ -436,6 +440,12 @@ class _UncalledOperator(ComposedBlock):
         return [
             Unknown(kind, each.type.pack is not None, True) for kind, each in zip(kinds, operator.outputs, strict=True)
         ]
+
+
+def _require_cells(value: Any, span: Span | None) -> None:
+    # Raise if a tensor stands where one of its cells is meant.
+    if any(map(is_tensor, value if isinstance(value, Pack) else (value,))):
+        raise DtypeError.at("a tensor in a formula", span, "read a cell of it: `x[i,j]`, or `x[]` of rank 0")
 
 
 def _require_type(value: Any, wanted: str, what: str, span: Span | None, hint: str = "") -> None:

@@ -233,32 +233,8 @@ class Composer(TensorRecording):
             raise ShapeError.at(f"{what} has {len(wanted)} tensors, and {len(made)} are assigned", declaration.span)
         for k, tensor in enumerate(made if isinstance(made, Pack) else (made,)):
             shape = None if wanted is None else (wanted[k] if isinstance(wanted, Pack) else wanted).shape
-            self._require_declared(what, kind, shape, tensor, declaration.span, span)
-
-    def _require_declared(
-        self, what: str, kind: str, shape: Pack | None, made: TensorValue, place: Span | None, span: Span | None
-    ) -> None:
-        # Raise if a tensor has not the type and shape that are declared for it.
-        if made.type != kind:
-            raise DtypeError.at(f"{what} is {kind}, and what is assigned to it is {made.type}", place)
-        if shape is not None and not self.same_shape(made.shape, shape, span):
-            fact = f"{what} has the shape {shown(shape)}, and what is assigned has {shown(made.shape)}"
-            raise ShapeError.at(fact, place)
-
-    def declared(
-        self, name: str, given: syntax.TypeNode, value: Any, evaluator: ExpressionEvaluator, span: Span | None
-    ) -> Any:
-        """``value`` as a tensor of a type that the text gives for ``name``: a number fills the shape."""
-        if isinstance(value, Pack):
-            items = (self.declared(name, given, each, evaluator, span) for each in value)
-            return Pack.of(items, None, value.length)
-        what = f"`{name}`"
-        shape = None if given.shape is None else declared_shape(given.shape, evaluator, what)
-        if shape and not value.shape and value.constant is not None:
-            value = self.filled(name, value.type, shape, value.constant)
-        kind = evaluator.scope.generic(given.name) or given.name
-        self._require_declared(what, kind or value.type, shape, value, span, span)
-        return value
+            operators = self.comparisons(declaration.type.shape or (), evaluator, k)
+            self.require_declared(what, kind, shape, tensor, declaration.span, span, operators)
 
     def _of_declared_size(self, given: syntax.TypeNode, made: Any, wanted: Any) -> Any:
         # What is declared without a bound has all cells and tensors, also those that data leaves out, which are 0.

@@ -417,6 +417,9 @@ def _select(self: ExpressionEvaluator, node: syntax.Select) -> Any:
     condition = self.value(node.condition)
     if condition is None:
         return None
+    if is_tensor(condition):
+        hint = "write `if c then x else y` in `@compose`, and `c[]` in a formula"
+        raise DtypeError.at("the condition of `?` is a tensor", node.condition.span, hint)
     if isinstance(condition, Unknown) and condition.type not in ("int", "real", "str"):
         chosen, other = _both(self, node, True)
         found = agreed("?:", chosen, other, node.span)
@@ -430,11 +433,11 @@ def _select(self: ExpressionEvaluator, node: syntax.Select) -> Any:
         chosen, other = _both(self, node, self.may_be_left_out if known else True)
         if chosen is None or other is None:
             return None
-        return self.each(partial(_one, self), (condition, chosen, other), node.span)
+        return self.each(self.arithmetic.selected, (condition, chosen, other), node.span)
     if isinstance(condition, ScalarValue) and condition.type == "bool":
         if node.other is None:
             raise DslSyntaxError.at("a choice by data without another value", node.span, "write `c ? a : b`")
-        return self.each(partial(_one, self, condition), _both(self, node, True), node.span)
+        return self.each(partial(self.arithmetic.selected, condition), _both(self, node, True), node.span)
     raise DtypeError.at(f"the condition of `?` is {type_of(condition)}, not bool", node.condition.span)
 
 
@@ -446,14 +449,6 @@ def _both(self: ExpressionEvaluator, node: syntax.Select, left_out: bool) -> tup
         self.may_be_left_out = outer
 
 
-def _one(self: ExpressionEvaluator, condition: Any, chosen: Any, other: Any, span: Span | None) -> Any:
-    if isinstance(condition, bool):
-        return chosen if condition else other
-    if isinstance(chosen, GuardedIndex) or isinstance(other, GuardedIndex):
-        raise DslSyntaxError.at("a guarded index in a choice by data", span, "guard the whole index")
-    return self.arithmetic.selected(condition, chosen, other, span)
-
-
 def _same(self: ExpressionEvaluator, left: Any, right: Any, span: Span | None) -> Any:
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):
         return left is right
@@ -463,6 +458,7 @@ def _same(self: ExpressionEvaluator, left: Any, right: Any, span: Span | None) -
 def _contains(self: ExpressionEvaluator, node: syntax.Binary, item: Any, pack: Any) -> Any:
     if item is None or pack is None:
         return None
+    self.require_numbers("in", (item, pack), node.span)
     if isinstance(item, Unknown) or isinstance(pack, Unknown):
         return Unknown("bool", is_pack(item))
     if isinstance(item, str) and isinstance(pack, str):
@@ -535,11 +531,9 @@ def _call(self: ExpressionEvaluator, node: syntax.Call) -> Any:
 def _guard(self: ExpressionEvaluator, node: syntax.Guard) -> Any:
     if self.cell is None:
         raise DslSyntaxError.at("a guarded index outside of a formula", node.span)
-    index = self.value(node.index)
-    if node.below is None or node.above is None:
-        return self.each(lambda index, _: GuardedIndex(index), (index,), node.span)
-    ends = self.value(node.below), self.value(node.above)
-    return self.each(lambda index, below, above, _: GuardedIndex(index, below, above), (index, *ends), node.span)
+    values = tuple(self.value(each) for each in (node.index, node.below, node.above) if each is not None)
+    self.require_numbers("|i|", values, node.span)
+    return self.each(lambda *row: GuardedIndex(*row[:-1]), values, node.span)
 
 
 def _access(self: ExpressionEvaluator, node: syntax.Access) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
-from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent
+from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent, TypeNode
 from tcdsl.frontend.skriptnd.values import ZERO, Extreme, Pack, ScalarValue, TensorValue, Unknown, shown, type_of
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Boundary, Constant, ExplicitRange, Expr, Read
@@ -105,13 +105,16 @@ class TensorRecording:
     arithmetic: Arithmetic
     session: Session | None
 
-    def same_shape(self, left: Pack, right: Pack, span: Span | None) -> bool:
-        """Whether two shapes agree, as far as that is known."""
+    def same_shape(self, left: Pack, right: Pack, span: Span | None, operators: Sequence[str] = ()) -> bool:
+        """Whether two shapes agree, as far as that is known; ``operators`` compare their axes, ``==`` or ``<=``."""
         if len(left) != len(right):
             return False
-        for pair in zip(left, right, strict=True):
+        for operator, first, second in zip(operators or ("==",) * len(left), left, right, strict=True):
             guesses = self.arithmetic.decisions.guesses
-            if not self.arithmetic.binary("==", *pair, span) and guesses == self.arithmetic.decisions.guesses:
+            if (
+                not self.arithmetic.binary(operator, first, second, span)
+                and guesses == self.arithmetic.decisions.guesses
+            ):
                 return False
         return True
 
@@ -249,6 +252,45 @@ class TensorRecording:
         data = self.arithmetic.data(value)
         made = recorded_store(self.session, name, self.arithmetic.dtype(kind), extents, data)
         return TensorValue(name, kind, shape, made, constant)
+
+    def comparisons(self, shape: Sequence[Extent], evaluator: ExpressionEvaluator, item: int) -> list[str]:
+        """How extents compare with declared ones, of which `~|n` is the most that there may be."""
+        if not any(extent.value is None and extent.bound is not None for extent in shape):
+            return []
+        axes = ((extent, declared_shape((extent,), evaluator, "an output", item) or ()) for extent in shape)
+        return ["==" if extent.value is not None else "<=" for extent, found in axes for _ in found]
+
+    def require_declared(
+        self,
+        what: str,
+        kind: str,
+        shape: Pack | None,
+        made: TensorValue,
+        place: Span | None,
+        span: Span | None,
+        operators: Sequence[str] = (),
+    ) -> None:
+        """Raise if a tensor has not the type and shape that are declared for it."""
+        if made.type != kind:
+            raise DtypeError.at(f"{what} is {kind}, and what is assigned to it is {made.type}", place)
+        if shape is not None and not self.same_shape(made.shape, shape, span, operators):
+            fact = f"{what} has the shape {shown(shape)}, and what is assigned has {shown(made.shape)}"
+            raise ShapeError.at(fact, place)
+
+    def declared(
+        self, name: str, given: TypeNode, value: Any, evaluator: ExpressionEvaluator, span: Span | None
+    ) -> Any:
+        """``value`` as a tensor of a type that the text gives for ``name``: a number fills the shape."""
+        if isinstance(value, Pack):
+            items = (self.declared(name, given, each, evaluator, span) for each in value)
+            return Pack.of(items, None, value.length)
+        what = f"`{name}`"
+        shape = None if given.shape is None else declared_shape(given.shape, evaluator, what)
+        if shape and not value.shape and value.constant is not None:
+            value = self.filled(name, value.type, shape, value.constant)
+        kind = evaluator.scope.generic(given.name) or given.name or value.type
+        self.require_declared(what, kind, shape, value, span, span, self.comparisons(given.shape or (), evaluator, 0))
+        return value
 
     def table(self, name: str, kind: str, shape: Pack, values: Pack, span: Span | None) -> TensorValue:
         """A constant tensor of values in row-major order."""

@@ -137,3 +137,9 @@ def test_inputs_that_are_left_out_are_null_or_have_their_default() -> None:
     np.testing.assert_allclose(graph(x, ones, c=[ones, x]), 2 * (x + 1) + x)
     assert graph.shapes((3,)) == (3,)
     np.testing.assert_allclose(tc.grad(lambda x: graph(x).sum())(x), [2, 2, 2])
+
+
+def test_inputs_have_more_axes_than_there_are_letters() -> None:
+    text = "graph g { @input { x: real[AXES]; } @output { y: real; } @compose { y = x; } }"
+    graph = graph_of(text.replace("AXES", ",".join("1" * 30)))
+    assert graph(np.ones((1,) * 30, np.float32)).shape == (1,) * 30

@@ -446,6 +446,15 @@ def test_numbers_of_rounds_that_only_a_call_knows_are_no_configuration(body: str
     assert message in str(caught.value)
 
 
+def test_loops_that_give_no_packs_have_any_number_of_rounds() -> None:
+    text = """import math; graph g { @input { x: real[n|9]; } @output { y: real[n]; }
+        @compose { y = with s = x do..(ROUNDS) math.add(s, 1.0); } }"""
+    assert graph_of(text.replace("ROUNDS", "30000"))(np.float32([1, 2])).tolist() == [30001, 30002]
+    graph = graph_of(text.replace("ROUNDS", "2 * n"))
+    for size in (2, 5):
+        assert graph(np.zeros(size, np.float32)).tolist() == [2 * size] * size
+
+
 def test_the_call_says_how_long_a_pack_is() -> None:
     graph = graph_of(f"""{STEP}
         graph g {{ @input {{ x: real[m|9]; }} @output {{ s: real[m]; ys: real[m]..(m); }}

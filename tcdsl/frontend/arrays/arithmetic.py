@@ -260,8 +260,8 @@ _LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 def axes(session: Session, rank: int) -> tuple[str, ...]:
     """Index variables for ``rank`` axes: readable letters, none of which is a size of the program."""
     taken = set(session.builder.size_names())
-    letters = [letter for letter in _LETTERS if letter not in taken]
-    return tuple(letters[:rank])
+    names = (*_LETTERS, *(f"i{k}" for k in range(rank)))
+    return tuple([name for name in names if name not in taken][:rank])
 
 
 def all_cells(session: Session, variables: Sequence[str], extents: Sequence[Expr]) -> Domain:

@@ -166,7 +166,8 @@ class LoopRounds:
         composition, node = self.region.composition, self.node
         looked = self.one_round(composition.quiet())
         state, given = looked[: len(self.state)], looked[len(self.state) :]
-        most = length if length is not None else self._most(count)
+        # Only packs need room for all rounds.
+        most = length if length is not None or not given else self._most(count)
         if given and most is None:
             fact = "a loop that may have any number of rounds gives a pack"
             hint = "let it scan a pack, which it is at most as long as, or carry what it computes"

@@ -13,7 +13,7 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +30,15 @@ _MOST_BYTES = 2**32 - 1
 _MOST_TEXT = 4 * MOST_CHARACTERS  # in UTF-8
 _UNREADABLE = (OSError, tarfile.TarError, EOFError, ValueError, zlib.error)
 #: ``read({name: most})``: the bytes of the files that there are, at most as many of each as that.
-Read = Callable[[Mapping[str, int]], Iterator[tuple[str, bytes]]]
+Read = Callable[[Mapping[str, int]], Iterator[tuple[str, bytearray]]]
 
 
 def _fault(name: str, fact: str) -> TcdslError:
     return ConfigurationError.at(f"{name}: {fact}")
 
 
-def read_array(data: bytes, name: str) -> np.ndarray:
-    """The array in the bytes of a file; ``name`` is what errors call it."""
+def read_array(data: bytes | bytearray, name: str) -> np.ndarray:
+    """The array in the bytes of a file, which it may share; ``name`` is what errors call it."""
     if len(data) < _HEADER or data[:2] != _MAGIC:
         raise _fault(name, "is no file of a variable")
     if (data[2], data[3]) != _VERSION:
@@ -56,18 +56,18 @@ def read_array(data: bytes, name: str) -> np.ndarray:
             f"holds {len(data) - _HEADER} bytes of data, and {count} items of {bits} bits are declared as {size} bytes"
         )
         raise _fault(name, fact)
-    body = data[_HEADER:]
     if kind == _BOOL and bits == 1:
-        return np.unpackbits(np.frombuffer(body, np.uint8), count=count).astype(bool).reshape(shape)
+        return np.unpackbits(np.frombuffer(data, np.uint8, offset=_HEADER), count=count).astype(bool).reshape(shape)
     letter = _KINDS.get(kind, "")
     if kind == _UNSIGNED and reserved[0]:
         letter = "i"
     if not letter or bits not in ((16, 32, 64) if letter == "f" else (8, 16, 32, 64)):
         raise _fault(name, f"has items of type {kind} with {bits} bits, which is not known")
-    return np.frombuffer(body, np.dtype(f"<{letter}{bits // 8}")).reshape(shape).astype(f"={letter}{bits // 8}")
+    found = np.frombuffer(data, np.dtype(f"<{letter}{bits // 8}"), offset=_HEADER).reshape(shape)
+    return found.astype(f"={letter}{bits // 8}", copy=False)
 
 
-def holds_levels(data: bytes) -> bool:
+def holds_levels(data: bytes | bytearray) -> bool:
     """Whether the bytes of a file are levels of a quantized variable."""
     kind: int = _WORDS.unpack_from(data, 4)[3 + _MOST_AXES]
     return kind in (_QUANTIZED, _QUANTIZED_SIGNED)
@@ -164,7 +164,7 @@ def _read_text(read: Read, root: str, name: str) -> str | None:
 
 
 def _folder(folder: Path) -> Read:
-    def read(wanted: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
+    def read(wanted: Mapping[str, int]) -> Iterator[tuple[str, bytearray]]:
         for name, most in wanted.items():
             place = folder / name
             if not os.path.lexists(place):
@@ -181,11 +181,13 @@ def _folder(folder: Path) -> Read:
     return read
 
 
-def _limited(stream: IO[bytes], size: int, most: int, name: str) -> bytes:
-    # Nothing is read, or allocated, that is longer than it may be.
+def _limited(stream: Any, size: int, most: int, name: str) -> bytearray:
+    # Nothing is read, or allocated, that is longer than it may be. Arrays of models are large: they are not copied.
     if size > most:
         raise _fault(name, f"holds {size} bytes, and {most} are the most")
-    return stream.read(most)
+    found = bytearray(size)
+    del found[stream.readinto(found) :]
+    return found
 
 
 def _archive(place: Path) -> Read:
@@ -199,7 +201,7 @@ def _archive(place: Path) -> Read:
     mains = sorted((name for name in members if os.path.basename(name) == "main.sknd"), key=len)
     around = os.path.dirname(mains[0]) if mains else ""
 
-    def read(wanted: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
+    def read(wanted: Mapping[str, int]) -> Iterator[tuple[str, bytearray]]:
         places = {name: members.get(os.path.normpath(os.path.join(around, name))) for name in wanted}
         known = {name: each for name, each in places.items() if each is not None}
         try:

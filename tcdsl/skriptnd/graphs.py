@@ -105,7 +105,7 @@ def loaded_variable(known: Variable, array: np.ndarray) -> np.ndarray:
     if kind != known.type and (known.type, kind) != ("real", "int"):
         raise DtypeError.at(f"the file of the variable `{known.label}` holds {array.dtype}, and it is {known.type}")
     wide = array.dtype.itemsize == 8 and kind == known.type
-    return array if wide else array.astype(_ARRAYS[known.type])
+    return array if wide else array.astype(_ARRAYS[known.type], copy=False)
 
 
 def _of_levels(levels: np.ndarray, label: str, rule: tuple[str, dict[str, Any]] | None) -> np.ndarray:

@@ -446,6 +446,28 @@ def test_numbers_of_rounds_that_only_a_call_knows_are_no_configuration(body: str
     assert message in str(caught.value)
 
 
+def test_items_of_packs_that_data_or_an_index_chooses_are_checked() -> None:
+    blocks = "@attrib { w: real..(k); } @input { s: int[n]; x: real[n]; } @output { y: real[n]; } @lower { FORMULA }"
+    x = reals(3)
+    for value, last in (("w[s[i,]]", 7), ("w[i]", 1), ("i < k ? w[i] : 0.0", 0), ("[x[i,], 7.0][s[i,]]", 7)):
+        text = blocks.replace("FORMULA", f"y[i,] = {value}, i < n;")
+        items = "[1.0, 7.0]" if "?" in value or "s" in value else "[1.0, 7.0, 1.0]"
+        assert run(text, f"f{{w={items}}}(x0, x1)", np.int32([0, 1, 1]), x)[2] == last
+    with pytest.raises(tc.ShapeError, match="axis 0 of `w` has the extent 2, and its indices are from 0 to 2"):
+        run(blocks.replace("FORMULA", "y[i,] = w[i], i < n;"), "f{w=[1.0, 7.0]}(x0, x1)", np.int32([0, 1, 1]), x)
+    for value in ("w[s[i,]]", "[x[i,], 7.0][s[i,]]"):
+        text = blocks.replace("FORMULA", f"y[i,] = {value}, i < n;")
+        with pytest.raises(tc.DataIndexError, match="index 2 is out of range for axis 0 of"):
+            run(text, "f{w=[1.0, 7.0]}(x0, x1)", np.int32([0, 1, 2]), x)
+    loop = "@attrib { w: real..; } @input { x: real[n]; k: int[]; } @output { y: real[n]; }"
+    loop += " @compose { y = with s = x do..(i -> k) math.mul(s, w[i]); }"
+    graph = graph_of(f"""import math; operator f {{ {loop} }} graph g {{ @input {{ x: real[3]; k: int[]; }}
+        @output {{ y: real[3]; }} @compose {{ y = f{{w=[2.0, 3.0]}}(x, k); }} }}""")
+    np.testing.assert_allclose(graph(x, np.int32(2)), 6 * x)
+    with pytest.raises(tc.DataIndexError, match="index 2 is out of range for axis 0 of `w`"):
+        graph(x, np.int32(3))
+
+
 def test_loops_that_give_no_packs_have_any_number_of_rounds() -> None:
     text = """import math; graph g { @input { x: real[n|9]; } @output { y: real[n]; }
         @compose { y = with s = x do..(ROUNDS) math.add(s, 1.0); } }"""

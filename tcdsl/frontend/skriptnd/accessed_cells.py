@@ -70,7 +70,7 @@ class AccessedCells:
                 row = replace(node, item=None, indices=(node.item, *node.indices))
                 return self._cell(self.wholes[node.name], row, evaluator)
             if isinstance(item, ScalarValue):
-                return self.arithmetic.chosen([self._cell(each, node, evaluator) for each in found], item, node.span)
+                return evaluator.chosen(Pack.of(self._cell(each, node, evaluator) for each in found), item, node.span)
             if type(item) is not int or not -len(found) <= item < len(found):
                 raise ShapeError.at(f"the index {shown(item)} of a pack of {len(found)} tensors", node.span)
             found = found[item]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -442,15 +442,6 @@ class Arithmetic:
         names = size_names(value)
         points = any(isinstance(part, IndexValue | Read) for part in walk(value))
         return bool(names) and not points and not self.rounds.intersection(names)
-
-    def chosen(self, items: Sequence[Any], index: ScalarValue, span: Span | None) -> Any:
-        """The item at a position that only a call knows."""
-        if not items:
-            raise ShapeError.at("an item of an empty pack", span)
-        found = items[-1]
-        for k in range(len(items) - 2, -1, -1):
-            found = self.selected(self.binary("==", index, k, span), items[k], found, span)
-        return found
 
     def selected(self, condition: bool | ScalarValue, chosen: Any, other: Any, span: Span | None) -> Any:
         """``c ? a : b`` of single values, also where only a call knows the condition."""

@@ -14,7 +14,12 @@ from tcdsl.frontend.skriptnd.formulas import FormulaRecording, declared_constant
 from tcdsl.frontend.skriptnd.loops import BranchArms, LoopRounds
 from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, StraightArithmetic, straight_through
 from tcdsl.frontend.skriptnd.random_numbers import DISTRIBUTIONS, drawn
-from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, declared_shape, declared_tensors
+from tcdsl.frontend.skriptnd.tensor_recording import (
+    TensorRecording,
+    checked_position,
+    declared_shape,
+    declared_tensors,
+)
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import (
     CONCRETE,
@@ -74,7 +79,10 @@ class Composer(TensorRecording):
 
     def evaluator(self) -> ExpressionEvaluator:
         """One with an empty scope."""
-        return ExpressionEvaluator(self.arithmetic, Scope())
+        return ExpressionEvaluator(self.arithmetic, Scope(), position=self._position)
+
+    def _position(self, length: int, position: ScalarValue, span: Span | None, _: bool) -> ScalarValue:
+        return checked_position(self.session, self.arithmetic, length, position, span)
 
     # -- one operator ------------------------------------------------------------------------------------------------
 

@@ -84,15 +84,36 @@ class ExpressionEvaluator:
     may_be_left_out: bool = False
     #: Makes an array of the items of a long pack, of which data chooses one.
     table: Callable[[Pack, ScalarValue], Any] | None = None
+    #: The index of an item of so many, which is checked.
+    position: Callable[[int, ScalarValue, Span | None, bool], ScalarValue] | None = None
 
     def within(self, scope: Scope) -> ExpressionEvaluator:
         """The same with other names."""
-        return ExpressionEvaluator(self.arithmetic, scope, self.cell, table=self.table)
+        return ExpressionEvaluator(self.arithmetic, scope, self.cell, table=self.table, position=self.position)
 
     def value(self, node: syntax.Expression) -> Any:
         """The value of an expression; None is null."""
         handler: Callable[[ExpressionEvaluator, Any], Any] = _HANDLERS[type(node)]
         return handler(self, node)
+
+    def chosen(self, items: Pack, index: ScalarValue, span: Span | None) -> Any:
+        """The item at a position that only a call or a point knows."""
+        if items and self.position is not None:
+            index = self.position(len(items), index, span, self.may_be_left_out)
+        single = items.single()
+        if single is not None:
+            return single
+        if not items:
+            raise ShapeError.at("an item of an empty pack", span)
+        if isinstance(items[0], TensorValue):
+            hint = "scan the pack, `for x : xs`, or `layout.stack` it"
+            raise DtypeError.at("data chooses a tensor of a pack", span, hint)
+        if self.table is not None and len(items) > _LONG and {*map(type, items)} in ({bool}, {int}, {float}):
+            return self.table(items, index)
+        found = items[-1]
+        for k in range(len(items) - 2, -1, -1):
+            found = self.arithmetic.selected(self.arithmetic.binary("==", index, k, span), items[k], found, span)
+        return found
 
     # -- where the values have to be of a kind ---------------------------------------------------------------------
 
@@ -335,27 +356,13 @@ def _subscript(self: ExpressionEvaluator, node: syntax.Subscript) -> Any:
 def _item(self: ExpressionEvaluator, value: Any, index: Any, span: Span | None) -> Any:
     if type(index) is not int:
         if isinstance(index, ScalarValue) and index.type == "int" and isinstance(value, Pack):
-            return _chosen(self, value, index, span)
+            return self.chosen(value, index, span)
         raise DtypeError.at(
             f"an index of type {type_of(index) or 'null'} of a pack", span, "indices are ints, or bools as a mask"
         )
     if not -len(value) <= index < len(value):
         raise ShapeError.at(f"the index {index} of a pack of {len(value)} items", span)
     return value[index]
-
-
-def _chosen(self: ExpressionEvaluator, value: Pack, index: ScalarValue, span: Span | None) -> Any:
-    # Only a point knows which item it is.
-    single = value.single()
-    if single is not None:
-        return single
-    if value and isinstance(value[0], TensorValue):
-        raise DtypeError.at(
-            "data chooses a tensor of a pack", span, "scan the pack, `for x : xs`, or `layout.stack` it"
-        )
-    if self.table is not None and len(value) > _LONG and all(type(item) is type(value[0]) for item in value):
-        return self.table(value, index)
-    return self.arithmetic.chosen(value, index, span)
 
 
 def _substitute(self: ExpressionEvaluator, node: syntax.Substitute) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,9 @@ from tcdsl.frontend.skriptnd.loops import counted_rounds
 from tcdsl.frontend.skriptnd.tensor_recording import (
     TensorRecording,
     cell_of,
+    checked_position,
     declared_shape,
+    pack_name,
     recorded_store,
     round_count,
 )
@@ -42,6 +45,7 @@ from tcdsl.ir.expressions import (
     size_names,
 )
 from tcdsl.ir.expressions import walk as walk_expr
+from tcdsl.span import Span
 
 if TYPE_CHECKING:
     from tcdsl.frontend.staging.session import Session
@@ -289,6 +293,7 @@ class FormulaRecording:
     def _statement(self, formula: syntax.Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
         cells = AccessedCells(self.evaluator.arithmetic, ranges, wholes=self.wholes)
         evaluator = ExpressionEvaluator(self.evaluator.arithmetic, scope, cells.read, table=self._table)
+        evaluator.position = partial(self._position, cells)
         for local in formula.locals:
             scope.names[local.name] = evaluator.value(local.value)
         target = self._output(formula.target, evaluator)
@@ -316,6 +321,17 @@ class FormulaRecording:
         pairs = zip(tensors, values, strict=True)
         made = [self._written(formula, tensor, each, evaluator, cells) for tensor, each in pairs]
         self._replace(formula.target, evaluator, made if isinstance(target, Pack) else made[0])
+
+    def _position(
+        self, cells: AccessedCells, length: int, position: ScalarValue, span: Span | None, may_be_left_out: bool
+    ) -> ScalarValue:
+        # What is no data is compared with the ends of its range, as indices of tensors are.
+        cell = self.evaluator.arithmetic.index(position, span)
+        if cell.dtype != "int64" or not is_affine_index(cell):
+            return checked_position(self.session, self.evaluator.arithmetic, length, position, span)
+        if not may_be_left_out:
+            cells.plain.append((cell, TensorValue(pack_name(span), "int", Pack.of((length,))), 0, span))
+        return position
 
     def _table(self, values: Pack, position: ScalarValue) -> ScalarValue:
         kind, arithmetic = type_of(values), self.evaluator.arithmetic

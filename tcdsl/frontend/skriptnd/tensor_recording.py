@@ -360,6 +360,24 @@ def _declared_extents(
     return (value,) * count
 
 
+def pack_name(span: Span | None) -> str:
+    """What the text calls the pack of which ``span`` is an item."""
+    return span.text.partition("[")[0] if span is not None else "a pack"
+
+
+def checked_position(
+    session: Session | None, arithmetic: Arithmetic, length: int, position: ScalarValue, span: Span | None
+) -> ScalarValue:
+    """The index of an item of so many: it is read from a list of all indices, where it is checked."""
+    import numpy as np
+
+    name = pack_name(span)
+    if session is not None:
+        name = session.capture(np.arange(length, dtype=arithmetic.integer), name).name
+    cell = arithmetic.index(position, span)
+    return ScalarValue(Read(name, (cell,), (Boundary.CHECK,), arithmetic.integer, span=span), "int")
+
+
 def declared_tensors(declaration: Declaration, evaluator: ExpressionEvaluator) -> Any:
     """Outputs of the declared types and shapes; None where these are open."""
     given = declaration.type

@@ -196,6 +196,8 @@ TEXTS += [
         "@input { x: real[n]; } @output { y: real[n]; } @compose { y = h(x); } }"
         "operator h { @input { x: real[n]; } @output { y: real[n]; } @compose { y = f(x); }"
     ),
+    lower("y = x[i,j], i < n, j < m;"),
+    graph("y = nn.relu(1);"),
     lower("y[i,j] = x[|k|,j], i < n, j < m;"),
     lower("y[i,j] = x, i < n, j < m;"),
     lower("y[i,j] = x[i,j], i < k, j < m;"),

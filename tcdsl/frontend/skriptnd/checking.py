@@ -432,10 +432,14 @@ class _UncalledOperator(ComposedBlock):
                 if not declared.type.optional and declared.default is None:
                     raise ConfigurationError.at(f"`{node.operator}` lacks the input `{declared.name}`", node.span)
                 continue
-            kind = type_of(self.value(argument))
-            if kind in CONCRETE and declared.type.name in CONCRETE and kind != declared.type.name:
-                fact = f"the input `{declared.name}` of `{node.operator}` is {declared.type.name}, not {kind}"
-                raise DtypeError.at(fact, argument.span, "convert it: `layout.cast`")
+            value = self.value(argument)
+            kind, wanted = type_of(value), declared.type.name
+            if kind in CONCRETE and wanted in CONCRETE and kind != wanted:
+                hint = f"convert it: `layout.cast` of a tensor, `{wanted}(a)` of a number"
+                if (kind, wanted) == ("int", "real") and not is_tensor(value):
+                    hint = "a real has a point: `1.0`"
+                fact = f"the input `{declared.name}` of `{node.operator}` is {wanted}, not {kind}"
+                raise DtypeError.at(fact, argument.span, hint)
         kinds = (each.type.name if each.type.name in CONCRETE else "" for each in operator.outputs)
         return [
             Unknown(kind, each.type.pack is not None, True) for kind, each in zip(kinds, operator.outputs, strict=True)

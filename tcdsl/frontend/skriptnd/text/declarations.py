@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tcdsl.errors import DslSyntaxError
+from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.expressions import read_expression, read_indices, read_text
 from tcdsl.frontend.skriptnd.text.words import KEYWORDS, TYPE_NAMES
 from tcdsl.frontend.words.cursor import Words
+from tcdsl.span import Span
 
 __all__ = [
     "read_assertion",
@@ -187,6 +188,8 @@ def read_formula(words: Words) -> syntax.Formula:
         while words.next.kind == "name" and words.ahead(1).text == "=" and words.ahead(1).kind == "operator":
             found.append(_local(words))
             words.expect(",")
+            if words.next.kind == "name" and words.ahead(1).text == "<":  # the range of an index
+                raise _without_indices(found[-1].name, found[-1].span)
     target = _target(words)
     token = words.take()
     operator = _SAME.get(token.text, token.text)
@@ -228,7 +231,11 @@ def _target(words: Words) -> syntax.Access:
         return found
     span = words.since(first)
     if isinstance(found, syntax.Identifier):
-        hint = f"write `{name.text}[i, j]`, or `{name.text}[]`"
-        raise DslSyntaxError.at(f"`{name.text}` stands without indices", span, hint)
+        raise _without_indices(name.text, span)
     hint = f"write `{span.text[:-1]},]` for a cell of rank 1"
     raise DslSyntaxError.at("one index is an item of a pack", span, hint)
+
+
+def _without_indices(name: str, span: Span | None) -> TcdslError:
+    hint = f"write `{name}[i, j]`, or `{name}[]`"
+    return DslSyntaxError.at(f"`{name}` stands without indices", span, hint)

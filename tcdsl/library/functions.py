@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from tcdsl.errors import ConfigurationError
 from tcdsl.frontend.skriptnd.bodies import ArrayBody, OperatorBody
 from tcdsl.frontend.skriptnd.forms import open_extents, trimmed
+from tcdsl.frontend.skriptnd.graph_inputs import attribute_value
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
-from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.library.texts import find_in_library, library_module
 from tcdsl.locks import computed_once
@@ -88,8 +86,11 @@ class LibraryFunction:
             if any(plain == each.name for each in declared) and plain not in given:
                 given[plain] = value
             elif any(plain == each.name for each in operator.attributes):
-                attributes[plain] = _attribute(next(a for a in operator.attributes if a.name == plain), value)
+                attributes[plain] = attribute_value(value, next(a for a in operator.attributes if a.name == plain))
             elif any(plain == each.name for each in operator.generics):
+                if not isinstance(value, str):
+                    fact = f"the type `{name}` is a {type(value).__name__}"
+                    raise ConfigurationError.at(fact, hint=f"give its name: `{name}='real'`")
                 types[plain] = value
             else:
                 raise ConfigurationError.at(
@@ -122,16 +123,6 @@ def _parts(value: Any) -> Sequence[Any]:
 def _exact(key: Any) -> Any:
     # 1, 1.0 and True are attributes of several types.
     return tuple(map(_exact, key)) if isinstance(key, tuple) else (type(key), key)
-
-
-def _attribute(declaration: Declaration, value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, list | tuple):
-        return Pack.of(_attribute(declaration, each) for each in value)
-    if isinstance(value, int) and not isinstance(value, bool) and declaration.type.name == "real":
-        return float(value)
-    return value
 
 
 def _structured(outputs: Sequence[Declaration], found: Any) -> Any:

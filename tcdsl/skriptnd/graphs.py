@@ -366,6 +366,7 @@ class ModelGraph:
                 key[0],
                 self._quantized,
                 left_out,
+                marked(form.outputs),
             )
             kept = (repr(sorted(self._given.items())), repr(key[1:]), key[0], self._quantized)
             function = self._functions[key] = BodyFunction(body, (self._text.text, self.__name__, *kept))

@@ -143,3 +143,14 @@ def test_inputs_have_more_axes_than_there_are_letters() -> None:
     text = "graph g { @input { x: real[AXES]; } @output { y: real; } @compose { y = x; } }"
     graph = graph_of(text.replace("AXES", ",".join("1" * 30)))
     assert graph(np.ones((1,) * 30, np.float32)).shape == (1,) * 30
+
+
+def test_extents_that_data_says_are_nothing_else_where_they_are_at_most_one() -> None:
+    graph = graph_of("""import layout, math, nn; graph g { @input { x: real[n|9]; } @output { y: real[~]; s: real[~]; }
+        @compose { p = math.gt(x, 0.0); i = layout.nonzero(p); j = layout.squeeze{axes=[0]}(i);
+            s = layout.gather{axis=0}(x, j); y = nn.softmax{axes=[0]}(s); } }""")
+    for x in ([0.5], [-0.5], [0.5, -1.0]):
+        y, s = graph(np.float32(x))
+        given = np.float32([each for each in x if each > 0])
+        np.testing.assert_array_equal(s, given)
+        np.testing.assert_array_equal(y, np.ones(len(given)))

@@ -56,6 +56,10 @@ def test_wrong_calls_and_documentation() -> None:
         math.sum_reduce(x, axes=[5])
     with pytest.raises(tc.ConfigurationError, match="the attribute `axis` is missing"):
         math.argmax(x)
+    with pytest.raises(tc.ConfigurationError, match="the attribute `axes` is of type ndarray"):
+        math.sum_reduce(x, axes=np.array([0]))
+    with pytest.raises(tc.ConfigurationError, match="the type `R` is a type"):
+        layout.cast(x, R=float)
     with pytest.raises(AttributeError, match="the module nn of the library has no operator 'convolve'"):
         nn.convolve(x)
     assert list(inspect.signature(nn.linear).parameters) == ["input", "filter", "bias"]

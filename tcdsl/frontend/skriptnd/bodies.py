@@ -17,7 +17,7 @@ from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.composition import Composer, Library
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
-from tcdsl.frontend.skriptnd.forms import Variable, ended_packs, flat, marked, open_extents
+from tcdsl.frontend.skriptnd.forms import Variable, ended_packs, flat, open_extents
 from tcdsl.frontend.skriptnd.graph_inputs import GraphInputs, InputExtent, graph_attributes
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
@@ -171,7 +171,8 @@ class GraphBody(ArrayBody):
     """``GraphBody(operator, find, attributes, lengths, variables, text)`` for a decorated function.
 
     ``run(None, *arrays)`` records the graph in the current session: the tensors of the outputs, one after the other,
-    and with ``updates`` what variables hold afterwards. With ``quantized`` it does what `@quantize` says.
+    with ``updates`` what variables hold afterwards, and the extents that ``marks`` names. With ``quantized`` it does
+    what `@quantize` says.
     """
 
     def __init__(
@@ -185,8 +186,10 @@ class GraphBody(ArrayBody):
         updates: bool = False,
         quantized: bool = False,
         left_out: Sequence[str] = (),
+        marks: Sequence[Sequence[bool]] = (),
     ) -> None:
         super().__init__(operator, find, lengths, text, [each.label.replace(".", "_") for each in variables], left_out)
+        self.marks = marks
         self.attributes = dict(attributes)
         self.variables = tuple(variables)
         self.updates = updates
@@ -217,7 +220,7 @@ class GraphBody(ArrayBody):
         given = self._inputs(session, arithmetic, evaluator, arrays[:count])
         outputs = composition.operator(self.operator, "main", (), values, given, "", None)
         updates = composition.updates.values() if self.updates else ()
-        return self.results(session, composition, outputs, marked(outputs), updates)
+        return self.results(session, composition, outputs, self.marks, updates)
 
     def _kinds(self) -> list[str]:
         found: list[str] = []

@@ -457,8 +457,8 @@ def _both(self: ExpressionEvaluator, node: syntax.Select, left_out: bool) -> tup
 
 
 def _same(self: ExpressionEvaluator, left: Any, right: Any, span: Span | None) -> Any:
-    if isinstance(left, TensorValue) or isinstance(right, TensorValue):
-        return left is right
+    if any(isinstance(each, TensorValue) or getattr(each, "bound", None) is not None for each in (left, right)):
+        return left == right  # tensors, and extents that only data says
     return self.arithmetic.binary("==", left, right, span)
 
 

@@ -19,7 +19,7 @@ from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent, Identifier,
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, is_size, type_of
 from tcdsl.ir.expressions import SizeValue
 
-__all__ = ["GraphInputs", "InputExtent", "graph_attributes"]
+__all__ = ["GraphInputs", "InputExtent", "attribute_value", "graph_attributes"]
 
 
 def graph_attributes(operator: Operator, evaluator: ExpressionEvaluator, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def graph_attributes(operator: Operator, evaluator: ExpressionEvaluator, given: 
     found: dict[str, Any] = {}
     for each in operator.attributes:
         if each.name in given:
-            value = _packed(given[each.name], each)
+            value = attribute_value(given[each.name], each)
         elif each.default is not None:
             value = evaluator.value(each.default)
         elif each.type.optional:
@@ -53,13 +53,14 @@ def graph_attributes(operator: Operator, evaluator: ExpressionEvaluator, given: 
     return found
 
 
-def _packed(value: Any, declaration: Declaration) -> Any:
+def attribute_value(value: Any, declaration: Declaration) -> Any:
+    """A value of Python's as one of SkriptND."""
     import numpy as np
 
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, list | tuple):
-        return Pack.of(_packed(each, declaration) for each in value)
+        return Pack.of(attribute_value(each, declaration) for each in value)
     if value is not None and not isinstance(value, bool | int | float | str):
         fact = f"the attribute `{declaration.name}` is of type {type(value).__name__}"
         raise ConfigurationError.at(

@@ -154,3 +154,12 @@ def test_extents_that_data_says_are_nothing_else_where_they_are_at_most_one() ->
         given = np.float32([each for each in x if each > 0])
         np.testing.assert_array_equal(s, given)
         np.testing.assert_array_equal(y, np.ones(len(given)))
+
+
+def test_integers_fit_in_those_of_the_call() -> None:
+    graph = graph_of("""import math; graph g { @input { x: int[2]; } @output { y: int[2]; z: int[2]; }
+        @constant { c: int[2] = [3000000000, 1]; } @compose { y = math.add(x, 3000000000); z = math.add(x, c); } }""")
+    y, z = graph(np.int64([1, 2]))
+    assert (y.tolist(), z.tolist()) == ([3000000001, 3000000002], [3000000001, 3])
+    with pytest.raises(tc.DtypeError, match="3000000000 does not fit in int32"):
+        graph(np.int32([1, 2]))

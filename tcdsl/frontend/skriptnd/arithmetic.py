@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -136,7 +136,16 @@ class Arithmetic:
             return constant(int(ends.max if value.sign > 0 else ends.min), self.integer, span)
         if isinstance(value, str):
             raise DtypeError.at("a text in a formula", span, "texts are compared while a graph is composed")
+        self.require_fitting((value,), span)
         return constant(value, self.dtype(type_of(value)), span)
+
+    def require_fitting(self, values: Iterable[Any], span: Span | None) -> None:
+        """Raise if an integer is none of those that the arrays of the call have."""
+        most = 2 ** (31 if self.integer == "int32" else 63)
+        for value in values:
+            if type(value) is int and not -most <= value < most:
+                hint = "integers are int64 where an array of the call is"
+                raise DtypeError.at(f"{value} does not fit in {self.integer}", span, hint)
 
     def index(self, value: Any, span: Span | None = None) -> Expr:
         """An integer as the index of a cell: what is affine is exact, what is not is data."""

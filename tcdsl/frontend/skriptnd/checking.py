@@ -33,7 +33,7 @@ Calls = list[tuple[syntax.Operator, syntax.Invocation]]
 def check_operator(operator: syntax.Operator, find: Find) -> Calls:
     """The calls in ``operator``. Raises what is wrong with it."""
     bases = {each.name: each.base for each in operator.generics}
-    arithmetic = Arithmetic("float32", "int32", StandIns(), bases=bases)
+    arithmetic = Arithmetic("float32", "int64", StandIns(), bases=bases)
     evaluator = ExpressionEvaluator(arithmetic, Scope(generics={each.name: each.name for each in operator.generics}))
     composer = Composer(arithmetic, None, lambda module, name, span: None, looked_at_variable)
     found = _UncalledOperator(composer, "", evaluator, "", operator=operator, find_operator=find)

@@ -101,7 +101,7 @@ def composed(
     All faults of the text are errors, but for indices that are out of range, which the first call tells.
     """
     known_sizes = StandIns()
-    arithmetic = Arithmetic("float32", "int32", known_sizes)
+    arithmetic = Arithmetic("float32", "int64", known_sizes)  # what the call has, arrays tell
     variables: dict[str, Variable] = {}
 
     def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:

@@ -335,6 +335,7 @@ class FormulaRecording:
 
     def _table(self, values: Pack, position: ScalarValue) -> ScalarValue:
         kind, arithmetic = type_of(values), self.evaluator.arithmetic
+        arithmetic.require_fitting(values, None)
         array = np.array(values, arithmetic.dtype(kind))
         name = "table" if self.session is None else self.session.capture(array, "table").name
         cell, boundary = arithmetic.index(position), Boundary.SKIP

@@ -306,6 +306,7 @@ class TensorRecording:
             raise ShapeError.at(f"{fact}, and is given {len(values)} values of type {type_of(values)}", span)
         if self.session is None:
             return TensorValue(name, kind, shape)
+        self.arithmetic.require_fitting(values, span)
         array = np.array(values, self.arithmetic.dtype(kind)).reshape(tuple(shape))
         return TensorValue(name, kind, shape, self.session.capture(array, name))
 

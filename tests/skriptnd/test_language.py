@@ -449,7 +449,9 @@ def test_numbers_of_rounds_that_only_a_call_knows_are_no_configuration(body: str
 def test_items_of_packs_that_data_or_an_index_chooses_are_checked() -> None:
     blocks = "@attrib { w: real..(k); } @input { s: int[n]; x: real[n]; } @output { y: real[n]; } @lower { FORMULA }"
     x = reals(3)
-    for value, last in (("w[s[i,]]", 7), ("w[i]", 1), ("i < k ? w[i] : 0.0", 0), ("[x[i,], 7.0][s[i,]]", 7)):
+    cells = ", ".join(f"{k}.0 * x[i,]" for k in range(9))
+    values = {"w[s[i,]]": 7, "w[i]": 1, "i < k ? w[i] : 0.0": 0, "[x[i,], 7.0][s[i,]]": 7, f"[{cells}][s[i,]]": x[2]}
+    for value, last in values.items():
         text = blocks.replace("FORMULA", f"y[i,] = {value}, i < n;")
         items = "[1.0, 7.0]" if "?" in value or "s" in value else "[1.0, 7.0, 1.0]"
         assert run(text, f"f{{w={items}}}(x0, x1)", np.int32([0, 1, 1]), x)[2] == last

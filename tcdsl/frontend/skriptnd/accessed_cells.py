@@ -57,7 +57,6 @@ class AccessedCells:
             found = evaluator.scope.find(node.name)
         except KeyError:
             raise unknown_name(node.name, evaluator.scope, node.span) from None
-        self.left_out = evaluator.may_be_left_out
         if found is None:
             return None
         item = None if node.item is None else evaluator.value(node.item)
@@ -84,6 +83,7 @@ class AccessedCells:
         indices = self.positions(tensor, node, evaluator)
         if indices is None:
             return None
+        self.left_out = evaluator.may_be_left_out  # the indices may hold choices of their own
         whole = [axis for axis, each in enumerate(indices) if each is Whole]
         if any(isinstance(each, Pack) for each in indices):
             return evaluator.each(lambda *row: self._scalar(tensor, row[:-1], node.span), tuple(indices), node.span)

@@ -48,14 +48,10 @@ def read_array(data: bytes | bytearray, name: str) -> np.ndarray:
     if rank > _MOST_AXES:
         raise _fault(name, f"has rank {rank}, and {_MOST_AXES} is the most")
     shape = tuple(extents[:rank])
-    count = 1
-    for extent in shape:
-        count *= extent
+    count = math.prod(shape)
     if len(data) != _HEADER + size or size != (count * bits + 7) // 8:
-        fact = (
-            f"holds {len(data) - _HEADER} bytes of data, and {count} items of {bits} bits are declared as {size} bytes"
-        )
-        raise _fault(name, fact)
+        fact = f"and {count} items of {bits} bits are declared as {size} bytes"
+        raise _fault(name, f"holds {len(data) - _HEADER} bytes of data, {fact}")
     if kind == _BOOL and bits == 1:
         return np.unpackbits(np.frombuffer(data, np.uint8, offset=_HEADER), count=count).astype(bool).reshape(shape)
     letter = _KINDS.get(kind, "")
@@ -81,11 +77,7 @@ def write_array(array: np.ndarray, name: str) -> bytes:
     if kind is None:
         raise _fault(name, f"an array of {array.dtype} cannot be written")
     bits = 1 if kind == _BOOL else array.dtype.itemsize * 8
-    body = (
-        np.packbits(array.reshape(-1)).tobytes()
-        if kind == _BOOL
-        else np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
-    )
+    body = (np.packbits(array) if kind == _BOOL else array.astype(array.dtype.newbyteorder("<"))).tobytes()
     if len(body) > _MOST_BYTES or any(extent > _MOST_BYTES for extent in array.shape):
         raise _fault(name, f"{len(body)} bytes are more than the format can say")
     extents = [*array.shape, *(0,) * (_MOST_AXES - array.ndim)]
@@ -109,13 +101,10 @@ class ModelFiles:
             folder = place if place.is_dir() else place.parent
             self._read, self._root = _folder(folder), str(folder)
             name = "main.sknd" if place.is_dir() else place.name
-        text = self._text(name)
+        text = _read_text(self._read, self._root, name)
         if text is None:
             raise ConfigurationError.at(f"{place} cannot be read: there is no text `{name}`")
         self.main, self.filename = text, os.path.join(self._root, name)
-
-    def _text(self, name: str) -> str | None:
-        return _read_text(self._read, self._root, name)
 
     def module(self, name: str) -> tuple[str, str] | None:
         """The text of a module, and the name of its file."""

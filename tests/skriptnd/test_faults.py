@@ -274,7 +274,9 @@ def test_indices_out_of_range_are_found_before_anything_runs() -> None:
     with pytest.raises(ShapeError, match=r"axis 0 of `x` has the extent 4, and its indices are from 1 to 4"):
         graph_of(text.format("i + 1") + graph)(reals(4))
     assert graph_of(text.format("|i + 1|") + graph)(reals(4))[3] == 0.0
-    beside = text.replace("real[n]", "real[n,n]", 1).format("i + 1, x[i,i] > 0.0 ? int(x[i,i]) : 0").replace("0,]", "0]")
+    beside = (
+        text.replace("real[n]", "real[n,n]", 1).format("i + 1, x[i,i] > 0.0 ? int(x[i,i]) : 0").replace("0,]", "0]")
+    )
     with pytest.raises(ShapeError, match=r"axis 0 of `x` has the extent 4, and its indices are from 1 to 4"):
         graph_of(beside + graph.replace("real[4]", "real[4,4]", 1))(reals(4, 4))
 

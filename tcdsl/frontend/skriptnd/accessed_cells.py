@@ -137,11 +137,7 @@ class AccessedCells:
     def _index(self, given: Any, tensor: TensorValue, axis: int, span: Span | None) -> tuple[Expr, Boundary]:
         extent = self.arithmetic.size(tensor.shape[axis])
         if not isinstance(given, GuardedIndex):
-            self._check_known(given, tensor, axis, span)
-            cell, boundary = self._plain(given, span)
-            if boundary is Boundary.SKIP and not self.left_out:
-                self.plain.append((cell, tensor, axis, span))
-            return cell, boundary
+            return self.required(given, tensor, axis, span)
         inner = given.index
         if given.below is None:
             cell, boundary = self._plain(inner, span)
@@ -186,11 +182,16 @@ class AccessedCells:
         cell = self.arithmetic.index(given, span)
         return cell, Boundary.SKIP if is_affine_index(cell) and cell.dtype == "int64" else Boundary.CHECK
 
-    def _check_known(self, given: Any, tensor: TensorValue, axis: int, span: Span | None) -> None:
+    def required(self, given: Any, tensor: TensorValue, axis: int, span: Span | None) -> tuple[Expr, Boundary]:
+        """An index that has to be in range, and who checks it."""
         extent = tensor.shape[axis]
         if type(given) is int and type(extent) is int and not 0 <= given < extent:
             fact = f"the index {given} is out of range: axis {axis} of `{tensor.name}` has the extent {extent}"
             raise ShapeError.at(fact, span, "guard it: `|i|`")
+        cell, boundary = self._plain(given, span)
+        if boundary is Boundary.SKIP and not self.left_out:
+            self.plain.append((cell, tensor, axis, span))
+        return cell, boundary
 
     def target(self, tensor: TensorValue, indices: Sequence[Any], span: Span | None) -> tuple[Expr, ...]:
         """The indices of a target."""
@@ -202,10 +203,7 @@ class AccessedCells:
                 cell = self.arithmetic.index(each.index, span)
                 self.conditions.append(in_range(cell, self.arithmetic.size(tensor.shape[axis])))
             else:
-                self._check_known(each, tensor, axis, span)
-                cell = self.arithmetic.index(each, span)
-                if is_affine_index(cell) and cell.dtype == "int64":
-                    self.plain.append((cell, tensor, axis, span))
+                cell, _ = self.required(each, tensor, axis, span)
             found.append(cell)
         return tuple(found)
 

@@ -19,6 +19,7 @@ from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.values import (
     CONCRETE,
     ENDS,
+    MEMBERS,
     Extreme,
     GuardedIndex,
     ScalarValue,
@@ -54,9 +55,7 @@ __all__ = ["COMPARISONS", "FUNCTIONS", "LOGICAL", "Arithmetic", "StandIns"]
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 MOST_COMPUTED, _LONG = 500_000, 100
 LOGICAL = ("&&", "||", "^", "=>")
-#: The types that a parameter of `@dtype` may stand for, and those that are accumulated.
-_MEMBERS = {"type": CONCRETE, "arith": ("int", "real", "bool"), "num": ("int", "real")}
-_ACCUMULATED = {"&=": ("bool",), "|=": ("bool",)} | dict.fromkeys(("+=", "*=", "<?=", ">?="), _MEMBERS["num"])
+_ACCUMULATED = {"&=": ("bool",), "|=": ("bool",)} | dict.fromkeys(("+=", "*=", "<?=", ">?="), MEMBERS["num"])
 _PRIMITIVES = {"+": "add", "-": "sub", "*": "mul", "<?": "min", ">?": "max"}
 
 
@@ -261,7 +260,7 @@ class Arithmetic:
     ) -> None:
         # What is open fits; a type parameter does if all types do that it may be.
         if kind in self.bases:
-            members = _MEMBERS[self.bases[kind]]
+            members = MEMBERS[self.bases[kind]]
             fits, hint = {*members} <= {*wanted}, f"`{kind}` may be {', '.join(members)}"
         else:
             fits = kind in wanted or (kind not in CONCRETE and isinstance(value, Unknown))

@@ -17,17 +17,11 @@ from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, 
 from tcdsl.frontend.skriptnd.tensor_recording import declared_shape
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
-from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.skriptnd.values import MEMBERS, Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.frontend.words.nodes import walk
 from tcdsl.span import Span
 
 __all__ = ["Binding", "binding_order"]
-
-_BASES: Mapping[str, tuple[str, ...]] = {
-    "type": ("int", "real", "bool", "str"),
-    "arith": ("int", "real", "bool"),
-    "num": ("int", "real"),
-}
 
 
 @lru_cache(maxsize=1024)
@@ -191,7 +185,7 @@ class Binding:
 
     def _bind_type(self, name: str, given: str, span: Span | None = None) -> None:
         generic = self._generics[name]
-        if given not in _BASES.get(generic.base, (generic.base,)):
+        if given not in MEMBERS.get(generic.base, (generic.base,)):
             raise self.fault(f"`{name}` is {generic.base}, which {given} is not", DtypeError, span=span)
         bound = self.evaluator.scope.generics.setdefault(name, given)
         if bound != given:
@@ -226,7 +220,7 @@ class Binding:
         if declared.name in self._generics:
             self._bind_type(declared.name, given, span)
             return
-        allowed = _BASES.get(declared.name, (declared.name,))
+        allowed = MEMBERS.get(declared.name, (declared.name,))
         if given not in allowed:
             hint = "a real has a point: `1.0`" if given == "int" and "real" in allowed else ""
             raise self.fault(f"{what} is {declared.name}, not {given}", DtypeError, hint, span)

@@ -329,10 +329,7 @@ class _UncalledOperator(ComposedBlock):
         for output in self.operator.outputs:
             if output.name not in self.names:
                 raise DslSyntaxError.at(f"the output `{output.name}` is never assigned", output.span)
-            found = type_of(self.names[output.name])
-            if found in CONCRETE and output.type.name in CONCRETE and found != output.type.name:
-                fact = f"the output `{output.name}` is {output.type.name}, and what is assigned to it is {found}"
-                raise DtypeError.at(fact, output.span)
+            _require_type(self.names[output.name], output.type.name, f"the output `{output.name}`", output.span)
         variables = [each.name for each in self.operator.variables]
         outputs = [each.name for each in self.operator.outputs]
         for each in self.operator.updates:

@@ -75,7 +75,6 @@ class Composer(TensorRecording):
     _variables: int = 0
     _owners: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _unlabelled: list[syntax.Invocation] = field(default_factory=list)
-    _running: list[tuple[str, str]] = field(default_factory=list)
 
     def evaluator(self) -> ExpressionEvaluator:
         """One with an empty scope."""
@@ -107,28 +106,21 @@ class Composer(TensorRecording):
         if found is not None:
             return [*map(copied, found)]
         operations, variables = self.operations - 1, self._variables
-        if (module, operator.name) in self._running:
-            raise DslSyntaxError.at(f"the operator `{name}` calls itself", span, "use a loop of `@compose`")
-        self._running.append((module, operator.name))
-        try:
-            evaluator = self.evaluator()
-            binding = Binding(operator, evaluator, name, span)
-            binding.run(types, attributes, inputs)
-            names = evaluator.scope.names
-            region = ComposedBlock(self, module, evaluator, label, _inner_label(operator), _is_open(operator))
-            quantizers = self._quantizers_of(operator, region)
-            for each in operator.inputs:
-                given = self.recorded(names[each.name], each.name)
-                names[each.name] = self.named(label, each.name, given, region.open)
-            for each in operator.constants:
-                names[each.name] = self.named(label, each.name, declared_constant(self, each, evaluator))
-            for each in operator.variables:
-                names[each.name] = self.named(label, each.name, self._variable(each, evaluator, label))
-            found = self._outputs(operator, region, name, span)
-            for quantizer in quantizers:
-                quantizer.require_use(self._labels)
-        finally:
-            self._running.pop()
+        evaluator = self.evaluator()
+        Binding(operator, evaluator, name, span).run(types, attributes, inputs)
+        names = evaluator.scope.names
+        region = ComposedBlock(self, module, evaluator, label, _inner_label(operator), _is_open(operator))
+        quantizers = self._quantizers_of(operator, region)
+        for each in operator.inputs:
+            given = self.recorded(names[each.name], each.name)
+            names[each.name] = self.named(label, each.name, given, region.open)
+        for each in operator.constants:
+            names[each.name] = self.named(label, each.name, declared_constant(self, each, evaluator))
+        for each in operator.variables:
+            names[each.name] = self.named(label, each.name, self._variable(each, evaluator, label))
+        found = self._outputs(operator, region, name, span)
+        for quantizer in quantizers:
+            quantizer.require_use(self._labels)
         if key is not None and self._variables == variables and not self._quantizers:
             self._seen[key] = found, self.operations - operations
         if module != QUANTIZING or self.session is None or isinstance(self.arithmetic, StraightArithmetic):
@@ -236,13 +228,11 @@ class Composer(TensorRecording):
         what = f"the output `{declaration.name}`"
         if isinstance(made, Pack) != (declaration.type.pack is not None):
             raise ShapeError.at(f"{what} is {'a pack' if isinstance(made, Pack) else 'no pack'}", declaration.span)
-        kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
         if isinstance(made, Pack) and wanted is not None and len(made) != len(wanted):
             raise ShapeError.at(f"{what} has {len(wanted)} tensors, and {len(made)} are assigned", declaration.span)
         for k, tensor in enumerate(made if isinstance(made, Pack) else (made,)):
             shape = None if wanted is None else (wanted[k] if isinstance(wanted, Pack) else wanted).shape
-            operators = self.comparisons(declaration.type.shape or (), evaluator, k)
-            self.require_declared(what, kind, shape, tensor, declaration.span, span, operators)
+            self.require_declared(what, declaration.type, shape, tensor, evaluator, declaration.span, span, k)
 
     def _of_declared_size(self, given: syntax.TypeNode, made: Any, wanted: Any) -> Any:
         # What is declared without a bound has all cells and tensors, also those that data leaves out, which are 0.
@@ -262,14 +252,14 @@ class Composer(TensorRecording):
 
     def quiet(self, variables: Callable[..., Any] = looked_at_variable) -> Composer:
         """The same without a program; ``variables`` gives the variables."""
-        own: dict[str, Any] = {"updates": {}, "_owners": {}, "_unlabelled": [], "_running": list(self._running)}
+        own: dict[str, Any] = {"updates": {}, "_owners": {}, "_unlabelled": []}
         return replace(self, session=None, variables=variables, _variables=0, **own)
 
     def straight(self) -> Composer:
         """The same in the arithmetic through which derivatives pass straight."""
         real, known = self.arithmetic.real, self.arithmetic
         arithmetic = StraightArithmetic(real, real, known.decisions, known.rounds, known._numbers)
-        return Composer(arithmetic, self.session, self.find, self.variables, _running=list(self._running))
+        return Composer(arithmetic, self.session, self.find, self.variables)
 
     def _variable(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator, label: str) -> Any:
         what = f"the variable `{declaration.name}`"

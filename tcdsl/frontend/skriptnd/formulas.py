@@ -326,12 +326,11 @@ class FormulaRecording:
         self, cells: AccessedCells, length: int, position: ScalarValue, span: Span | None, may_be_left_out: bool
     ) -> ScalarValue:
         # What is no data is compared with the ends of its range, as indices of tensors are.
-        cell = self.evaluator.arithmetic.index(position, span)
-        if cell.dtype != "int64" or not is_affine_index(cell):
-            return checked_position(self.session, self.evaluator.arithmetic, length, position, span)
-        if not may_be_left_out:
-            cells.plain.append((cell, TensorValue(pack_name(span), "int", Pack.of((length,))), 0, span))
-        return position
+        cells.left_out = may_be_left_out
+        _, boundary = cells.required(position, TensorValue(pack_name(span), "int", Pack.of((length,))), 0, span)
+        if boundary is Boundary.SKIP:
+            return position
+        return checked_position(self.session, self.evaluator.arithmetic, length, position, span)
 
     def _table(self, values: Pack, position: ScalarValue) -> ScalarValue:
         kind, arithmetic = type_of(values), self.evaluator.arithmetic

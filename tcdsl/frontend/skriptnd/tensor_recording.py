@@ -253,27 +253,28 @@ class TensorRecording:
         made = recorded_store(self.session, name, self.arithmetic.dtype(kind), extents, data)
         return TensorValue(name, kind, shape, made, constant)
 
-    def comparisons(self, shape: Sequence[Extent], evaluator: ExpressionEvaluator, item: int) -> list[str]:
-        """How extents compare with declared ones, of which `~|n` is the most that there may be."""
-        if not any(extent.value is None and extent.bound is not None for extent in shape):
-            return []
-        axes = ((extent, declared_shape((extent,), evaluator, "an output", item) or ()) for extent in shape)
-        return ["==" if extent.value is not None else "<=" for extent, found in axes for _ in found]
-
     def require_declared(
         self,
         what: str,
-        kind: str,
+        given: TypeNode,
         shape: Pack | None,
         made: TensorValue,
+        evaluator: ExpressionEvaluator,
         place: Span | None,
         span: Span | None,
-        operators: Sequence[str] = (),
+        item: int = 0,
     ) -> None:
-        """Raise if a tensor has not the type and shape that are declared for it."""
+        """Raise if a tensor has not the type that is declared for it, and the ``shape`` that this says."""
+        kind = evaluator.scope.generic(given.name) or given.name or made.type
         if made.type != kind:
             raise DtypeError.at(f"{what} is {kind}, and what is assigned to it is {made.type}", place)
-        if shape is not None and not self.same_shape(made.shape, shape, span, operators):
+        if shape is None:
+            return
+        operators: list[str] = []
+        if any(extent.value is None for extent in given.shape or ()):  # `~|n` is the most that there may be
+            axes = ((each, declared_shape((each,), evaluator, what, item) or ()) for each in given.shape or ())
+            operators = ["<=" if extent.value is None else "==" for extent, found in axes for _ in found]
+        if not self.same_shape(made.shape, shape, span, operators):
             fact = f"{what} has the shape {shown(shape)}, and what is assigned has {shown(made.shape)}"
             raise ShapeError.at(fact, place)
 
@@ -288,8 +289,7 @@ class TensorRecording:
         shape = None if given.shape is None else declared_shape(given.shape, evaluator, what)
         if shape and not value.shape and value.constant is not None:
             value = self.filled(name, value.type, shape, value.constant)
-        kind = evaluator.scope.generic(given.name) or given.name or value.type
-        self.require_declared(what, kind, shape, value, span, span, self.comparisons(given.shape or (), evaluator, 0))
+        self.require_declared(what, given, shape, value, evaluator, span, span)
         return value
 
     def table(self, name: str, kind: str, shape: Pack, values: Pack, span: Span | None) -> TensorValue:

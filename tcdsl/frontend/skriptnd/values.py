@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONCRETE",
     "ENDS",
+    "MEMBERS",
     "ZERO",
     "Extreme",
     "GuardedIndex",
@@ -42,6 +43,8 @@ __all__ = [
 ]
 
 CONCRETE = ("int", "real", "bool", "str")
+#: The types that a parameter of `@dtype` may stand for.
+MEMBERS: Mapping[str, tuple[str, ...]] = {"type": CONCRETE, "arith": ("int", "real", "bool"), "num": ("int", "real")}
 ZERO: Mapping[str, Any] = {"int": 0, "real": 0.0, "bool": False, "str": ""}
 
 

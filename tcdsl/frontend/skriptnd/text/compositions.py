@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.text.declarations import read_pack_length, read_type
+from tcdsl.frontend.skriptnd.text.declarations import read_identifier, read_pack_length, read_type, read_type_name
 from tcdsl.frontend.skriptnd.text.expressions import read_expression
-from tcdsl.frontend.skriptnd.text.words import KEYWORDS, TYPE_NAMES
+from tcdsl.frontend.skriptnd.text.words import KEYWORDS
 from tcdsl.frontend.words.cursor import MOST_NESTED, Words
 
 __all__ = ["read_assignment", "read_quantization"]
@@ -29,23 +31,20 @@ def read_assignment(words: Words) -> syntax.Assignment:
 def _target(words: Words) -> syntax.Target:
     first = words.next
     if words.accept("~"):
-        return syntax.Target(None, None, None, None, span=words.since(first))
+        return syntax.Target(span=words.since(first))
     if words.accept("["):
         items = words.several(_target, "]")
-        return syntax.Target(None, None, items, None, span=words.since(first))
+        return syntax.Target(items=items, span=words.since(first))
     name = words.name("a result")
     given = read_type(words) if words.accept(":") else None
     if given is not None:
-        pack, given = (
-            given.pack,
-            syntax.TypeNode(given.name, given.optional, given.dynamic, given.rank, given.shape, None, span=given.span),
-        )
+        pack, given = given.pack, replace(given, pack=None)
     else:
         pack = read_pack_length(words)
     if pack is not None and pack.length is None:
         fact = f"the pack `{name.text}` has no length"
         raise DslSyntaxError.at(fact, words.since(first), f"write it: `{name.text}..(n)`")
-    return syntax.Target(name.text, None if pack is None else pack.length, None, given, span=words.since(first))
+    return syntax.Target(name.text, None if pack is None else pack.length, type=given, span=words.since(first))
 
 
 def _operation(words: Words, result: str) -> syntax.Operation:
@@ -103,14 +102,7 @@ def _qualified(words: Words, of: str) -> str:
 def _types(words: Words) -> tuple[str, ...]:
     if not words.accept("<"):
         return ()
-    return words.several(_type_name, ">")
-
-
-def _type_name(words: Words) -> str:
-    token = words.next
-    if token.kind != "name" or (token.text in KEYWORDS and token.text not in TYPE_NAMES):
-        raise words.unexpected("expected a type")
-    return words.take().text
+    return words.several(read_type_name, ">")
 
 
 def _attributes(words: Words) -> tuple[syntax.Named, ...]:
@@ -202,8 +194,7 @@ def _loop(words: Words, result: str) -> syntax.Loop:
     if words.accept(".."):
         words.expect("(")
         if words.ahead(1).text == "->":
-            name = words.name("the number of the round")
-            index = syntax.Identifier(name.text, span=words.span(name))
+            index = read_identifier(words, "the number of the round")
             words.take()
         if not words.accept(")"):
             count = read_expression(words)
@@ -223,19 +214,15 @@ def _loop(words: Words, result: str) -> syntax.Loop:
 
 def _carried(words: Words) -> syntax.Declaration:
     name = words.name("what a loop carries")
-    given = (
-        read_type(words)
-        if words.accept(":")
-        else syntax.TypeNode("", False, False, None, None, None, span=words.span(name))
-    )
+    given = read_type(words) if words.accept(":") else syntax.TypeNode("", span=words.span(name))
     words.expect("=", "behind what a loop carries")
     return syntax.Declaration(name.text, given, read_expression(words), (), span=words.since(name))
 
 
 def _scanned(words: Words) -> tuple[syntax.Identifier, syntax.Expression]:
-    name = words.name("an item of a pack")
+    name = read_identifier(words, "an item of a pack")
     words.expect(":")
-    return syntax.Identifier(name.text, span=words.span(name)), read_expression(words)
+    return name, read_expression(words)
 
 
 def read_quantization(words: Words) -> syntax.Quantization:

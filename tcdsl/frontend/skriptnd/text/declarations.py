@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.expressions import read_expression, read_indices, read_text
-from tcdsl.frontend.skriptnd.text.words import KEYWORDS, TYPE_NAMES
+from tcdsl.frontend.skriptnd.text.words import NO_TYPES, TYPE_NAMES
 from tcdsl.frontend.words.cursor import Words
 from tcdsl.span import Span
 
@@ -15,8 +15,10 @@ __all__ = [
     "read_declaration",
     "read_formula",
     "read_generic",
+    "read_identifier",
     "read_pack_length",
     "read_type",
+    "read_type_name",
     "read_using",
 ]
 
@@ -28,16 +30,13 @@ _SAME = {"<=": "<?=", ">=": ">?="}
 def read_type(words: Words) -> syntax.TypeNode:
     """``optional real^(r)[m, n]..(k)``."""
     first = words.next
-    optional = dynamic = False
+    given: list[str] = []
     while words.is_next("optional", "dynamic"):
         token = words.take()
-        if optional if token.text == "optional" else dynamic:
+        if token.text in given:
             raise DslSyntaxError.at(f"`{token.text}` stands twice", words.span(token))
-        optional, dynamic = optional or token.text == "optional", dynamic or token.text == "dynamic"
-    name = words.next
-    if name.kind != "name" or (name.text in KEYWORDS and name.text not in TYPE_NAMES):
-        raise words.unexpected("expected a type: `int`, `real`, `bool`, `str`, or a name of `@dtype`")
-    words.take()
+        given.append(token.text)
+    name = read_type_name(words, "expected a type: `int`, `real`, `bool`, `str`, or a name of `@dtype`")
     rank = None
     if words.accept("^"):
         words.expect("(", "behind `^`")
@@ -45,16 +44,23 @@ def read_type(words: Words) -> syntax.TypeNode:
         words.expect(")")
     shape = words.several(_extent, "]") if words.accept("[") else None
     pack = read_pack_length(words)
-    return syntax.TypeNode(name.text, optional, dynamic, rank, shape, pack, span=words.since(first))
+    return syntax.TypeNode(name, "optional" in given, rank, shape, pack, span=words.since(first))
+
+
+def read_type_name(words: Words, expectation: str = "expected a type") -> str:
+    """``real``, or a name of `@dtype`."""
+    if words.next.kind != "name" or words.next.text in NO_TYPES:
+        raise words.unexpected(expectation)
+    return words.take().text
 
 
 def _extent(words: Words) -> syntax.Extent:
     first = words.next
     spread = words.accept("..") is not None
-    static = words.accept("static") is not None
+    words.accept("static")  # what is known is found without it
     value = None if words.accept("~") else read_expression(words)
     bound = read_expression(words) if words.accept("|") else None
-    return syntax.Extent(value, bound, read_pack_length(words), spread, static, span=words.since(first))
+    return syntax.Extent(value, bound, read_pack_length(words), spread, span=words.since(first))
 
 
 def read_pack_length(words: Words) -> syntax.PackLength | None:
@@ -76,13 +82,13 @@ def read_generic(words: Words) -> syntax.Generic:
     """``T: num = real``."""
     name = words.name("a type")
     words.expect(":")
-    base = _type_name(words)
-    default = _type_name(words) if words.accept("=") else None
+    base = _kind(words)
+    default = _kind(words) if words.accept("=") else None
     words.expect(";")
     return syntax.Generic(name.text, base, default, span=words.since(name))
 
 
-def _type_name(words: Words) -> str:
+def _kind(words: Words) -> str:
     token = words.take()
     if token.text not in TYPE_NAMES:
         raise words.unknown("type", token, list(TYPE_NAMES))
@@ -121,8 +127,7 @@ def read_using(words: Words) -> syntax.Using:
         items = words.several(_unpacked, "]")
         target = syntax.ListNode(items, span=words.since(first))
     else:
-        name = words.name("a helper symbol")
-        target = syntax.Identifier(name.text, span=words.span(name))
+        target = _symbol(words)
         pack = read_pack_length(words)
         length = pack.length if pack is not None else None
     words.expect("=")
@@ -145,7 +150,12 @@ def _unpacked(words: Words) -> syntax.Expression:
 
 
 def _symbol(words: Words) -> syntax.Identifier:
-    name = words.name("a helper symbol")
+    return read_identifier(words, "a helper symbol")
+
+
+def read_identifier(words: Words, of: str) -> syntax.Identifier:
+    """A name that the user gives."""
+    name = words.name(of)
     return syntax.Identifier(name.text, span=words.span(name))
 
 
@@ -225,13 +235,13 @@ def _local(words: Words) -> syntax.Named:
 def _target(words: Words) -> syntax.Access:
     # Only the part in front of the operator, which may be one that compares.
     first = words.next
-    name = words.name("an output")
-    found = read_indices(words, syntax.Identifier(name.text, span=words.span(name)))
+    name = read_identifier(words, "an output")
+    found = read_indices(words, name)
     if isinstance(found, syntax.Access):
         return found
     span = words.since(first)
     if isinstance(found, syntax.Identifier):
-        raise _without_indices(name.text, span)
+        raise _without_indices(name.name, span)
     hint = f"write `{span.text[:-1]},]` for a cell of rank 1"
     raise DslSyntaxError.at("one index is an item of a pack", span, hint)
 

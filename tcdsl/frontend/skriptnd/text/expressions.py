@@ -11,7 +11,7 @@ import math
 
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.text.words import KEYWORDS, SKRIPTND_WORDS, TYPE_NAMES
+from tcdsl.frontend.skriptnd.text.words import KEYWORDS, NO_TYPES, SKRIPTND_WORDS, TYPE_NAMES
 from tcdsl.frontend.words.cursor import Words
 from tcdsl.frontend.words.languages import Word
 from tcdsl.span import Span
@@ -138,7 +138,7 @@ def _named(words: Words) -> syntax.Expression:
     if token.text in ("true", "false", "inf", "pi"):
         words.take()
         return syntax.Literal({"true": True, "false": False, "inf": math.inf, "pi": math.pi}[token.text], span=span)
-    if token.text in KEYWORDS and token.text not in TYPE_NAMES:
+    if token.text in NO_TYPES:
         raise words.unexpected("expected an expression")
     words.take()
     if words.is_next("(") or token.text in TYPE_NAMES:

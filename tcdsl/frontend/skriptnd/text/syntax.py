@@ -220,18 +220,16 @@ class Extent(Node):
     bound: Expression | None
     repeats: PackLength | None
     spread: bool
-    static: bool
 
 
 class TypeNode(Node):
     """``optional real^(r)[m, n]..(k)``; ``shape`` is None where the type is no tensor's."""
 
     name: str
-    optional: bool
-    dynamic: bool
-    rank: Expression | None
-    shape: tuple[Extent, ...] | None
-    pack: PackLength | None
+    optional: bool = False
+    rank: Expression | None = None
+    shape: tuple[Extent, ...] | None = None
+    pack: PackLength | None = None
 
 
 class Declaration(Node):
@@ -331,10 +329,10 @@ Operation = Invocation | Block | Branch | Loop | Expression
 class Target(Node):
     """What an assignment writes: a name, ``~``, ``a..(n)``, or a list of them; ``type`` where one is given."""
 
-    name: str | None
-    length: Expression | None
-    items: tuple[Target, ...] | None
-    type: TypeNode | None
+    name: str | None = None
+    length: Expression | None = None
+    items: tuple[Target, ...] | None = None
+    type: TypeNode | None = None
 
 
 class Assignment(Node):

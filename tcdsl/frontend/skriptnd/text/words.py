@@ -6,7 +6,7 @@ import re
 
 from tcdsl.frontend.words.languages import Language
 
-__all__ = ["KEYWORDS", "SKRIPTND_WORDS", "TYPE_NAMES"]
+__all__ = ["KEYWORDS", "NO_TYPES", "SKRIPTND_WORDS", "TYPE_NAMES"]
 
 TYPE_NAMES = ("type", "arith", "num", "int", "real", "bool", "str")
 KEYWORDS = frozenset(
@@ -18,6 +18,7 @@ KEYWORDS = frozenset(
     )
 )
 """Names that nothing can have."""
+NO_TYPES = KEYWORDS.difference(TYPE_NAMES)
 
 # The longest first.
 _OPERATORS = (

@@ -12,7 +12,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
-from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, unknown_name
+from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Access, Expand, Whole
 from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
@@ -53,10 +53,7 @@ class AccessedCells:
 
     def read(self, node: Access, evaluator: ExpressionEvaluator) -> Any:
         """The cell of a tensor, or those of all tensors of a pack; null where the tensor is."""
-        try:
-            found = evaluator.scope.find(node.name)
-        except KeyError:
-            raise unknown_name(node.name, evaluator.scope, node.span) from None
+        found = evaluator.named(node.name, node.span)
         if found is None:
             return None
         item = None if node.item is None else evaluator.value(node.item)

@@ -171,7 +171,7 @@ class Arithmetic:
 
     def exact(self, size: Expr) -> Any:
         """An expression of sizes as a value: an int, if it is a number."""
-        return self._of_exact(size)
+        return int(size.value) if isinstance(size, Constant) else ScalarValue(size, "int", True)
 
     def shared(self, value: Expr, body: Callable[[Expr], Expr]) -> Expr:
         """``body`` of ``value``, which is computed once."""
@@ -273,7 +273,7 @@ class Arithmetic:
             self._require(type_of(value), _ACCUMULATED[operator], operator, span, value)
 
     def _is_exact(self, value: Any) -> bool:
-        return value.exact if isinstance(value, ScalarValue) else True
+        return value.exact if isinstance(value, ScalarValue) else not isinstance(value, Extreme)
 
     def _is_data(self, value: Any) -> bool:
         return isinstance(value, ScalarValue) and value.bound is not None
@@ -282,9 +282,9 @@ class Arithmetic:
         return value.bound if self._is_data(value) else value
 
     def _compared(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
-        if left in ENDS or right in ENDS or not isinstance(left, ScalarValue) | isinstance(right, ScalarValue):
-            if left in ENDS or right in ENDS:
-                return ScalarValue(applied(COMPARISONS[operator], (self.data(left), self.data(right)), span), "bool")
+        if left in ENDS or right in ENDS:
+            return ScalarValue(applied(COMPARISONS[operator], (self.data(left), self.data(right)), span), "bool")
+        if not isinstance(left, ScalarValue) and not isinstance(right, ScalarValue):
             return _COMPARE[operator](left, right)
         if self.is_size(left) and self.is_size(right):
             if self._is_data(left) or self._is_data(right):
@@ -327,26 +327,23 @@ class Arithmetic:
     def _exact(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
         a, b = self.size(left), self.size(right)
         if operator in _PRIMITIVES:
-            return self._of_exact(applied(_PRIMITIVES[operator], (a, b), span))
+            return self.exact(applied(_PRIMITIVES[operator], (a, b), span))
         if operator in ("/", "\\", "%"):
             if isinstance(b, Constant) and b.value == 0:
                 raise DslSyntaxError.at(f"`{operator}` by 0", span)
             if operator == "\\" and not (isinstance(b, Constant) and b.value > 0):
                 down = applied("floor_div", (applied("neg", (a,), span), b), span)
-                return self._of_exact(applied("neg", (down,), span))
+                return self.exact(applied("neg", (down,), span))
             if operator == "\\":
                 less = applied("sub", (b, integer(1)), span)
-                return self._of_exact(applied("floor_div", (applied("add", (a, less), span), b), span))
-            return self._of_exact(applied("floor_div" if operator == "/" else "mod", (a, b), span))
+                return self.exact(applied("floor_div", (applied("add", (a, less), span), b), span))
+            return self.exact(applied("floor_div" if operator == "/" else "mod", (a, b), span))
         if isinstance(right, int) and 0 <= right < 64:
             power: Any = 1
             for _ in range(right):
                 power = self.binary("*", power, left, span)
             return power
         return self._on_data(operator, left, right, "int", span)
-
-    def _of_exact(self, expr: Expr) -> Any:
-        return int(expr.value) if isinstance(expr, Constant) else ScalarValue(expr, "int", True)
 
     def _on_data(self, operator: str, left: Any, right: Any, kind: str, span: Span | None) -> ScalarValue:
         a, b = self.data(left, span), self.data(right, span)
@@ -397,10 +394,9 @@ class Arithmetic:
                 raise DslSyntaxError.at(f"`{name}({shown(value)})` has no value", span) from None
             return float(found) if kind == "real" else int(found)
         operand = value.expr
-        if name in ("floor", "ceil", "abs", "sign") or FUNCTIONS[name][1]:
-            return ScalarValue(
-                applied(FUNCTIONS[name][1], (operand,), span), kind, value.exact and is_affine_index(operand)
-            )
+        if FUNCTIONS[name][1]:
+            made = applied(FUNCTIONS[name][1], (operand,), span)
+            return ScalarValue(made, kind, value.exact and is_affine_index(operand))
         if name == "frac":
             return ScalarValue(self.shared(operand, lambda a: apply("sub", a, apply("floor", a))), kind)
         return ScalarValue(self.shared(operand, self._rounded), kind)
@@ -460,18 +456,9 @@ class Arithmetic:
         kind = type_of(chosen)
         if kind != type_of(other):
             raise DtypeError.at(f"`?:` of {article(kind)} and {article(type_of(other))}", span, "both have one type")
-        if (
-            kind == "int"
-            and self._is_exact(chosen)
-            and self._is_exact(other)
-            and ENDS[0] not in (chosen, other)
-            and ENDS[1] not in (chosen, other)
-        ):
-            return ScalarValue(
-                Apply("where", (condition.expr, self.size(chosen), self.size(other)), "int64", span), "int", True
-            )
-        pair = (self.data(chosen, span), self.data(other, span))
-        return ScalarValue(Apply("where", (condition.expr, *pair), pair[0].dtype, span), kind)
+        exact = kind == "int" and self._is_exact(chosen) and self._is_exact(other)
+        pair = [self.size(each) if exact else self.data(each, span) for each in (chosen, other)]
+        return ScalarValue(Apply("where", (condition.expr, *pair), pair[0].dtype, span), kind, exact)
 
 
 def _without_locals(value: Expr, known: Mapping[str, Expr] = MappingProxyType({})) -> Expr:

@@ -17,11 +17,11 @@ from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.composition import Composer, Library
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
-from tcdsl.frontend.skriptnd.forms import Variable, ended_packs, flat, open_extents
+from tcdsl.frontend.skriptnd.forms import Variable, ended_packs, open_extents
 from tcdsl.frontend.skriptnd.graph_inputs import GraphInputs, InputExtent, graph_attributes
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
-from tcdsl.frontend.skriptnd.values import Pack, TensorValue
+from tcdsl.frontend.skriptnd.values import Pack, TensorValue, flat
 from tcdsl.frontend.source.other_languages import captured, defined_by_text, function_of_text
 from tcdsl.frontend.staging.session import BroadcastGuard, Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings

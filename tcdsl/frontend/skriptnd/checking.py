@@ -14,11 +14,11 @@ from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, suggest
 from tcdsl.frontend.skriptnd.arithmetic import FUNCTIONS, Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.binding import binding_order
 from tcdsl.frontend.skriptnd.composition import ComposedBlock, Composer, looked_at_variable
-from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope, unknown_name
+from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.loops import LoopRounds
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
-from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, Unknown, article, is_pack, is_tensor, type_of
+from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, Unknown, article, flat, is_pack, is_tensor, type_of
 from tcdsl.frontend.words.nodes import walk
 from tcdsl.span import Span
 
@@ -59,10 +59,7 @@ def require_no_recursion(calls: Mapping[int, Calls]) -> None:
 
 def _cell(node: syntax.Access, evaluator: ExpressionEvaluator) -> Unknown:
     # What is known of a cell of a tensor.
-    try:
-        found = evaluator.scope.find(node.name)
-    except KeyError:
-        raise unknown_name(node.name, evaluator.scope, node.span) from None
+    found = evaluator.named(node.name, node.span)
     if not is_tensor(found):
         raise DtypeError.at(f"`{node.name}` is no tensor", node.span, f"an item of a pack is `{node.name}[i]`")
     if node.item is not None:
@@ -445,7 +442,7 @@ class _UncalledOperator(ComposedBlock):
 
 def _require_cells(value: Any, span: Span | None) -> None:
     # Raise if a tensor stands where one of its cells is meant.
-    if any(map(is_tensor, value if isinstance(value, Pack) else (value,))):
+    if any(map(is_tensor, flat((value,)))):
         raise DtypeError.at("a tensor in a formula", span, "read a cell of it: `x[i,j]`, or `x[]` of rank 0")
 
 

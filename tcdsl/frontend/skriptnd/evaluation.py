@@ -12,7 +12,7 @@ from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError, suggestion
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, suggestion
 from tcdsl.frontend.skriptnd.arithmetic import COMPARISONS, FUNCTIONS, LOGICAL, Arithmetic
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import (
@@ -24,6 +24,7 @@ from tcdsl.frontend.skriptnd.values import (
     TensorValue,
     Unknown,
     agreed,
+    flat,
     is_pack,
     is_tensor,
     shown,
@@ -32,7 +33,7 @@ from tcdsl.frontend.skriptnd.values import (
 from tcdsl.ir.expressions import Constant
 from tcdsl.span import Span
 
-__all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope", "unknown_name"]
+__all__ = ["MOST_ITEMS", "ExpressionEvaluator", "Scope"]
 
 MOST_ITEMS = 10_000
 MOST_CHARACTERS = 100_000
@@ -95,6 +96,14 @@ class ExpressionEvaluator:
         """The value of an expression; None is null."""
         handler: Callable[[ExpressionEvaluator, Any], Any] = _HANDLERS[type(node)]
         return handler(self, node)
+
+    def named(self, name: str, span: Span | None) -> Any:
+        """What a name stands for."""
+        try:
+            return self.scope.find(name)
+        except KeyError:
+            hint = suggestion(name, self.scope.all_names())
+            raise DslSyntaxError.at(f"`{name}` is not defined", span, hint) from None
 
     def chosen(self, items: Pack, index: ScalarValue, span: Span | None) -> Any:
         """The item at a position that only a call or a point knows."""
@@ -259,7 +268,7 @@ class ExpressionEvaluator:
         for value in values:
             if type(value) in _PLAIN:
                 continue
-            if any(is_tensor(each) for each in (value if isinstance(value, Pack) else (value,))):
+            if any(map(is_tensor, flat((value,)))):
                 hint = "tensors meet in operators, such as `math.add(x, y)` and `math.exp(x)`"
                 raise DtypeError.at(f"`{what}` of a tensor", span, hint)
 
@@ -303,20 +312,8 @@ def _text(self: ExpressionEvaluator, node: syntax.TextValue) -> Any:
     return found
 
 
-def _identifier(self: ExpressionEvaluator, node: syntax.Identifier) -> Any:
-    try:
-        return self.scope.find(node.name)
-    except KeyError:
-        raise unknown_name(node.name, self.scope, node.span) from None
-
-
-def unknown_name(name: str, scope: Scope, span: Span | None) -> TcdslError:
-    """The error of a name that stands for nothing."""
-    return DslSyntaxError.at(f"`{name}` is not defined", span, suggestion(name, scope.all_names()))
-
-
 def _member(self: ExpressionEvaluator, node: syntax.Member) -> Any:
-    value = _identifier(self, syntax.Identifier(node.name, span=node.span))
+    value = self.named(node.name, node.span)
     if value is None:
         return None
     if isinstance(value, Unknown):
@@ -343,7 +340,7 @@ def _subscript(self: ExpressionEvaluator, node: syntax.Subscript) -> Any:
     if isinstance(value, Unknown) or isinstance(index, Unknown):
         if type_of(index) in ("real", "str"):
             raise DtypeError.at(f"an index of type {type_of(index)}", node.index.span)
-        tensor = any(map(is_tensor, value if isinstance(value, Pack) else (value,)))
+        tensor = any(map(is_tensor, flat((value,))))
         return Unknown(kind, kind != "str" and is_pack(index), tensor)
     if value is None or index is None:
         return None
@@ -561,7 +558,7 @@ def _misplaced(self: ExpressionEvaluator, node: Any) -> Any:
 _HANDLERS: Mapping[type, Callable[[ExpressionEvaluator, Any], Any]] = {
     syntax.Literal: lambda self, node: node.value,
     syntax.TextValue: _text,
-    syntax.Identifier: _identifier,
+    syntax.Identifier: lambda self, node: self.named(node.name, node.span),
     syntax.Member: _member,
     syntax.ListNode: lambda self, node: self.items(node.items),
     syntax.Subscript: _subscript,

@@ -14,10 +14,10 @@ from tcdsl.frontend.skriptnd.composition import Composer, Library
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.graph_inputs import GraphInputs, graph_attributes
 from tcdsl.frontend.skriptnd.text.syntax import Operator
-from tcdsl.frontend.skriptnd.values import Pack, TensorValue
+from tcdsl.frontend.skriptnd.values import Pack, TensorValue, flat
 from tcdsl.span import Span
 
-__all__ = ["GraphForm", "Variable", "composed", "ended_packs", "flat", "marked", "open_extents", "trimmed"]
+__all__ = ["GraphForm", "Variable", "composed", "ended_packs", "marked", "open_extents", "trimmed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,6 @@ def marked(outputs: Sequence[Any]) -> list[list[bool]]:
 def ended_packs(outputs: Sequence[Any]) -> list[Pack]:
     """The packs of which only data says how long they are."""
     return [each for each in outputs if isinstance(each, Pack) and each.length is not None]
-
-
-def flat(values: Sequence[Any]) -> list[Any]:
-    """Tensors, and those of packs."""
-    return [each for value in values for each in (value if isinstance(value, Pack) else (value,))]
 
 
 def composed(

@@ -10,7 +10,17 @@ from tcdsl.errors import DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent, TypeNode
-from tcdsl.frontend.skriptnd.values import ZERO, Extreme, Pack, ScalarValue, TensorValue, Unknown, shown, type_of
+from tcdsl.frontend.skriptnd.values import (
+    ZERO,
+    Extreme,
+    Pack,
+    ScalarValue,
+    TensorValue,
+    Unknown,
+    flat,
+    shown,
+    type_of,
+)
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Boundary, Constant, ExplicitRange, Expr, Read
 from tcdsl.ir.program import Access as Cell
@@ -141,8 +151,7 @@ class TensorRecording:
 
     def symbols(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The tensors of the program that ``values`` are, one after the other."""
-        flat = [each for value in values for each in (value if isinstance(value, Pack) else (value,))]
-        return tuple(self.written(each).tensor for each in flat)
+        return tuple(self.written(each).tensor for each in flat(values))
 
     def tensors(self, values: Sequence[Any], symbols: Sequence[Any]) -> list[Any]:
         """``values`` with other tensors of the program, those that `symbols` has of others like them."""

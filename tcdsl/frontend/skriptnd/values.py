@@ -35,6 +35,7 @@ __all__ = [
     "article",
     "content_of",
     "copied",
+    "flat",
     "is_pack",
     "is_size",
     "is_tensor",
@@ -180,6 +181,11 @@ def shown(value: Any) -> str:
     if isinstance(value, Extreme):
         return "int(inf)" if value.sign > 0 else "int(-inf)"
     return "null" if value is None else str(value)
+
+
+def flat(values: Iterable[Any]) -> list[Any]:
+    """Values, and the items of packs, one after the other."""
+    return [each for value in values for each in (value if isinstance(value, Pack) else (value,))]
 
 
 def article(word: str) -> str:

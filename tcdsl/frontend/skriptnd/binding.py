@@ -84,9 +84,7 @@ def _is_clear(declaration: syntax.Declaration, known: set[str]) -> bool:
         known = known | names_in(declaration.type.rank)
     unknown = [each for each in shape if each.repeats is not None and not _has_length(each, known)]
     entries = [each.value for each in shape if each.value is not None]
-    return len(unknown) <= 1 and all(
-        len(names_in(each) - known) <= 1 or isinstance(each, syntax.Identifier) for each in entries
-    )
+    return len(unknown) <= 1 and all(len(names_in(each) - known) <= 1 for each in entries)
 
 
 def _has_length(extent: syntax.Extent, known: set[str]) -> bool:

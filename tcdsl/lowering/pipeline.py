@@ -26,7 +26,6 @@ from tcdsl.lowering.constant_sizes import (
 from tcdsl.lowering.equal_groups import Drafted, EqualGroups
 from tcdsl.lowering.linking.joined_nests import joined_kinds
 from tcdsl.lowering.loop_passes.data_bounds import within_data_ranges
-from tcdsl.lowering.loop_passes.dot_tiles import with_dots_together
 from tcdsl.lowering.loop_passes.end_checks import with_checks_ahead, with_ends_checked
 from tcdsl.lowering.loop_passes.forwarding import forwarded, without_unread
 from tcdsl.lowering.loop_passes.hoisting import hoisted
@@ -35,6 +34,7 @@ from tcdsl.lowering.loop_passes.interchange import with_rows_inside
 from tcdsl.lowering.loop_passes.long_sums import in_blocks
 from tcdsl.lowering.loop_passes.row_buffers import with_row_buffers
 from tcdsl.lowering.loop_passes.square_tiles import through_tiles
+from tcdsl.lowering.loop_passes.sums_together import with_dots_together, with_terms_together
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
 from tcdsl.lowering.loopir.contraction import contraction_of
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure, Step, with_step
@@ -462,6 +462,13 @@ def _dots(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     return nodes if small or draft.work is not None else with_dots_together(nodes, setting.names)
 
 
+def _terms(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
+    if (draft.small and not setting.alone) or draft.work is not None:
+        return nodes
+    types = {**setting.types, **{each.name: each.dtype for each in setting.extra}}
+    return with_terms_together(nodes, types, setting.names)
+
+
 NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("single_steps", "loops of one step become their body", _over(without_single_steps)),
     NestPass("forwarding", "what was just stored is used from a scalar", _forwarding),
@@ -476,6 +483,7 @@ NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("one_thread", "little work is done by one thread", _one_thread, "serial"),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums, "split"),
     NestPass("dots", "sums in scalars are made several at once where they read the same factor", _dots, "tile"),
+    NestPass("terms", "sums into rows take eight terms at a time", _terms, "unroll"),
 )
 
 QUICK: Enabled = OPTIONAL & {each.name for each in NEST_PASSES} | {"constants", "dead_statements"}

@@ -1,4 +1,4 @@
-"""Sums in scalars, four rows by four cells at a time: what is done together, what comes out."""
+"""Sums several at a time, four rows by four cells, or eight terms of a row: what is done together, what comes out."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Kernel, Loop
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.loopir.traversal import walk_nodes
@@ -85,3 +86,40 @@ def test_bits_do_not_depend_on_threads() -> None:
     for result in results[1:]:
         for found, first in zip(result, results[0], strict=True):
             np.testing.assert_array_equal(found, first)
+
+
+ROWS = """program p
+input a: {0}[M, K]
+input b: {0}[K_1, N]
+assert K == K_1
+tensor c: {0}[M, N]
+c[i, j] {1} a[i, k] * b[k, j]  for [i, k, j]: 0 <= i < M and 0 <= k < K and 0 <= j < N{2}
+return c
+"""
+
+
+@pytest.mark.parametrize("condition", ["", " and k <= i + 9"])
+@pytest.mark.parametrize("symbol", ["+=", "-="])
+def test_rows_take_several_terms_at_a_time(symbol: str, condition: str) -> None:
+    kernels = [plain_loops(parse_program(ROWS.format("float32", symbol, condition)), off) for off in ("", " -terms")]
+    steps = [
+        {node.step for nest in each.nests for node in walk_nodes(nest.body) if isinstance(node, Loop)} - {1, 512}
+        for each in kernels
+    ]
+    assert steps == [{8}, set()]
+    for m, k, n in [(1, 8, 3), (2, 7, 5), (2, 17, 1), (3, 0, 4), (1, 40, 0), (2, 530, 3)]:
+        arrays = [RNG.normal(size=shape).astype("float32") for shape in ((m, k), (k, n))]
+        np.testing.assert_array_equal(*(execute(each, arrays).outputs[0] for each in kernels))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "symbol", "value"),
+    [
+        ("float64", ">>=", "a[i, k] * b[k, j]"),  # no sum
+        ("int64", "+=", "a[i, k] * b[k, j]"),
+        ("float64", "+=", "exp(a[i, k] * b[k, j])"),
+    ],
+)
+def test_rows_that_are_added_term_by_term(dtype: str, symbol: str, value: str) -> None:
+    text = ROWS.format(dtype, symbol, "").replace("a[i, k] * b[k, j]", value)
+    assert format_kernel(plain_loops(parse_program(text))) == format_kernel(plain_loops(parse_program(text), " -terms"))

@@ -1,4 +1,5 @@
-"""Sums in scalars, several cells at a time, where these read the same cells of a factor.
+"""Sums several at a time: in scalars, several cells where these read the same cells of a factor; in rows, several
+terms.
 
 Four rows of one factor and four of the other one make sixteen cells, from an eighth of the loads::
 
@@ -14,7 +15,14 @@ Four rows of one factor and four of the other one make sixteen cells, from an ei
                                                    c[first, j] = acc
                                                    ...
 
-Of a product of a matrix and a vector, four cells are together. What is left over is done one by one.
+Of a product of a matrix and a vector, four cells are together. A row is loaded and stored once for eight terms,
+which are added in the order that they had::
+
+    for k in 0 .. K:                       for k in 0 .. last by 8:
+        for j in 0 .. N:                       for j in 0 .. N:
+            c[j] += a[k] * b[k, j]                 c[j] = c[j] + a[k] * b[k, j] + a[k + 1] * b[k + 1, j] + ...
+
+What is left over is done one by one.
 """
 
 from __future__ import annotations
@@ -23,21 +31,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from tcdsl.ir.build import apply, index, integer
+from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, children, reads, substitute, walk
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Loop, Node, Store
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps, quotient_up
 from tcdsl.lowering.loopir.traversal import buffers_read, own_expressions, scalars_of, walk_nodes, with_bodies
 from tcdsl.lowering.program_passes.effort import weight
 
-__all__ = ["with_dots_together"]
+__all__ = ["with_dots_together", "with_terms_together"]
 
 _SHORT = 32  # Terms that LLVM writes out.
 
 _TILE = 4
 """So many rows are together, and so many cells: sixteen sums and what they add fit into registers."""
+
+_TERMS = 8
+"""Terms that are added to a row before it is stored."""
+
+_FEWEST = 16
+"""Terms of a sum into a row that are worth it."""
 
 _PARTS = 24
 """Parts of the expressions of a term at most: what is more takes longer than its loads."""
@@ -166,6 +181,58 @@ def _parts(expr: Expr) -> int:
     return 1 + sum(map(_parts, children(expr)))
 
 
+# -- rows
+
+
+def with_terms_together(nodes: Iterable[Node], types: Mapping[str, str], names: FreshNames) -> tuple[Node, ...]:
+    """``nodes`` with sums into rows of buffers of such ``types`` that take eight terms at a time."""
+    out: list[Node] = []
+    for node in nodes:
+        made = _terms_together(node, types, names) if isinstance(node, Loop) else None
+        out += made or [with_bodies(node, lambda body: with_terms_together(body, types, names))]
+    return tuple(out)
+
+
+def _terms_together(terms: Loop, types: Mapping[str, str], names: FreshNames) -> tuple[Node, ...] | None:
+    match terms.body:
+        case (*before, Loop(body=(*inside, Update() as update)) as row) if _is_plain(terms) and _is_plain(row):
+            pass
+        case _:
+            return None
+    definitions = [node for node in (*before, *inside) if isinstance(node, Define)]
+    ends = _whole_steps(terms, names, _TERMS) if (most_steps(terms.start, terms.stop) or _SHORT) >= _FEWEST else None
+    if ends is None or len(definitions) < len(before) + len(inside):
+        return None
+    ahead, last = ends
+    parts: list[Node] = [*definitions, update]
+    written = [expr for node in parts for expr in own_expressions(node)]
+    dtype = update.value.dtype
+    own = {terms.variable, *(node.name for node in definitions)}
+    steady = own.isdisjoint(name for axis in (*update.indices, row.start, row.stop) for name in scalars_of(axis))
+    cheap = weight(written) == 1 and sum(map(_parts, written)) <= _PARTS
+    if not (steady and cheap and update.indices and update.indices[-1] == index(row.variable)):
+        return None
+    sums = is_floating(dtype) and types.get(update.buffer) == dtype and update.accumulate in ("add", "subtract")
+    if not sums or update.buffer in {read.tensor for expr in written for read in reads(expr)}:
+        return None
+    primitive = ACCUMULATORS[update.accumulate].primitive
+    total: Expr = plain_read(update.buffer, update.indices, dtype)
+    outer: list[Node] = []
+    inner: list[Node] = []
+    for k in range(_TERMS):
+        values: dict[Expr, Expr] = {index(terms.variable): apply("add", index(terms.variable), integer(k))} if k else {}
+        for made, nodes in ((outer, before), (inner, inside)):
+            for node in nodes:
+                assert isinstance(node, Define)
+                name = names.fresh(node.name)
+                made.append(replace(node, name=name, value=substitute(node.value, values)))
+                values[Local(node.name, node.value.dtype)] = Local(name, node.value.dtype)
+        total = apply(primitive, total, substitute(update.value, values))
+    cells = replace(row, body=(*inner, Store(update.buffer, update.indices, total)))
+    several = replace(terms, stop=last, step=_TERMS, body=(*outer, cells))
+    return (*ahead, several, replace(terms, start=last))
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     # The rows ``first .. end`` of a tile, of those that ``loop`` is over.
@@ -208,12 +275,12 @@ class _Rows:
         return replace(loop, variable=self.tile, start=integer(0), stop=count, body=(*ends, *nodes))
 
 
-def _whole_steps(loop: Loop, names: FreshNames) -> tuple[tuple[Node, ...], Expr] | None:
-    """Where the last `_TILE` of the steps of ``loop`` end, and what defines it; None if there never are so many."""
+def _whole_steps(loop: Loop, names: FreshNames, count: int = _TILE) -> tuple[tuple[Node, ...], Expr] | None:
+    """Where the last ``count`` of the steps of ``loop`` end, and what defines it; None if there never are so many."""
     if isinstance(loop.start, Constant) and isinstance(loop.stop, Constant):
         steps = int(loop.stop.value) - int(loop.start.value)
-        return None if steps < _TILE else ((), integer(int(loop.stop.value) - steps % _TILE))
-    rest = apply("mod", length_of_loop(loop), integer(_TILE))
+        return None if steps < count else ((), integer(int(loop.stop.value) - steps % count))
+    rest = apply("mod", length_of_loop(loop), integer(count))
     last = names.fresh("last")
     # A loop without steps leaves none.
     stop = apply("max", loop.start, apply("sub", loop.stop, rest))

@@ -48,8 +48,8 @@ from tcdsl.lowering.program_passes.canonical_statements import over_cells, solve
 from tcdsl.lowering.program_passes.fusion import fuse
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
 from tcdsl.lowering.program_passes.overwriting import overwriting_late, saving_cells
-from tcdsl.lowering.program_passes.padding import padded
 from tcdsl.lowering.program_passes.phases import in_phases, row_of_phases
+from tcdsl.lowering.program_passes.prepared_contractions import padded, separated
 from tcdsl.lowering.program_passes.schedule import LoopOrder, plan
 from tcdsl.lowering.program_passes.shared_memory import Memory, assign_memory
 from tcdsl.lowering.program_passes.summing import summed
@@ -397,6 +397,11 @@ PASSES: tuple[Pass, ...] = (
         "columns",
         "what all rows read or compute alike is copied first",
         _named(with_columns_copied),
+    ),
+    Pass(
+        "products",
+        "sums of products become a statement for each product, and for each factor that takes work",
+        _informed(separated),
     ),
     Pass("padding", "factors that have no terms beyond their ends are copied with zeros around", _padding),
     Pass("loop_orders", "each statement gets the order of its loops", _loop_orders),

@@ -14,7 +14,7 @@ In the gradient of a convolution with strides, whose factors are at ``z - 2*x`` 
 again: the phases p are others, with loops around.
 
 Where a convolution leaves out terms outside of the image, its left factor has zeros around
-(`tcdsl.lowering.program_passes.padding`).
+(`tcdsl.lowering.program_passes.prepared_contractions`).
 """
 
 from __future__ import annotations

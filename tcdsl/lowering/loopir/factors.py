@@ -14,7 +14,7 @@ from functools import partial, reduce
 from tcdsl.ir.build import apply
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Local, Read, is_affine_index, reads, substitute
 
-__all__ = ["factors_of", "product_term", "term_of", "terms_of"]
+__all__ = ["factors_of", "is_simple", "product_term", "term_of", "terms_of"]
 
 # What factors may be made of, and terms of two reads; and of so many parts, so that a multiplication with an addition
 # is most of the work.
@@ -32,10 +32,15 @@ def factors_of(value: Expr) -> tuple[Expr, ...]:
             return (value,)
 
 
+def is_simple(factor: Expr) -> bool:
+    """Whether a factor is made while terms are added up: of a few cells, by a few additions and multiplications."""
+    return _parts(factor, _IN_FACTORS) <= _PARTS
+
+
 def terms_of(value: Expr) -> list[tuple[Expr, Expr, Expr]]:
     """The left and the right factor that ``value`` may have, and how it is made of them (`term_of`)."""
     factors = factors_of(value)
-    if len(factors) > 1 and all(_parts(factor, _IN_FACTORS) <= _PARTS for factor in factors):
+    if len(factors) > 1 and all(map(is_simple, factors)):
         others = (reduce(partial(apply, "mul"), (*factors[:k], *factors[k + 1 :])) for k in range(len(factors)))
         term = product_term(value.dtype)
         return [(factor, rest, term) for factor, rest in zip(factors, others, strict=True)]

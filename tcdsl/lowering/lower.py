@@ -96,7 +96,7 @@ def lower(
 def _with_smaller_loops(program: Program) -> Program:
     # Stages are lowered one by one: what loops carry and are given is looked at before.
     if not program.repeats:
-        return without_dead_statements(without_copies(program))
+        return without_dead_statements(without_copies(program, asserted=True))
     return without_dead_statements(with_smaller_loops(program, _with_smaller_loops))
 
 

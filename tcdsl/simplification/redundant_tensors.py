@@ -116,12 +116,14 @@ def without_copies(program: Program, *, asserted: bool = False) -> Program:
     names: dict[str, str] = {}
     promoted: dict[str, str] = {}
     seen: dict[object, str] = {}
+    # What goes on from a tensor has its very shape.
+    continued = {each.start.tensor for each in program.statements if isinstance(each.start, Keep)}
     kept: list[Statement] = []
     for statement in program.statements:
         if names:
             statement = statement_with_tensors_renamed(statement, names)
         name = statement.target.tensor
-        original = copied(program, statement, asserted=asserted)
+        original = copied(program, statement, asserted=asserted and name not in continued)
         if original is None and name not in ruled:
             original = seen.setdefault(content(statement, program.tensor(name)), name)
         if original in (None, name):
@@ -153,11 +155,8 @@ def copied(program: Program, statement: Statement, *, asserted: bool = False) ->
     if not plain or not isinstance(value, Read) or value.fill is not None or value.indices != statement.target.indices:
         return None
     source = program.tensor(value.tensor)
-    if (
-        not _one_shape(program, source, tensor)
-        or source.dtype != tensor.dtype
-        or source.dtype != compute_dtype(source.dtype)
-    ):
+    alike = source.shape == tensor.shape or (asserted and _one_shape(program, source, tensor))
+    if not alike or source.dtype != tensor.dtype or source.dtype != compute_dtype(source.dtype):
         return None
     return source.name if is_over_box(statement, tensor.shape) else None
 

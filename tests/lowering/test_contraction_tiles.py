@@ -324,5 +324,5 @@ def test_few_channels_are_known_to_be_few_without_sets(monkeypatch: pytest.Monke
         O[n, c, x, y] += I[n, d, x + r, y + s] * K[c, d, r, s]
         return O
 
-    monkeypatch.setattr("tcdsl.lowering.loopir.contraction._points", None)
+    monkeypatch.setattr("tcdsl.lowering.loopir.contraction.points_of", None)
     assert "panels_O" not in str(small.explain("loops", real(1, 3, 3, 5), real(3, 3, 3, 3)))

@@ -70,7 +70,7 @@ def test_isl_is_asked_about_the_first_of_equal_layers(monkeypatch):
         original = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given: asked.append(name) or original(*given))
 
-    counted(contraction, "_sides")
+    counted(contraction, "sides_of")
     counted(schedule, "covers")
     counts = []
     for depth, channels in ((3, 3), (6, 5)):  # other channels: what is known of the first ones does not help
@@ -80,7 +80,7 @@ def test_isl_is_asked_about_the_first_of_equal_layers(monkeypatch):
             x = convolution(channels=channels, label=f"L{number}")(x)
         loss = (x * x).mean()
         lower((tc.train.grad_update(loss) + tc.train.adam_update(loss, learning_rate=0.1)).program())
-        counts.append((asked.count("_sides"), asked.count("covers")))
+        counts.append((asked.count("sides_of"), asked.count("covers")))
     assert counts[0] == counts[1]
     assert min(counts[0]) > 0
 

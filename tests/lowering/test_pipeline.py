@@ -68,6 +68,14 @@ tensor y: float64[N, M]
 y[i, j] += x[k, j]  for [i, j, k]: i < N and 0 <= j < M and 0 <= k <= i
 return y
 """
+RECTIFIED = """program product_of_what_is_rectified
+input a: float64[N, K]
+input b: float64[K_1, M]
+assert K == K_1
+tensor y: float64[N, M]
+y[i, j] += relu(a[i, k]) * b[k, j]  for [i, j, k]: 0 <= i < N and 0 <= j < M and 0 <= k < K
+return y
+"""
 RNG = np.random.default_rng(7)
 
 
@@ -82,6 +90,7 @@ class Sample:
 def samples() -> dict[str, Sample]:
     found = {name: Sample(parse_program(case.text), case.inputs(*case.sizes[-1])) for name, case in CASES.items()}
     found["running_totals"] = Sample(parse_program(RUNNING), [RNG.normal(size=(5, 9))])
+    found["rectified"] = Sample(parse_program(RECTIFIED), [RNG.normal(size=shape) for shape in ((5, 4), (4, 3))])
     x = RNG.normal(size=9)
     found["wasteful"] = Sample(parse_program(WASTEFUL), [x])
     found["outer_product_of_columns"] = Sample(parse_program(OUTER), [x.reshape(3, 3)])

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from math import prod
 
 import islpy as isl
 
@@ -52,6 +53,8 @@ from tcdsl.lowering.loopir.contraction import (
 )
 from tcdsl.lowering.loopir.factors import factors_of, is_simple
 from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming
+from tcdsl.lowering.loopir.machine import SERIAL_WORK
+from tcdsl.lowering.program_passes.schedule import constant_length
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.boxes import bounds, over_box
@@ -100,7 +103,7 @@ def _ungated(statement: Statement, tensors: dict[str, Tensor], context: isl.Set,
             return [statement]
     cells = [axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)]
     plain = len(set(cells)) == len(statement.target.indices) and statement.accumulate in ("add", "subtract")
-    if not plain or len(statement.domain.variables) < 3 or statement.condition is not None or statement.unique:
+    if not plain or not _may_be_large(statement) or statement.condition is not None or statement.unique:
         return [statement]
     if not index_variables(asked) <= set(cells) or any(map(_is_open, walk(statement.value))):
         return [statement]
@@ -127,7 +130,7 @@ def _products(statement: Statement, tensors: dict[str, Tensor], context: isl.Set
     there is but one, or tiles pay for none. New tensors go to ``tensors``.
     """
     opposite = {"add": "subtract", "subtract": "add"}
-    if statement.accumulate not in opposite or len(statement.domain.variables) < 3 or statement.condition is not None:
+    if statement.accumulate not in opposite or not _may_be_large(statement) or statement.condition is not None:
         return [statement]
     terms = _terms(statement.value)
     if len(terms) > _MOST_PRODUCTS:
@@ -174,6 +177,14 @@ def _factor(
     tensors[name] = Tensor(name, factor.dtype, tuple(extents))
     out.append(made)
     return plain_read(name, cell, factor.dtype)
+
+
+def _may_be_large(statement: Statement) -> bool:
+    # Little work has no tiles.
+    variables = statement.domain.variables
+    lengths = [constant_length(statement, name) for name in variables]
+    points = None if None in lengths else prod(length for length in lengths if length is not None)
+    return len(variables) >= 3 and (points is None or points >= SERIAL_WORK)
 
 
 def _is_open(part: Expr) -> bool:

@@ -137,7 +137,8 @@ def _lowered(
     orders: Sequence[int] = (),
     alone: bool = False,
 ) -> Kernel:
-    work = Work(program, enabled, largest, watch, bool(private), chosen(orders), machine, alone=alone)
+    repeated = private is not None
+    work = Work(program, enabled, largest, watch, bool(private), chosen(orders), machine, alone, repeated)
     if watch is not None:
         watch.begin(work)
     for each in PASSES:

@@ -87,7 +87,7 @@ class Work:
 
     ``private``: nobody sees the inputs' memory when something fails. ``choose`` says which orders of contractions are
     best, ``zeros_around`` which tensors are 0 wherever a statement that reads them has no point. With ``alone`` one
-    thread does it all.
+    thread does it all. A part of a program with loops that run may be ``repeated``.
     """
 
     program: Program
@@ -98,6 +98,7 @@ class Work:
     choose: Chooser = first_choice
     machine: Machine = field(default_factory=Machine)
     alone: bool = False
+    repeated: bool = False
     zeros_around: Mapping[str, Expr] = field(default_factory=dict)
     names: FreshNames = field(init=False)
     context: isl.Set = field(init=False)
@@ -323,6 +324,7 @@ def _loops(work: Work) -> None:
         "long_sums" in work.enabled,
         work.machine,
         work.alone,
+        work.repeated,
     )
     equal = EqualGroups(setting)
     make = partial(_drafted, work)
@@ -468,7 +470,8 @@ def _dots(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
 
 
 def _terms(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
-    if (draft.small and not setting.alone) or draft.work is not None:
+    # What rounds read again is near; elsewhere memory takes as long.
+    if not setting.repeated or draft.work is not None:
         return nodes
     types = {**setting.types, **{each.name: each.dtype for each in setting.extra}}
     return with_terms_together(nodes, types, setting.names)

@@ -11,7 +11,6 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.ir.text.parser import parse_program
-from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Kernel, Loop
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.loopir.traversal import walk_nodes
@@ -88,38 +87,31 @@ def test_bits_do_not_depend_on_threads() -> None:
             np.testing.assert_array_equal(found, first)
 
 
-ROWS = """program p
-input a: {0}[M, K]
-input b: {0}[K_1, N]
-assert K == K_1
-tensor c: {0}[M, N]
-c[i, j] {1} a[i, k] * b[k, j]  for [i, k, j]: 0 <= i < M and 0 <= k < K and 0 <= j < N{2}
-return c
-"""
+@op
+def states(W, h, n: int):
+    for _ in range(n):
+        z = h @ W
+        h = z * 0.5 - z * z * h * 0.01
+    return h
 
 
-@pytest.mark.parametrize("condition", ["", " and k <= i + 9"])
-@pytest.mark.parametrize("symbol", ["+=", "-="])
-def test_rows_take_several_terms_at_a_time(symbol: str, condition: str) -> None:
-    kernels = [plain_loops(parse_program(ROWS.format("float32", symbol, condition)), off) for off in ("", " -terms")]
-    steps = [
-        {node.step for nest in each.nests for node in walk_nodes(nest.body) if isinstance(node, Loop)} - {1, 512}
-        for each in kernels
-    ]
-    assert steps == [{8}, set()]
-    for m, k, n in [(1, 8, 3), (2, 7, 5), (2, 17, 1), (3, 0, 4), (1, 40, 0), (2, 530, 3)]:
-        arrays = [RNG.normal(size=shape).astype("float32") for shape in ((m, k), (k, n))]
-        np.testing.assert_array_equal(*(execute(each, arrays).outputs[0] for each in kernels))
+@op
+def largest(W, h, n: int):
+    for _ in range(n):
+        z = output()
+        z[j] >>= h[k] * W[k, j]
+        h = z * 0.5
+    return h
 
 
-@pytest.mark.parametrize(
-    ("dtype", "symbol", "value"),
-    [
-        ("float64", ">>=", "a[i, k] * b[k, j]"),  # no sum
-        ("int64", "+=", "a[i, k] * b[k, j]"),
-        ("float64", "+=", "exp(a[i, k] * b[k, j])"),
-    ],
-)
-def test_rows_that_are_added_term_by_term(dtype: str, symbol: str, value: str) -> None:
-    text = ROWS.format(dtype, symbol, "").replace("a[i, k] * b[k, j]", value)
-    assert format_kernel(plain_loops(parse_program(text))) == format_kernel(plain_loops(parse_program(text), " -terms"))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_in_rounds_take_several_terms_at_a_time(dtype: str) -> None:
+    for size in (1, 7, 8, 9, 40):
+        W, h = (RNG.normal(size=shape).astype(dtype) for shape in ((size, size), size))
+        found = states(W, h, 5)
+        with tc.config(optimize="-terms"):
+            np.testing.assert_array_equal(states(W, h, 5), found)
+    assert "by 8:" in states.explain("loops", W, h, 5)
+    assert "by 8:" not in largest.explain("loops", W, h, 5)
+    whole = np.ones((3, 3), np.int64)
+    assert "by 8:" not in states.explain("loops", whole, np.ones(3, np.int64), 0)

@@ -45,7 +45,7 @@ class NestContext:
     already hold their start, ``marks`` the memory of a unique target's marks, ``context`` what is known of the sizes,
     ``thin`` the targets whose statements are little work beside another one that writes the same memory, ``long_sums``
     whether sums of many terms may be added up a block at a time, ``machine`` what the loops are for, ``alone`` whether
-    one thread does it all.
+    one thread does it all, ``repeated`` whether rounds may run them again.
     Memory that the loops need besides is added to ``extra``.
     """
 
@@ -60,6 +60,7 @@ class NestContext:
     long_sums: bool = False
     machine: Machine = field(default_factory=Machine)
     alone: bool = False
+    repeated: bool = False
     extra: list[Buffer] = field(default_factory=list)
 
 

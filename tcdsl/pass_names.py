@@ -13,14 +13,14 @@ __all__ = ["OF_ROUNDS", "OPTIONAL", "Enabled", "chosen_passes"]
 Enabled = frozenset[str]
 """Names of passes that run."""
 
-OF_ROUNDS: Enabled = frozenset(("carried_cells", "eager_sums", "terms"))
+OF_ROUNDS: Enabled = frozenset(("carried_cells", "eager_sums"))
 """Those that only loops that run have (`tcdsl.lowering.lower`)."""
 
 OPTIONAL: Enabled = OF_ROUNDS | frozenset((
     "chains", "checks_ahead", "columns", "constants", "contractions", "copies", "data_bounds", "dead_statements",
     "dots", "end_checks", "forwarding", "fusion", "hoisting", "interchange", "joining", "long_sums", "merging",
     "one_thread", "padding", "panels", "phase_rows", "phases", "plain_cells", "products", "row_buffers", "scans",
-    "single_steps", "sparse_tensors", "summing", "sweeps", "tiles", "transposing", "unit_axes",
+    "single_steps", "sparse_tensors", "summing", "sweeps", "terms", "tiles", "transposing", "unit_axes",
 ))  # fmt: skip
 
 

@@ -470,8 +470,8 @@ def _dots(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
 
 
 def _terms(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
-    # What rounds read again is near; elsewhere memory takes as long.
-    if not setting.repeated or draft.work is not None:
+    # Partial rows, and what rounds read again, are near; of other rows memory takes as long.
+    if not (setting.repeated or draft.hint == "parts_") or draft.work is not None:
         return nodes
     types = {**setting.types, **{each.name: each.dtype for each in setting.extra}}
     return with_terms_together(nodes, types, setting.names)

@@ -115,3 +115,26 @@ def test_rows_in_rounds_take_several_terms_at_a_time(dtype: str) -> None:
     assert "by 8:" not in largest.explain("loops", W, h, 5)
     whole = np.ones((3, 3), np.int64)
     assert "by 8:" not in states.explain("loops", whole, np.ones(3, np.int64), 0)
+
+
+@op
+def of_columns(x, w):
+    s[j] += x[i, j] * w[i]
+    return s
+
+
+@op
+def of_two_factors(x, y):
+    s[j] += x[i, j] * y[i, j]
+    return s
+
+
+def test_partial_rows_take_several_terms_at_a_time() -> None:
+    for m, n in ((0, 3), (1, 1), (8, 2), (9, 5), (1100, 70)):
+        x, w = RNG.normal(size=(m, n)).astype("float32"), RNG.normal(size=m).astype("float32")
+        found = of_columns(x, w)
+        np.testing.assert_allclose(found, w.astype("float64") @ x, rtol=1e-4, atol=1e-4)
+        with tc.config(optimize="-terms"):
+            np.testing.assert_array_equal(of_columns(x, w), found)
+    assert "by 8:" in of_columns.explain("loops", x, w)
+    assert "by 8:" not in of_two_factors.explain("loops", x, x)

@@ -209,7 +209,9 @@ def _terms_together(terms: Loop, types: Mapping[str, str], names: FreshNames) ->
     dtype = update.value.dtype
     own = {terms.variable, *(node.name for node in definitions)}
     steady = own.isdisjoint(name for axis in (*update.indices, row.start, row.stop) for name in scalars_of(axis))
-    cheap = weight(written) == 1 and sum(map(_parts, written)) <= _PARTS
+    # Eight rows of several factors would be more than the processor fetches ahead.
+    along = {read for expr in written for read in reads(expr) if row.variable in scalars_of(read)}
+    cheap = weight(written) == 1 and sum(map(_parts, written)) <= _PARTS and len(along) <= 1
     if not (steady and cheap and update.indices and update.indices[-1] == index(row.variable)):
         return None
     sums = is_floating(dtype) and types.get(update.buffer) == dtype and update.accumulate in ("add", "subtract")

@@ -14,6 +14,7 @@ from tcdsl.lowering.lower import lower
 from tcdsl.span import Span
 from tcdsl.targets.cpu.compiled import CompiledKernel
 from tcdsl.targets.protocol.target import Build
+from tests.lowering.cases import CASES
 from tests.targets.compiling import compile_kernel
 from tests.targets.kernels import I, J, M, N, P, loop, make, read
 
@@ -130,6 +131,13 @@ def test_debug_finds_accesses_out_of_range(options: Build) -> None:
     strided = compile_kernel(kernel, contiguous=(False,), options=checked)
     with pytest.raises(TcdslError, match="read or wrote X at 5"):
         strided.run([np.zeros(10, np.float32)[::-2]], {"N": 5})
+
+
+def test_llvm_says_nothing_of_tested_accesses(options: Build, capfd: pytest.CaptureFixture[str]) -> None:
+    program = parse_program(CASES["matmul"].text)
+    checked = Build((), checked=True, cache_dir=options.cache_dir)
+    compile_kernel(lower(program), contiguous=(True, True), options=checked)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_place_is_given_in_the_variables_of_the_statement(options: Build) -> None:

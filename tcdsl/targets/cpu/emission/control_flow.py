@@ -17,7 +17,7 @@ from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 __all__ = ["ControlFlow", "require_one_type"]
 
 # LLVM takes half the time for a loop of one vector at a time that it need not choose, which has no second one for what
-# is left over.
+# is left over. Of loops with branches, as checks are, it would complain on standard error.
 _SHORT = ('!{!"llvm.loop.vectorize.width", i32 8}', '!{!"llvm.loop.interleave.count", i32 1}')
 
 
@@ -155,7 +155,8 @@ class ControlFlow:
             if going_on is not None:
                 going_on(following)
             counter.add_incoming(following, builder.block)
-            note = f", !llvm.loop {builder.module.own_note(*map(builder.module.note, _SHORT))}" if seldom else ""
+            straight = seldom and builder.block is head
+            note = f", !llvm.loop {builder.module.own_note(*map(builder.module.note, _SHORT))}" if straight else ""
             builder.cbranch(builder.compare_signed(order, following, end.value), head, after, note)
         builder.leave(start)
         builder.leave(after)

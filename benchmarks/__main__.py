@@ -33,17 +33,22 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def _hold_to(threads: int) -> None:
+    # Before any of the contenders is imported.
+    for variable in THREAD_VARIABLES:
+        os.environ[variable] = str(threads)
+    if hasattr(os, "sched_setaffinity"):
+        # Not all heed variables.
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    if threads == 1:
+        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmarks; the exit status is 1 if a result is wrong, or worse than an earlier one."""
     options = _options(arguments)
     if options.threads:
-        for variable in THREAD_VARIABLES:
-            os.environ[variable] = str(options.threads)
-        if hasattr(os, "sched_setaffinity"):
-            # Not all heed variables.
-            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
-        if options.threads == 1:
-            os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        _hold_to(options.threads)
 
     from rich.console import Console
 

@@ -270,7 +270,7 @@ class ContractionTiles:
         found, names = self._found, self._names
         block, panel = names.fresh("block"), names.fresh("panel")
         out: list[Node] = []
-        most, units = self._units(out)
+        most, units, count = self._units(out)
         rest: Expr = index(block)
         places: list[Expr] = []
         for title, length in reversed(units[1:]):
@@ -286,29 +286,34 @@ class ContractionTiles:
         rows = _RowBlock.of(inner.rows, low, high, names)
         first, lanes, ends = self._lanes_of(panel)
         sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, lanes)
-        begin = apply("mul", group, quotient_up(self._panels, units[-1][1]))
-        stop = apply("min", self._panels, apply("add", begin, quotient_up(self._panels, units[-1][1])))
+        share = _defined("share", quotient_up(self._panels, units[-1][1]), names, out)
+        begin = apply("mul", group, share)
+        stop = apply("min", self._panels, apply("add", begin, share))
         panels = Loop(panel, begin, stop, 1, (*ends, *sums, *self._stores(values, rows, first, lanes)))
         nodes: tuple[Node, ...] = (*out, *rows.nodes, panels)
         if self._sound is not None:
             before: list[Node] = []
             runs = self._soundness(before)
             nodes = (*before, Branch(runs, nodes))
-        count = self._where_pays(product_of(tuple(length for _, length in units)))
-        return (Loop(block, integer(0), count, 1, nodes, "parallel"),)
+        return (Loop(block, integer(0), self._where_pays(count), 1, nodes, "parallel"),)
 
-    def _units(self, out: list[Node]) -> tuple[Expr, list[tuple[str, Expr]]]:
-        # Rows of a block at most, and the loops around blocks, over blocks, and over groups of panels. There shall be
-        # enough for threads, but few rows in a block only where there are few panels.
+    def _units(self, out: list[Node]) -> tuple[Expr, list[tuple[str, Expr]], Expr]:
+        # Rows of a block at most, the loops around blocks, over blocks, and over groups of panels, and how many steps
+        # these have. There shall be enough for threads, but few rows in a block only where there are few panels.
         total, outer = self._found.count_of_rows, [(side.variable, side.length) for side in self._found.outer]
         count = product_of(tuple(length for _, length in outer))
         tiles = quotient_up(total, integer(_ROWS))
         least = apply("min", tiles, _units_over(apply("mul", self._panels, count)))
         blocks = _at_least_one(apply("max", quotient_up(total, integer(_ROWS_OF_BLOCK)), least))
-        groups = _at_least_one(apply("min", self._panels, _units_over(apply("mul", blocks, count))))
-        rows = apply("min", integer(_ROWS_OF_BLOCK), _in_tiles(_at_least_one(quotient_up(tiles, blocks))))
+        number = _defined("blocks", blocks, self._names, out)
+
+        def groups(blocks: Expr) -> Expr:
+            return _at_least_one(apply("min", self._panels, _units_over(apply("mul", blocks, count))))
+
+        group = _defined("groups", groups(number), self._names, out)
+        rows = apply("min", integer(_ROWS_OF_BLOCK), _in_tiles(_at_least_one(quotient_up(tiles, number))))
         most = _defined("most", rows, self._names, out)
-        return most, [*outer, ("number", blocks), ("group", groups)]
+        return most, [*outer, ("number", number), ("group", group)], product_of((count, blocks, groups(blocks)))
 
     def _sums_of_panel(
         self, values: _Values, summed: tuple[Side, ...], panel: tuple[Expr, ...], rows: _RowBlock, lanes: Expr

@@ -38,6 +38,8 @@ from tcdsl.simplification.smaller_loops import with_smaller_loops
 
 __all__ = ["lower"]
 
+_OF_ROWS: Enabled = frozenset(("unpacked",))
+"""Passes that read vectors of inputs."""
 _ENDS = Step("version", "positions that go step by step are checked for both ends")
 _SUMS = Step("reorder", "sums over the rounds before are added up along memory")
 _CELLS = Step("stage", "cells that stay while a loop runs are in registers")
@@ -52,6 +54,7 @@ def lower(
     watch: PassWatch | None = None,
     orders: Sequence[int] = (),
     machine: Machine | None = None,
+    strided: bool = False,
 ) -> Kernel:
     """``lower(matmul)``: the memory and the loop nests that compute ``program``.
 
@@ -59,8 +62,11 @@ def lower(
     isl would take too long, the quick passes alone run. Sizes may be up to ``largest``, or else as large as the kernel
     says. ``watch`` sees what each pass does. ``orders`` are the choices among orders of contractions
     (`tcdsl.simplification.contractions`), as a call makes them. The loops suit any ``machine``, and the given one best.
+    They are for ``strided`` inputs if some need not be row-major.
     """
     enabled, machine = chosen_passes(optimize), machine or Machine()
+    if strided:
+        enabled -= _OF_ROWS
     if not program.repeats:
         return _straight(program, enabled, machine, largest, watch, orders=orders)
     program = without_rules(program)

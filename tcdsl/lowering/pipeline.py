@@ -274,6 +274,19 @@ def _panels(work: Work) -> None:
     work.plans = [_tiled(work, each) for each in work.plans]
 
 
+def _unpacked(work: Work) -> None:
+    # The last vector of a row has masks.
+    if work.machine.masks:
+        work.plans = [_without_panels(each) for each in work.plans]
+
+
+def _without_panels(plan: LoopOrder) -> LoopOrder:
+    found = plan.contraction
+    if found is None or found.guards or not found.lanes_lie_side_by_side:
+        return plan
+    return replace(plan, contraction=replace(found, unpacked=True))
+
+
 def _sets_nothing(statement: Statement) -> bool:
     # It has memory and leaves it as it is.
     return isinstance(statement.start, Unset) and bool(statement.domain.set.is_empty())
@@ -410,6 +423,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("phase_rows", "rows whose cells go in steps become the innermost loop", _phase_rows),
     Pass("scans", "cells that have the terms of the one before go on from there", _scans),
     Pass("panels", "sums of products are made in tiles that stay in registers", _panels),
+    Pass("unpacked", "factors of few rows are read where they lie", _unpacked),
     Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory),
     Pass("chains", "stencils of stencils are made a tile at a time", _chains),
     Pass("merging", "statements share outer loops", _merging),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.config import settings
@@ -82,19 +83,20 @@ def _explained(
     from tcdsl.lowering.loopir.loop_printer import format_kernel
     from tcdsl.lowering.pass_log import PassLog, ScheduleLog
 
+    contiguous = (True,) * len(executable.program.inputs) if layout is None else tuple(layout)
+    kernel_of = partial(executable.kernel, settings().optimize, strided=not all(contiguous))
     if stage == "ir":
         return Explanation(format_program(executable.program))
     if stage == "passes":
         passes = PassLog()
-        executable.kernel(settings().optimize, watch=passes)
+        kernel_of(watch=passes)
         return Explanation(passes.text())
     if stage == "schedule":
         log = ScheduleLog()
-        return Explanation(log.text(executable.kernel(settings().optimize, watch=log)))
+        return Explanation(log.text(kernel_of(watch=log)))
     if stage == "python":
-        contiguous = (True,) * len(executable.program.inputs) if layout is None else tuple(layout)
         return Explanation(executable.compiled(contiguous).source)
-    kernel = executable.kernel(settings().optimize)
+    kernel = kernel_of()
     text = format_kernel(kernel)
     return Explanation(text if sizes is None else f"{text}\nmemory: {peak_bytes(kernel, sizes)}\n")
 

@@ -19,7 +19,7 @@ from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_plausible_faults import staged
 
 RNG = np.random.default_rng(12)
-MACHINES = (Machine(), Machine(32, 16), Machine(32, 32))
+MACHINES = (Machine(), Machine(32, 16), Machine(64, 32, masks=True))
 
 # Rows, terms and columns around the edges of tiles, panels and blocks.
 PRODUCTS = ((12, 4, 16), (13, 1, 17), (97, 300, 33), (18, 0, 20), (11, 5, 40), (0, 2, 16), (49, 257, 80))
@@ -264,6 +264,28 @@ def test_few_rows_and_few_columns(shape: tuple[int, int, int]) -> None:
     A[-1, 3] = np.inf
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(product(A, B), A @ B, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_factors_of_few_rows_are_read_where_they_lie(kind: type) -> None:
+    # Lanes end with the factor, whatever lies behind its last cell.
+    for m, k, n in [(4, 3, 1), (6, 5, 15), (7, 300, 16), (13, 2, 17), (47, 9, 63), (48, 2, 65), (49, 2, 130)]:
+        A, wide = (RNG.integers(-9, 9, shape).astype(kind) for shape in ((m, k), (2 * k, n + 7)))
+        for B in (
+            wide[:k, :n].copy(),
+            wide[:k, :n],
+            wide[::2, 3 : n + 3],
+            wide[:k, n::-1][:, :n],
+            wide[:k, :n].copy("F"),
+        ):
+            np.testing.assert_array_equal(product(A, B), A @ B)
+    arrays = [A, B]
+    kernel = lower(staged(product, *arrays), machine=MACHINES[2])
+    assert "B[k1, first + lane]" in format_kernel(kernel)
+    strided = lower(staged(product, *arrays), machine=MACHINES[2], strided=True)
+    assert format_kernel(strided) == format_kernel(
+        lower(staged(product, *arrays), machine=MACHINES[2], optimize="-unpacked")
+    )
 
 
 def test_cells_without_terms_hold_what_they_start_from() -> None:

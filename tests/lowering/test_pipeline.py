@@ -16,6 +16,7 @@ from tcdsl.errors import ConfigurationError
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import PassLog
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES
@@ -126,13 +127,14 @@ def samples() -> dict[str, Sample]:
 
 
 SAMPLES = samples()
+MASKS = Machine(masks=True)
 
 
 @functools.cache
 def effective(name: str) -> frozenset[str]:
     """The optional passes that change something in a program."""
     log = PassLog()
-    lower(SAMPLES[name].program, watch=log)
+    lower(SAMPLES[name].program, watch=log, machine=MASKS)
     return frozenset(done for done, changes in log.changes.items() if changes) & OPTIONAL
 
 
@@ -141,7 +143,7 @@ def test_programs_run_without_any_one_pass(name: str) -> None:
     program, arrays = SAMPLES[name].program, SAMPLES[name].arrays
     expected = interpret(program, arrays)
     for left_out in sorted(effective(name)):
-        found = execute(lower(program, optimize=f"-{left_out}"), arrays)
+        found = execute(lower(program, optimize=f"-{left_out}", machine=MASKS), arrays)
         for mine, its in zip(found.outputs, expected.outputs, strict=True):
             agree(mine, its)
         for tensor, array in zip(program.inputs, arrays, strict=True):

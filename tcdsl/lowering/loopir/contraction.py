@@ -102,7 +102,8 @@ class SumOfProducts:
     There is one ``lane``; ``others`` could be lanes too, or are phases. With ``guards`` the statement leaves points of
     the box out, at which the left factor is 0, and ``dense`` is the condition that these are few. ``statement`` is the
     one that was given, or the same in phases. In a ``full`` one every cell of the target has rows and lanes. A ``term``
-    says how terms are made of the factors (`tcdsl.lowering.loopir.factors`).
+    says how terms are made of the factors (`tcdsl.lowering.loopir.factors`). Where rows are few, an ``unpacked`` one
+    reads its right factor where it lies.
     """
 
     statement: Statement
@@ -118,10 +119,12 @@ class SumOfProducts:
     phases: frozenset[str]
     full: bool
     term: Expr
+    unpacked: bool = False
 
     def __str__(self) -> str:
         rows, terms = (" ".join(span.variable for span in spans) for spans in (self.rows, self.summed))
-        return f"tiles of {rows} by {self.lane.variable} over {terms}"
+        places = ", of few rows without panels" if self.unpacked else ""
+        return f"tiles of {rows} by {self.lane.variable} over {terms}{places}"
 
     def within(self, values: Mapping[Expr, Expr]) -> SumOfProducts:
         """The same inside of the loops around, whose variables have the ``values``."""
@@ -156,6 +159,16 @@ class SumOfProducts:
         """Whether a summed variable goes along the right factor's memory, and the lane across."""
         last = _last_variables(self.right)
         return side.variable in last and self.lane.variable not in last
+
+    @property
+    def lanes_lie_side_by_side(self) -> bool:
+        """Whether the right factor is read, and has the lanes one behind the other in rows of memory."""
+        if not isinstance(self.right, Read) or not self.right.indices:
+            return False
+        lane, (*others, last) = self.lane.variable, self.right.indices
+        return linear_form(last)[0].get(index(lane)) == 1 and lane not in frozenset().union(
+            *map(index_variables, others)
+        )
 
     @property
     def pays(self) -> Expr:

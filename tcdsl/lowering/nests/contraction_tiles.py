@@ -26,6 +26,9 @@ rows, whatever their number along each side. The last panel has fewer lanes wher
 one are that one again, and are not stored. Sums are stored along memory, be that rows or lanes. Blocks depend on the
 sizes alone, and so do all bits of a result.
 
+Where one block has all rows, a panel would be read hardly more often than it is written. Then the right factor is read
+where it lies, if lanes lie side by side there, in vectors that have masks behind its last cell (`unpacked`).
+
 Where sizes are such that there is little to do, and where a factor is infinite beside a zero that stands for no term,
 the plain loops run instead.
 """
@@ -39,10 +42,10 @@ from functools import partial, reduce
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of
+from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of, truth
 from tcdsl.ir.expressions import Constant, Expr, Local, Read, index_variables, substitute, transform
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.contraction import Side, SumOfProducts
+from tcdsl.lowering.loopir.contraction import Side, SumOfProducts, may_hold
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -103,6 +106,9 @@ class ContractionTiles:
         self._lanes = self._widths[-1]
         pays = found.pays
         self._pays = None if isinstance(pays, Constant) else pays
+        #: Whether there are panels: one block of rows would read them hardly more often than they are written.
+        one_block = apply("le", found.count_of_rows, integer(_ROWS_OF_BLOCK))
+        self._is_packed = apply("not_", one_block) if found.unpacked else truth(value=True)
         #: Whether it is large enough for any sizes.
         self.is_large = self._pays is None
         self.always = self.is_large and not found.guards
@@ -111,17 +117,18 @@ class ContractionTiles:
         self._held = body.started or not found.full
         self._panels = quotient_up(found.lane.length, integer(self._lanes))
         outer = tuple(span.length for span in found.outer)
-        shape = (*outer, self._where_pays(self._panels), *(span.most for span in found.summed), integer(self._lanes))
-        self._packed = self._buffer("panels", shape)
+        cells = *(span.most for span in found.summed), integer(self._lanes)
+        self._packed = self._buffer("panels", (*outer, self._where_packed(self._panels), *cells))
+        self._points = product_of((*outer, self._where_pays(self._panels), *cells))
         self._sound = self._buffer("sound", (*outer, self._panels)) if found.guards else None
 
     def nests(self) -> Iterator[tuple[str, tuple[Node, ...], Expr]]:
         """How each nest is called, its loops and its work: starts where few cells have sums, panels, tiles."""
-        rows, points = self._found.count_of_rows, product_of(self._packed.shape)
         if self._held and not self._body.started:
             yield "start_", tuple(map(self._where_it_pays, self._body.start())), product_of(self._plan.tensor.shape)
-        yield "pack_", self._packing(), points
-        yield "nest_", self._tiles(), apply("mul", rows, points)
+        if may_hold(self._is_packed):
+            yield "pack_", self._packing(), self._points
+        yield "nest_", self._tiles(), apply("mul", self._found.count_of_rows, self._points)
 
     def elsewhere(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         """``nodes``, the plain loops, where they run."""
@@ -151,6 +158,9 @@ class ContractionTiles:
 
     def _where_pays(self, count: Expr) -> Expr:
         return count if self._pays is None else apply("where", self._pays, count, integer(0))
+
+    def _where_packed(self, count: Expr) -> Expr:
+        return self._where_pays(apply("where", self._is_packed, count, integer(0)))
 
     def _soundness(self, out: list[Node]) -> Expr:
         # Whether no factor in panels is infinite or not a number: the sum of zero times each is zero then.
@@ -250,7 +260,7 @@ class ContractionTiles:
         nodes = (*ends, *self._over(tuple(loops), tuple(loops.values()), nodes))
         if self._sound is not None:
             nodes = (*nodes, *self._sound_panel(outer, panel, inner.summed, count))
-        nodes = loops_over([(panel, integer(0), self._where_pays(self._panels))], nodes)
+        nodes = loops_over([(panel, integer(0), self._where_packed(self._panels))], nodes)
         return tuple(map(_parallel, self._over(outer, found.outer, nodes)))
 
     def _sound_panel(self, outer: Sequence[str], panel: str, summed: tuple[Side, ...], count: Expr) -> tuple[Node, ...]:
@@ -285,7 +295,7 @@ class ContractionTiles:
         out.append(Define(high.name, apply("min", rows_inside, apply("add", low, most)), index=True))
         rows = _RowBlock.of(inner.rows, low, high, names)
         first, lanes, ends = self._lanes_of(panel)
-        sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, lanes)
+        sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, first, lanes)
         share = _defined("share", quotient_up(self._panels, units[-1][1]), names, out)
         begin = apply("mul", group, share)
         stop = apply("min", self._panels, apply("add", begin, share))
@@ -316,27 +326,55 @@ class ContractionTiles:
         return most, [*outer, ("number", number), ("group", group)], product_of((count, blocks, groups(blocks)))
 
     def _sums_of_panel(
-        self, values: _Values, summed: tuple[Side, ...], panel: tuple[Expr, ...], rows: _RowBlock, lanes: Expr
+        self,
+        values: _Values,
+        summed: tuple[Side, ...],
+        panel: tuple[Expr, ...],
+        rows: _RowBlock,
+        first: Expr,
+        lanes: Expr,
     ) -> tuple[Node, ...]:
         # The sums of all terms of a block of rows and a panel.
-        tile, out = self._names.fresh("tile"), list[Node]()
+        names, found = self._names, self._found
+        tile, out = names.fresh("tile"), list[Node]()
         around, parts = self._blocks_of_terms(summed)
         at: _Values = {
             index(side.variable): side.at(index(place)) for side, (place, _, _) in zip(summed, parts, strict=True)
         }
         lefts = [
-            self._value(self._found.left, {**values, **at, **rows.at(apply("add", index(tile), integer(k)), out)})
+            self._value(found.left, {**values, **at, **rows.at(apply("add", index(tile), integer(k)), out)})
             for k in range(_ROWS)
         ]
         place = (*panel, *(index(counter) for counter, _, _ in parts))
-        made: tuple[Node, ...] = ()
-        for width in self._widths:
-            nodes = self._sums_of_tile(tile, place, lefts, parts, width)
-            made = (Branch(apply("gt", lanes, integer(width // 2)), nodes, made),) if made else nodes
+
+        def packed(lane: str) -> Expr:
+            return plain_read(self._packed.name, (*place, index(lane)), self._dtype)
+
+        def lying(lane: str) -> Expr:
+            cell: _Values = {index(found.lane.variable): found.lane.at(apply("add", first, index(lane)))}
+            return self._value(found.right, {**values, **at, **cell})
+
+        def inside(width: int) -> Expr:
+            return apply("min", lanes, integer(width))
+
+        def made(right: Callable[[str], Expr], end: Callable[[int], Expr]) -> tuple[Node, ...]:
+            nodes: tuple[Node, ...] = ()
+            for width in self._widths:
+                wide = self._sums_of_tile(tile, right, lefts, parts, end(width))
+                nodes = (Branch(apply("gt", lanes, integer(width // 2)), wide, nodes),) if nodes else wide
+            return nodes
+
+        match self._is_packed:
+            case Constant(value=True):
+                sums = made(packed, integer)
+            case Constant():
+                sums = made(lying, inside)
+            case _:
+                sums = (Branch(self._is_packed, made(packed, integer), made(lying, inside)),)
         bounds = _ROWS_OF_BLOCK, self._lanes
         return (
             LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds),
-            *around((Loop(tile, integer(0), rows.count, _ROWS, (*out, *made)),)),
+            *around((Loop(tile, integer(0), rows.count, _ROWS, (*out, *sums)),)),
         )
 
     def _blocks_of_terms(
@@ -369,16 +407,16 @@ class ContractionTiles:
     def _sums_of_tile(
         self,
         tile: str,
-        panels: tuple[Expr, ...],
+        factor: Callable[[str], Expr],
         lefts: Sequence[Expr],
         parts: Sequence[tuple[str, Expr, Expr]],
-        lanes: int,
+        end: Expr,
     ) -> tuple[Node, ...]:
+        # The sums of six rows, in lanes up to ``end``, in each of which the right factor is another one.
         names = self._names
         lane, right = names.fresh("lane"), Local(names.fresh("right"), self._dtype)
         sums = [Local(names.fresh("sum"), self._dtype) for _ in lefts]
-        read = plain_read(self._packed.name, (*panels, index(lane)), self._dtype)
-        step: list[Node] = [Define(right.name, read)]
+        step: list[Node] = [Define(right.name, factor(lane))]
         for total, left in zip(sums, lefts, strict=True):
             step.append(Accumulate(total.name, "add", self._found.term_of(left, right)))
         cells = [(apply("add", index(tile), integer(k)), index(lane)) for k in range(_ROWS)]
@@ -390,7 +428,7 @@ class ContractionTiles:
             *loops_over(parts, tuple(step)),
             Branch(begin, stores, updates),
         )
-        return (Loop(lane, integer(0), integer(lanes), 1, nodes, "vector"),)
+        return (Loop(lane, integer(0), end, 1, nodes, "vector"),)
 
     def _stores(self, values: _Values, rows: _RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
         # The sums of a block of rows and a panel, where they belong.

@@ -56,7 +56,7 @@ class Executable:
         self._fixed = fixed  # sizes that are constants to the kernel
         #: How the sizes of a call are found.
         self.size_plan = SizePlan(program)
-        self._kernel: dict[tuple[bool | str, bool, str], Kernel] = {}
+        self._kernel: dict[tuple[bool | str, bool, bool, str], Kernel] = {}
         self._compiled: dict[tuple[Any, ...], LoadedKernel] = {}
         self._sizes: Recent[tuple[tuple[int, ...], ...], dict[str, int]] = Recent(_REMEMBERED_SHAPES)
         self._specialized: dict[tuple[int, ...], Executable] = {}
@@ -69,11 +69,22 @@ class Executable:
         """The machine code that was made last, if any was."""
         return next(reversed(self._compiled.values()), None)
 
-    def kernel(self, optimize: bool | str = True, large: bool = False, watch: PassWatch | None = None) -> Kernel:
-        """The loop nests, for sizes up to the kernel's limit, or ``large`` ones; ``watch`` sees how they are made."""
+    def kernel(
+        self,
+        optimize: bool | str = True,
+        large: bool = False,
+        watch: PassWatch | None = None,
+        *,
+        strided: bool = False,
+    ) -> Kernel:
+        """The loop nests, for sizes up to the kernel's limit, or ``large`` ones; ``watch`` sees how they are made.
+
+        ``strided`` says that some inputs need not be row-major.
+        """
         target = settings().target
+        key = optimize, large, strided, target
         with COMPILING:
-            if watch is not None or (optimize, large, target) not in self._kernel:
+            if watch is not None or key not in self._kernel:
                 from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
                 from tcdsl.lowering.lower import lower
                 from tcdsl.simplification import specialized
@@ -83,10 +94,16 @@ class Executable:
                 largest = LARGEST_SIZE if large else None
                 machine = target_named(target).machine
                 made = lower(
-                    program, optimize=optimize, largest=largest, watch=watch, orders=self.orders, machine=machine
+                    program,
+                    optimize=optimize,
+                    largest=largest,
+                    watch=watch,
+                    orders=self.orders,
+                    machine=machine,
+                    strided=strided,
                 )
-                self._kernel[optimize, large, target] = made
-            return self._kernel[optimize, large, target]
+                self._kernel[key] = made
+            return self._kernel[key]
 
     def compiled(
         self, contiguous: tuple[bool, ...], current: Settings | None = None, large: bool = False
@@ -127,13 +144,13 @@ class Executable:
             from tcdsl.ir.verifier.verifier import verify
 
             verify(self.program)
-            verify(self.kernel(current.optimize).program)
+            verify(self.kernel(current.optimize, strided=not all(contiguous)).program)
         cache_dir = Path(current.cache_dir) if current.cache_dir else None
         lasting = self._fixed is not None
         build = Build(contiguous, checked="bounds" in current.check, lasting=lasting, cache_dir=cache_dir)
         choices = (current.optimize, large, self.orders, None if self._fixed is None else tuple(self._fixed.items()))
         watch = Stopwatch()
-        lowered = partial(self.kernel, current.optimize, large)
+        lowered = partial(self.kernel, current.optimize, large, strided=not all(contiguous))
         with shown(f"compiling {self.program.name}"):
             compiled = load_program(target_named(current.target), self.program, lowered, build, choices)
         if current.debug:

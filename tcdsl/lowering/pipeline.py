@@ -271,7 +271,8 @@ def _tiled(work: Work, plan: LoopOrder) -> LoopOrder:
 
 
 def _panels(work: Work) -> None:
-    work.plans = [_tiled(work, each) for each in work.plans]
+    if work.machine.registers:
+        work.plans = [_tiled(work, each) for each in work.plans]
 
 
 def _unpacked(work: Work) -> None:

@@ -20,7 +20,9 @@ ROUND_WORK = 1 << 18
 class Machine:
     """``Machine(64, 32, masks=True)``: vectors of so many bytes, so many registers for them, and masks for their lanes.
 
-    `Machine()` is like every one. So many ``near_bytes`` stay in a core's own caches, beside what passes through them.
+    `Machine()` is like every one. Without ``registers`` a compiler behind the target chooses vectors, of cells that an
+    innermost loop makes side by side. So many ``near_bytes`` stay in a core's own caches, beside what passes through
+    them.
     """
 
     vector_bytes: int = 16

@@ -22,7 +22,7 @@ from numba.np.arrayobj import load_item, make_array, populate_array, store_item
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.targets.cpu.layout import frame as layout
-from tcdsl.targets.cpu.printing.language import buffer, local_buffer, power
+from tcdsl.targets.cpu.printing.language import local_buffer, power
 
 __all__ = ["buffer", "fail", "lanes", "local_buffer", "nest", "power", "prange", "rounds", "seldom", "size"]
 
@@ -34,9 +34,12 @@ seldom = _compiled(lambda steps: steps)
 
 
 def nest(*, fastmath: Sequence[str]) -> Any:
-    """A function of the module: its loop over ``prange``, if it has one, runs on several threads."""
-    options = {"fastmath": set(fastmath), **_OPTIONS}
-    return lambda function: numba.njit(parallel="prange" in function.__code__.co_names, **options)(function)
+    """A function of the module: its loop over ``prange``, if it has one, runs on several threads.
+
+    Where Numba may use one thread alone, it is a plain loop: that takes half as long to compile.
+    """
+    options, several = {"fastmath": set(fastmath), **_OPTIONS}, numba.config.NUMBA_NUM_THREADS > 1
+    return lambda function: numba.njit(parallel=several and "prange" in function.__code__.co_names, **options)(function)
 
 
 @intrinsic
@@ -51,16 +54,19 @@ def _as(typing: Any, value: Any, model: Any) -> Any:
     return model(value, model), lambda context, builder, _, given: context.cast(builder, given[0], value, model)
 
 
-@_compiled
-def _address(frame: int, place: int) -> Any:
-    # Of the word that the nest's place names.
-    return frame + 8 * _words(_words(frame)[layout.PLACES_WORD])[place]
+def _words_at(builder: Any, frame: Any, place: Any) -> Any:
+    # Those that begin where the nest's place says.
+    def word(address: Any, number: Any) -> Any:
+        return builder.gep(builder.inttoptr(address, _WORD.as_pointer()), [number])
+
+    places = builder.load(word(frame, ir.Constant(_WORD, layout.PLACES_WORD)))
+    return word(frame, builder.load(word(places, place)))
 
 
-@_compiled
-def size(frame: int, place: int) -> Any:
+@intrinsic
+def size(typing: Any, frame: Any, place: Any) -> Any:
     """The size in the word of the frame that the nest's place ``place`` names."""
-    return _words(_address(frame, place))[0]
+    return int64(int64, int64), lambda context, builder, _, given: builder.load(_words_at(builder, *given))
 
 
 @_compiled
@@ -103,15 +109,16 @@ for _index in (types.Integer, types.BaseTuple):
     lower_builtin(operator.setitem, _Buffer, _index, types.Any)(_access(store=True))
 
 
+# Functions that Numba compiles take a tenth of a second for each array of each nest; code in place takes nothing.
 @intrinsic(prefer_literal=True)
-def _array(typing: Any, address: Any, description: Any) -> Any:
-    # The array whose address, strides and extents are in the words from ``address`` on; of rank 0 a pointer.
+def buffer(typing: Any, frame: Any, place: Any, description: Any) -> Any:
+    """The array whose address, strides and extents are in the words from a nest's place on; of rank 0 a pointer."""
     axes, dtype = _parts(description.literal_value)
     rank, cell = len(axes), numba.from_dtype(np.dtype(dtype))
     kind = _Buffer(cell, rank, "C" if axes[-1] == "::1" else "A") if rank else types.CPointer(cell)
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        held, words = context.get_data_type(cell), builder.inttoptr(given[0], _WORD.as_pointer())
+        held, words = context.get_data_type(cell), _words_at(builder, *given[:2])
         address, *numbers = [builder.load(cgutils.gep(builder, words, k)) for k in range(1 + 2 * rank)]
         data, width = builder.inttoptr(address, held.as_pointer()), ir.Constant(_WORD, context.get_abi_sizeof(held))
         if not rank:
@@ -122,7 +129,7 @@ def _array(typing: Any, address: Any, description: Any) -> Any:
         populate_array(made, data, *packed, itemsize=width, meminfo=None)
         return made._getvalue()
 
-    return kind(int64, description), code
+    return kind(int64, int64, description), code
 
 
 def _empty(bounds: Sequence[str], dtype: str) -> Any:
@@ -134,12 +141,8 @@ def _is_number(cell: Any, index: Any) -> bool:
     return isinstance(cell, types.CPointer) and index == types.Tuple(())
 
 
-# Numba takes these functions of Python for what `overload` says. It must know that others see the arrays of buffers, or
-# it drops what is written to them.
-overload(buffer, prefer_literal=True)(
-    lambda frame, place, description: lambda frame, place, description: _array(_address(frame, place), description)
-)
-ir_utils.alias_func_extensions["buffer", buffer.__module__] = lambda name, given, aliases, seen: seen.add(name)
+# It must know that others see the arrays of buffers, or it drops what is written to them.
+ir_utils.alias_func_extensions["buffer", __name__] = lambda name, given, aliases, seen: seen.add(name)
 overload(local_buffer, prefer_literal=True)(lambda slot, description: _empty(*_parts(description.literal_value)))
 overload(operator.getitem)(lambda cell, index: (lambda cell, index: cell[0]) if _is_number(cell, index) else None)
 overload(operator.setitem)(

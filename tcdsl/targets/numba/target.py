@@ -101,13 +101,15 @@ class NumbaTarget:
 
     name = "numba"
     spaces = (HOST,)
-    machine = Machine()
+    #: LLVM makes vectors of innermost loops alone: tiles of sums would take twice as long, and nine times to compile.
+    machine = Machine(registers=0)
 
     def fingerprint(self) -> Sequence[Any]:
-        """Its own files and the CPU's, versions, and the host."""
+        """Its own files and the CPU's, versions, the host, and whether there are threads."""
         import numba
 
-        return generator_digest(), sources_digest(FOLDER + "targets/numba"), numba.__version__
+        several = numba.config.NUMBA_NUM_THREADS > 1
+        return generator_digest(), sources_digest(FOLDER + "targets/numba"), numba.__version__, several
 
     def generate(self, kernel: Kernel, build: Build) -> NumbaModule:
         """The module that is printed for ``kernel``, importing what Numba compiles."""

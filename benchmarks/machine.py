@@ -11,12 +11,21 @@ import os
 import platform
 import resource
 import time
+from collections.abc import Callable
 from functools import cache
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["ForeignTime", "copy_speed", "describe_machine", "multiply_add_peak"]
+__all__ = [
+    "ForeignTime",
+    "copy_speed",
+    "describe_machine",
+    "multiply_add_peak",
+    "multiply_adds",
+    "text_of_chains",
+]
 
 PACKAGES = ("tcdsl", "numpy", "numba", "llvmlite", "islpy", "torch", "jax")
 ENVIRONMENT = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "XLA_FLAGS")
@@ -96,14 +105,17 @@ def copy_speed(threads: int) -> float:
         return 2 * source.nbytes / _fastest(lambda: copied(source, out=target), 5)
 
 
-@cache
-def _chains(dtype: str) -> tuple[object, int]:
-    # Sums in as many vector registers as there are, less some for what they need, and how many operations a round has.
-    from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
+def _sums(dtype: str) -> tuple[int, int]:
+    # How many vector registers hold sums: less than there are by some for what they need; and the lanes of each.
     from tcdsl.targets.cpu.machine.processor import machine
 
     host = machine()
-    lanes, count = host.vector_bytes // np.dtype(dtype).itemsize, 24 if host.registers == 32 else 10
+    return (24 if host.registers == 32 else 10), host.vector_bytes // np.dtype(dtype).itemsize
+
+
+def text_of_chains(dtype: str) -> str:
+    """A function of LLVM, ``peak(n, p)``, that adds products to sums in registers ``n`` times."""
+    count, lanes = _sums(dtype)
     kind = f"<{lanes} x {'float' if dtype == 'float32' else 'double'}>"
     function = f"@llvm.fma.v{lanes}f{32 if dtype == 'float32' else 64}"
     sums = [f"%s{k} = phi {kind} [ zeroinitializer, %begin ], [ %t{k}, %loop ]" for k in range(count)]
@@ -122,15 +134,28 @@ def _chains(dtype: str) -> tuple[object, int]:
         *stores,
         "ret void\n}\n",
     ]
-    return LoadedObject([object_code("\n".join(lines), 1)], ["peak"]), 2 * lanes * count
+    return "\n".join(lines)
+
+
+@cache
+def _loaded(dtype: str) -> object:
+    from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
+
+    return LoadedObject([object_code(text_of_chains(dtype), 1)], ["peak"])
+
+
+def multiply_adds(dtype: str, operations: int) -> Callable[[], object]:
+    """A function that makes at least so many operations on one core, with all operands in registers."""
+    address, memory = _loaded(dtype).addresses["peak"], np.zeros(4096, dtype)  # type: ignore[attr-defined]
+    rounds = -(-operations // (2 * prod(_sums(dtype))))
+    call = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(address)
+    return lambda: call(rounds, memory.ctypes.data)
 
 
 def multiply_add_peak(dtype: str) -> float:
     """Operations a second of one core, with all operands in registers."""
-    loaded, operations = _chains(dtype)
-    call = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(loaded.addresses["peak"])  # type: ignore[attr-defined]
-    memory, rounds = np.zeros(4096, dtype), 100_000
-    return operations * rounds / _fastest(lambda: call(rounds, memory.ctypes.data), 10)
+    operations = 100_000 * 2 * prod(_sums(dtype))
+    return operations / _fastest(multiply_adds(dtype, operations), 10)
 
 
 def _fastest(function: object, times: int) -> float:

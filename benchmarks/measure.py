@@ -19,7 +19,15 @@ from benchmarks.cases import Case
 from benchmarks.machine import ForeignTime, copy_speed, multiply_add_peak
 from benchmarks.timing import Timing, alternate
 
-__all__ = ["Limits", "Measurement", "WrongResultError", "limits", "measure", "peers_at_hand"]
+__all__ = [
+    "Limits",
+    "Measurement",
+    "WrongResultError",
+    "limits",
+    "measure",
+    "peers_at_hand",
+    "values_and_adjoints",
+]
 
 # Relative to the largest number in the result: rounding grows with the length of sums.
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
@@ -100,7 +108,7 @@ def _contenders(case: Case, inputs: list[Any], peers: dict[str, Any], adjoints: 
         ours: Callable[..., Any] = case.program
     else:
         functions = {name: peer.adjoints(case.computation, case.adjoints) for name, peer in peers.items()}
-        ours = _adjoints(case.program, case.adjoints)
+        ours = values_and_adjoints(case.program, case.adjoints)
     contenders: dict[str, Callable[[], Any]] = {"tcdsl": partial(ours, *inputs)}
     for name, function in functions.items():
         if function is not None:
@@ -108,8 +116,10 @@ def _contenders(case: Case, inputs: list[Any], peers: dict[str, Any], adjoints: 
     return contenders
 
 
-def _adjoints(program: Callable[..., Any], wrt: tuple[int, ...]) -> Callable[..., Any]:
-    def values_and_adjoints(*given: Any) -> Any:
+def values_and_adjoints(program: Callable[..., Any], wrt: tuple[int, ...]) -> Callable[..., Any]:
+    """A function of the inputs and of the adjoint of the result: the values, and the adjoints of the inputs ``wrt``."""
+
+    def called(*given: Any) -> Any:
         def of_some(*some: Any) -> Any:
             replaced = dict(zip(wrt, some, strict=True))
             return program(*(replaced.get(k, each) for k, each in enumerate(given[:-1])))
@@ -117,7 +127,7 @@ def _adjoints(program: Callable[..., Any], wrt: tuple[int, ...]) -> Callable[...
         values, back = tc.vjp(of_some, *(given[k] for k in wrt))
         return values, *back(given[-1])
 
-    return tc.op(values_and_adjoints)
+    return tc.op(called)
 
 
 def _difference(result: Any, reference: Any) -> float:

@@ -14,8 +14,8 @@ from tcdsl.locks import COMPILING_AHEAD
 from tcdsl.targets.cache.store import ProgramStore
 from tcdsl.targets.cpu.machine import concurrent_llvm, machine_code
 from tcdsl.targets.cpu.machine.concurrent_llvm import concurrently
+from tcdsl.targets.cpu.machine.machine_code import python_function
 from tcdsl.targets.cpu.machine.object_code import emission, object_code
-from tcdsl.targets.cpu.machine.python_functions import python_function
 
 LOOP = """
 define void @f{0}(ptr %p, i64 %n) {{

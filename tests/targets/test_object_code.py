@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tcdsl.targets.cpu.emission.nest_notes import READY
+from tcdsl.targets.cpu.emission.interface import READY
 from tcdsl.targets.cpu.machine.object_code import optimized
 
 # Holes of a few pages here and there, eight gigabytes taken between them: code and its constants come to lie far apart.

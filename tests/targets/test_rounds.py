@@ -21,7 +21,7 @@ from tcdsl.runtime.calling.execution import Executable
 from tcdsl.targets.cpu.call import driver
 from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.compiled import CompiledKernel
-from tcdsl.targets.cpu.layout.control_rows import PAUSED
+from tcdsl.targets.cpu.layout.call_block import PAUSED
 from tests.autodiff.loop_derivatives.test_adjoints import shapes_of
 from tests.autodiff.programs import floating_inputs
 from tests.ir.loop_programs import DERIVED, LOOPS, LOWERED, rounds_of

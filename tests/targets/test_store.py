@@ -22,12 +22,11 @@ import pytest
 
 import tcdsl.targets.cpu.launcher as launcher
 import tcdsl.targets.cpu.machine.machine_code as machine_code
-import tcdsl.targets.cpu.machine.module_names as module_names
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.lower import lower
 from tcdsl.targets.cache.sealed_files import read_sealed, write_sealed
 from tcdsl.targets.cache.store import ProgramStore, cache_entries, cache_size, clear_cache, store
-from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
+from tcdsl.targets.cpu.machine.machine_code import generator_digest, module_stem
 from tcdsl.targets.cpu.target import CpuTarget
 from tcdsl.targets.loading import load_program
 from tcdsl.targets.protocol.target import Build
@@ -288,7 +287,9 @@ def test_the_name_depends_on_everything() -> None:
 def test_the_name_depends_on_what_generated_code_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     # The text of a module names functions of this package, and says nothing of what they do.
     folders = []
-    monkeypatch.setattr(module_names, "sources_digest", lambda folder: folders.append(Path(folder)) or "digest")
+    monkeypatch.setattr(
+        "tcdsl.targets.cpu.machine.machine_code.sources_digest", lambda folder: folders.append(Path(folder)) or "digest"
+    )
     generator_digest.__wrapped__()
     (folder,) = folders
     assert (folder / "intrinsics" / "formulas.py").is_file()

@@ -11,8 +11,8 @@ import pytest
 
 from tcdsl.lowering.loopir.loops import Kernel, Loop
 from tcdsl.lowering.loopir.machine import Machine
+from tcdsl.targets.cpu.emission.interface import READY
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
-from tcdsl.targets.cpu.emission.nest_notes import READY
 from tcdsl.targets.cpu.layout.frame import PLACES_WORD, layout_of
 from tcdsl.targets.cpu.layout.kernel_code import kernel_code
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code

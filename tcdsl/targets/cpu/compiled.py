@@ -11,11 +11,12 @@ import numpy as np
 
 from tcdsl.errors import TcdslError
 from tcdsl.ir.sizes.size_functions import SizeFunction
+from tcdsl.locks import lock_of_this_process
 from tcdsl.lowering.loop_passes.liveness import Temporaries
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.targets.cache.store import store
-from tcdsl.targets.cpu.call.bound_kernels import BoundMachineCode
 from tcdsl.targets.cpu.call.failures import failure
+from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan
 from tcdsl.targets.cpu.call.plan_code import PlanCode, frame_words, table_rows
 from tcdsl.targets.cpu.call.unfit_arrays import BoundArrays, bind_arrays, require_outputs
 from tcdsl.targets.cpu.launcher import KeptValues, KernelFacts, Launcher, Place, PreparedCall
@@ -24,11 +25,10 @@ from tcdsl.targets.cpu.layout.call_block import KNOWN_APART, OVERLAPPING
 from tcdsl.targets.cpu.layout.frame import FIRST_WORD, STATUS_WORD, layout_of
 from tcdsl.targets.cpu.layout.kernel_code import KernelCode
 from tcdsl.targets.cpu.machine.internals import array_header, tuple_header
-from tcdsl.targets.cpu.machine.machine_code import CompiledModule, compiled_module, nest_symbol
-from tcdsl.targets.cpu.machine.module_names import module_stem
+from tcdsl.targets.cpu.machine.machine_code import CompiledModule, compiled_module, module_stem, nest_symbol
 from tcdsl.targets.protocol.target import Build
 
-__all__ = ["CompiledKernel", "load_kernel"]
+__all__ = ["BoundMachineCode", "CompiledKernel", "load_kernel"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -175,7 +175,7 @@ class CompiledKernel(Launcher):
         outputs: Sequence[Array] | None = None,
         threads: int | None = None,
     ) -> BoundMachineCode:
-        """The kernel on these arrays, to be run many times: see `tcdsl.targets.cpu.call.bound_kernels`."""
+        """The kernel on these arrays, to be run many times."""
         call = self._begun(inputs, sizes, outputs)
         if self._entered(call) != 0:
             seen, given = self._copied(call).arrays, self._arrays.bound(call.inputs, call.made)
@@ -210,3 +210,56 @@ class CompiledKernel(Launcher):
         rounds = (each.rounds for each in self.kernel.repeated if each.first <= nest < each.end)
         positions = [(each.label, int(frame.words[self._layout.sizes[each.number]])) for each in rounds]
         return failure(words, self._code.checks, self._layout, self._code.locals, positions)
+
+
+class BoundMachineCode:
+    """A kernel with its arrays; calling it runs the machine code. `CompiledKernel.bind` makes it::
+
+        bound = compiled.bind([w, x, rate], sizes)     # checks the arrays, enters their addresses
+        for step in range(1000):
+            rate[()] = schedule(step)                  # numbers are arrays of rank 0, which may change between runs
+            bound()                                    # nothing is looked up, checked or allocated
+
+    ``inputs`` and ``outputs`` are the arrays, to which it holds on: their addresses are in the frame. After each run
+    the ``copies`` are made, in order. It has a frame and temporaries of its own. Runs in several threads wait for
+    each other, since they would write the same arrays.
+    """
+
+    __slots__ = ("_arguments", "_copies", "_count", "_failed", "_frame", "_lock", "_plan", "_run", "inputs", "outputs")
+
+    def __init__(
+        self,
+        plan: LaunchPlan,
+        frame: Frame,
+        run: Callable[..., int],
+        arguments: tuple[int, ...],
+        failed: Callable[[int], Exception],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        copies: Sequence[tuple[Array, Array]],
+    ) -> None:
+        self._plan = plan  # machine code reads its table
+        self._frame = frame
+        self._run = run
+        self._arguments = arguments
+        self._count = arguments[1]
+        self._failed = failed
+        self._lock = lock_of_this_process()
+        self._copies = copies
+        self.inputs: tuple[Array, ...] = tuple(inputs)
+        self.outputs: tuple[Array, ...] = tuple(outputs)
+
+    def __call__(self) -> None:
+        """Run. Raises `DataIndexError` if an index read from data is out of range, and has then changed no input."""
+        with self._lock:
+            try:
+                done = self._run(*self._arguments)
+            except BaseException:  # of a signal that Python has handled
+                self._frame.words[STATUS_WORD] = 0
+                raise
+            if done != self._count:
+                error = self._failed(done)
+                self._frame.words[STATUS_WORD] = 0
+                raise error
+            for destination, source in self._copies:
+                np.copyto(destination, source)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcdsl.targets.cpu.layout.aligned import aligned
+from tcdsl.targets.cpu.call.spare_memory import aligned
 from tcdsl.targets.protocol.target import HOST, Build, MemorySpace
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class CpuTarget:
 
     def fingerprint(self) -> Sequence[Any]:
         """Its own files, versions, and the host."""
-        from tcdsl.targets.cpu.machine.module_names import generator_digest
+        from tcdsl.targets.cpu.machine.machine_code import generator_digest
 
         return (generator_digest(),)
 

@@ -24,8 +24,7 @@ from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.targets.cache.store import ProgramStore, store
 from tcdsl.targets.cpu.compiled import CompiledKernel
 from tcdsl.targets.cpu.layout.kernel_code import KernelCode, kernel_code
-from tcdsl.targets.cpu.machine.machine_code import CompiledModule
-from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
+from tcdsl.targets.cpu.machine.machine_code import CompiledModule, generator_digest, module_stem
 from tcdsl.targets.cpu.machine.threading_layer import threading_layer
 from tcdsl.targets.cpu.printing.module import printed_module
 from tcdsl.targets.protocol.target import HOST, Build, MemorySpace

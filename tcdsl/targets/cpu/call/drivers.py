@@ -12,11 +12,10 @@ from tcdsl.locks import lock_of_this_process
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.pace import Pace
 from tcdsl.targets.cpu.call.words import load_word
-from tcdsl.targets.cpu.layout import call_block, control_rows, frame
-from tcdsl.targets.cpu.layout.control_rows import PAUSED
+from tcdsl.targets.cpu.layout import call_block, frame
+from tcdsl.targets.cpu.layout.call_block import PAUSED
 from tcdsl.targets.cpu.layout.frame import DONE_WORD
-from tcdsl.targets.cpu.machine.machine_code import begin_driver, compiled_driver
-from tcdsl.targets.cpu.machine.python_functions import python_function
+from tcdsl.targets.cpu.machine.machine_code import begin_driver, compiled_driver, python_function
 from tcdsl.targets.cpu.machine.threading_layer import ThreadingLayer, default_threads, most_threads, threading_layer
 
 __all__ = ["Drivers", "begin_drivers"]
@@ -47,7 +46,7 @@ def begin_drivers(cache_dir: Path | None) -> None:
 
 def _text_and_constants() -> tuple[str, dict[str, int]]:
     text = Path(__file__).with_name("driver.py").read_text(encoding="utf-8")
-    named = vars(call_block) | vars(control_rows) | vars(frame)
+    named = vars(call_block) | vars(frame)
     return text, {name: word for name, word in named.items() if name.isupper()}
 
 

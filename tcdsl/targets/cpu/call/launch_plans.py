@@ -18,8 +18,7 @@ from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.lowering.loop_passes.placement import placed
 from tcdsl.lowering.loopir.machine import SERIAL_WORK
 from tcdsl.targets.cpu.call.pace import Pace
-from tcdsl.targets.cpu.call.spare_memory import MANY_CELLS, array_of, block_of, spare
-from tcdsl.targets.cpu.layout.aligned import aligned
+from tcdsl.targets.cpu.call.spare_memory import MANY_CELLS, aligned, array_of, block_of, spare
 from tcdsl.targets.cpu.machine.internals import array_header, bytes_header, tuple_header
 
 __all__ = ["Frame", "LaunchPlan", "Planner", "of_this_process"]

@@ -17,17 +17,23 @@ from tcdsl.lowering.loopir.machine import ROUND_WORK, SERIAL_WORK
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
 from tcdsl.lowering.program_passes.effort import weight
 from tcdsl.targets.cpu.layout.call_arrays import CallArray, CallArrays
-from tcdsl.targets.cpu.layout.call_block import ALIGNED, CONTIGUOUS, FIRST_ROW, NUMBER, ROW_WORDS, WRITEABLE, WRITTEN
-from tcdsl.targets.cpu.layout.control_rows import (
+from tcdsl.targets.cpu.layout.call_block import (
+    ALIGNED,
     BEGIN,
     BEGIN_AT,
     BEGIN_COUNTED,
     BLOCKS_PER_THREAD,
     CONDITION,
+    CONTIGUOUS,
     END,
+    FIRST_ROW,
     HOLD_NUMBER,
+    NUMBER,
     RANGED,
+    ROW_WORDS,
     SWAP,
+    WRITEABLE,
+    WRITTEN,
     ControlRow,
 )
 from tcdsl.targets.cpu.layout.frame import INTERRUPT_WORD, FrameLayout

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import mmap
 from collections import deque
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from tcdsl.targets.cpu.layout.aligned import aligned
+from tcdsl.ir.dtypes import numpy_dtype
+from tcdsl.lowering.loop_passes.placement import ALIGNMENT
 
-__all__ = ["MANY_CELLS", "array_of", "block_of", "spare"]
+__all__ = ["MANY_CELLS", "aligned", "array_of", "block_of", "spare"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -32,6 +34,18 @@ _FREE = getattr(mmap, "MADV_FREE", None)
 _LARGE_PAGES = getattr(mmap, "MADV_HUGEPAGE", None)
 
 _waiting: deque[Array] = deque()
+
+
+def aligned(make: Callable[..., Array], shape: tuple[int, ...], dtype: str) -> Array:
+    """``aligned(np.zeros, (3, 4), "float32")``: a row-major array that begins on a cache line.
+
+    Vectors that are loaded from it straddle no two lines.
+    """
+    kind = numpy_dtype(dtype)
+    count = kind.itemsize * prod(shape)
+    memory = make(count + ALIGNMENT, np.uint8)
+    start = -memory.__array_interface__["data"][0] % ALIGNMENT
+    return memory[start : start + count].view(kind).reshape(shape)
 
 
 def block_of(size: int) -> Array:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tcdsl.targets.cpu.emission.control_flow import ControlFlow
-from tcdsl.targets.cpu.emission.driver_symbols import definitions, driver_symbols, python_symbol
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, scalar
+from tcdsl.targets.cpu.emission.interface import definitions, driver_symbols, python_symbol
 from tcdsl.targets.cpu.emission.primitive_code import COMPARISONS, operation
 from tcdsl.targets.cpu.emission.settled_names import Block, Name, NameUses
 from tcdsl.targets.cpu.instructions import ir

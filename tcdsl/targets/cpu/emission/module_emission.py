@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from tcdsl.lowering.loopir.loops import Kernel, Nest, Node, Procedure
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import sizes_of
+from tcdsl.targets.cpu.emission.interface import FASTMATH, PLAIN, READY
 from tcdsl.targets.cpu.emission.nest_emission import KernelContext, KnownWords, NestEmission
-from tcdsl.targets.cpu.emission.nest_notes import FASTMATH, PLAIN, READY
 from tcdsl.targets.cpu.emission.plain_nests import is_plain
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, frame_buffer, frame_size

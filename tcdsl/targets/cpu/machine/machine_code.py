@@ -6,20 +6,24 @@ second program with the same kinds of nests compiles next to nothing.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from tcdsl.installation import FOLDER, sources_digest
 from tcdsl.locks import COMPILING, COMPILING_AHEAD
 from tcdsl.progress import advance
 from tcdsl.targets.cache.store import ProgramStore
-from tcdsl.targets.cpu.emission.driver_symbols import driver_symbols
-from tcdsl.targets.cpu.machine.module_names import generator_digest, module_stem
+from tcdsl.targets.cpu.emission.interface import driver_symbols, python_symbol
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, emission, object_code
-from tcdsl.targets.cpu.machine.processor import vector_machine
+from tcdsl.targets.cpu.machine.processor import processor_of_code, vector_machine
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
 
 if TYPE_CHECKING:
@@ -27,7 +31,17 @@ if TYPE_CHECKING:
     from tcdsl.targets.cpu.layout.kernel_code import KernelCode
     from tcdsl.targets.protocol.target import Build
 
-__all__ = ["CompiledModule", "begin_driver", "compiled_driver", "compiled_module", "kept_module", "nest_symbol"]
+__all__ = [
+    "CompiledModule",
+    "begin_driver",
+    "compiled_driver",
+    "compiled_module",
+    "generator_digest",
+    "kept_module",
+    "module_stem",
+    "nest_symbol",
+    "python_function",
+]
 
 
 class CompiledModule:
@@ -179,3 +193,51 @@ def _from_disk(store: ProgramStore, files: Mapping[str, Sequence[str]]) -> Loade
     except (RuntimeError, TypeError) as fault:
         store.reject(next(iter(found)), fault)
         return None
+
+
+@cache
+def generator_digest() -> str:
+    """All that machine code depends on beside the module's text: this target's files, versions, the host."""
+    import llvmlite
+    import llvmlite.binding as llvm
+    import numpy as np
+
+    sources = sources_digest(os.path.join(FOLDER, "targets", "cpu"))
+    versions = (sys.version, llvmlite.__version__, np.__version__)
+    processor = (llvm.get_default_triple(), *processor_of_code())
+    return hashlib.sha256(repr((sources, versions, processor)).encode()).hexdigest()
+
+
+def module_stem(title: str, text: str) -> str:
+    """The name of the module with this text, without its suffix: ``matmul_`` and a hash."""
+    key = f"{generator_digest()}\0{text}"
+    safe = "".join(c if c.isascii() and c.isalnum() else "_" for c in title)[:40] or "kernel"
+    return f"{safe}_{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+
+
+_FASTCALL = 0x80  # Functions of Python's stable interface: a call costs no more than one of a built-in.
+
+
+class _Definition(ctypes.Structure):
+    # PyMethodDef.
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("text", ctypes.c_char_p),
+    )
+
+
+_DEFINITIONS: list[_Definition] = []  # Python refers to them.
+
+_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+
+
+def python_function(driver: LoadedObject, name: str) -> Callable[..., Any]:
+    """The function of this name, of the driver `tcdsl.targets.cpu.machine.machine_code.compiled_driver`."""
+    definition = _Definition(name.encode(), driver.addresses[python_symbol(name)], _FASTCALL, None)
+    _DEFINITIONS.append(definition)
+    made: Callable[..., Any] = _new_function(ctypes.addressof(definition), None, None)
+    return made

@@ -11,7 +11,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tcdsl.targets.cpu.emission.nest_notes import PLAIN, READY
+from tcdsl.targets.cpu.emission.interface import PLAIN, READY
 from tcdsl.targets.cpu.machine.concurrent_llvm import emit_object, run_passes
 from tcdsl.targets.cpu.machine.processor import processor_of_code
 

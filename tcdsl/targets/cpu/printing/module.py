@@ -13,7 +13,7 @@ from itertools import accumulate
 from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
-from tcdsl.targets.cpu.emission.nest_notes import FASTMATH
+from tcdsl.targets.cpu.emission.interface import FASTMATH
 from tcdsl.targets.cpu.layout.frame import layout_of
 from tcdsl.targets.cpu.layout.kernel_code import (
     check_sites,

@@ -123,7 +123,7 @@ def users_function(value: Any) -> tuple[FunctionType | None, Any]:
     return (value, receiver) if isinstance(value, FunctionType) else (None, None)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def is_installed(filename: str) -> bool:
     """Whether a file belongs to Python, to an installed package, or to this one."""
     paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]

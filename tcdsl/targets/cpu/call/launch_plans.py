@@ -7,7 +7,7 @@ the memory of one call; calls take them from the kernel's pool, so that calls fr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from math import prod
 from struct import Struct
 from typing import Any, NamedTuple
@@ -125,7 +125,7 @@ class LaunchPlan:
 _NOWHERE = np.empty(0, np.int64)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _packing(words: int) -> Callable[..., bytes]:
     return Struct(f"{words}q").pack
 

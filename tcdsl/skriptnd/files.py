@@ -110,18 +110,14 @@ class ModelFiles:
         """The text of a module, and the name of its file."""
         return _module(self._read, self._root, name)
 
-    def variables(
-        self, graph: str, shapes: Mapping[str, tuple[int, ...]]
-    ) -> Iterator[tuple[str, tuple[np.ndarray, bool]]]:
-        """The arrays of variables that have a file, by label, and whether each holds levels of quantization."""
-        names = {f"main.{graph}.{label}.dat": label for label in shapes}
-        files = self._read({name: _HEADER + 8 * math.prod(shapes[label]) for name, label in names.items()})
-        for name, data in files:
-            label, place = names[name], os.path.join(self._root, name)
+    def arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, np.ndarray, bool]]:
+        """The arrays of the files that there are, by name, and whether each holds levels of quantization."""
+        for name, data in self._read({name: _HEADER + 8 * math.prod(shape) for name, shape in shapes.items()}):
+            place = os.path.join(self._root, name)
             found = read_array(data, place)
-            if found.shape != shapes[label]:
-                raise ShapeError.at(f"{place} has shape {found.shape}, and the variable `{label}` {shapes[label]}")
-            yield label, (found, holds_levels(data))
+            if found.shape != shapes[name]:
+                raise ShapeError.at(f"{place} has shape {found.shape}, and its variable {shapes[name]}")
+            yield name, found, holds_levels(data)
 
 
 def text_in_folder(folder: Path, name: str) -> tuple[str, str] | None:
@@ -207,15 +203,11 @@ def _archive(place: Path) -> Read:
     return read
 
 
-def write_folder(
-    folder: str | os.PathLike[str], texts: Mapping[str, str], graph: str, variables: Mapping[str, Any]
-) -> None:
-    """Write a model: ``texts`` by module, and the variables of one graph."""
+def write_folder(folder: str | os.PathLike[str], texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a model: ``texts`` by module, ``arrays`` by the names of their files."""
     place = _path(folder)
     files = {place.joinpath(*name.split(".")).with_suffix(".sknd"): text.encode() for name, text in texts.items()}
-    for label, array in variables.items():
-        name = f"main.{graph}.{label}.dat"
-        files[place / name] = write_array(np.asarray(array), name)
+    files |= {place / name: write_array(np.asarray(array), name) for name, array in arrays.items()}
     try:
         for target, data in files.items():
             target.parent.mkdir(parents=True, exist_ok=True)

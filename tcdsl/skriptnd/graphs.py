@@ -180,12 +180,12 @@ class ModelGraph:
     def _load(self, form: GraphForm) -> None:
         if self._files is None:
             return
-        shapes = {label: known.shape for label, known in form.variables.items() if label not in self._arrays}
-        for label, (array, levels) in self._files.variables(self.__name__, shapes):
-            known = form.variables[label]
+        wanted = {each.file: each for each in form.variables.values() if each.label not in self._arrays}
+        for name, array, levels in self._files.arrays({name: each.shape for name, each in wanted.items()}):
+            known = wanted[name]
             if levels and known.type == "real":
-                array = _of_levels(array, label, form.quantizations.get(label))
-            self._arrays[label] = loaded_variable(known, array)
+                array = _of_levels(array, known.label, form.quantizations.get(known.label))
+            self._arrays[known.label] = loaded_variable(known, array)
 
     @user_facing
     def save(self, folder: str | PathLike[str]) -> None:
@@ -196,7 +196,8 @@ class ModelGraph:
         """
         main = configured_text(self._text, self._operator, self._given)
         texts = {"main": main, **{name: text for name, (text, _) in self._sources.texts().items()}}
-        write_folder(folder, texts, self.__name__, dict(self.variables))
+        known = self.look().variables
+        write_folder(folder, texts, {known[label].file: array for label, array in self.variables.items()})
 
     @property
     def variables(self) -> GraphVariables:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,30 +19,11 @@ from tcdsl.span import Span
 __all__ = ["Graphs", "SkriptModule", "module_of_path", "module_of_text"]
 
 
-class Graphs(Mapping[str, ModelGraph]):
+class Graphs(dict[str, ModelGraph]):
     """The graphs of a module by name, in the order of the text: ``module.graphs["net"](x)``."""
 
-    def __init__(self, graphs: dict[str, ModelGraph]) -> None:
-        self._graphs = graphs
-
-    def __getitem__(self, name: str) -> ModelGraph:
-        try:
-            return self._graphs[name]
-        except (KeyError, TypeError):
-            fact = f"there is no graph {name!r}; the text has {', '.join(self._graphs)}"
-            raise ConfigurationError.at(fact) from None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._graphs
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._graphs)
-
-    def __len__(self) -> int:
-        return len(self._graphs)
-
-    def __repr__(self) -> str:
-        return f"<graphs: {', '.join(self._graphs)}>"
+    def __missing__(self, name: str) -> ModelGraph:
+        raise ConfigurationError.at(f"there is no graph {name!r}; the text has {', '.join(self)}")
 
 
 class SkriptModule:
@@ -55,15 +36,15 @@ class SkriptModule:
         if attributes is not None and not isinstance(attributes, Mapping):
             fact = f"`attributes` is a {type(attributes).__name__}"
             raise ConfigurationError.at(fact, hint="give names and values: `attributes={'width': 8}`")
-        made: dict[str, ModelGraph] = {}
+        self.graphs = Graphs()
         for each in text.operators:
             if each.graph:
-                made[each.name] = ModelGraph(each, sources, text, {} if made else dict(attributes or {}), files)
-        if not made:
+                given = {} if self.graphs else dict(attributes or {})
+                self.graphs[each.name] = ModelGraph(each, sources, text, given, files)
+        if not self.graphs:
             span = Span(text.filename, 1, 0, 1, 1)
             raise DslSyntaxError.at("the text holds no graph", span, "operators alone make a module that others import")
-        self.graphs = Graphs(made)
-        next(iter(made.values())).look()
+        next(iter(self.graphs.values())).look()
 
     def __str__(self) -> str:
         return self._text.text

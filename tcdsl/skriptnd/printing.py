@@ -27,13 +27,14 @@ def text_of_graph(text: TextModule, graph: Operator, attributes: Mapping[str, An
 
 
 def _defaults(graph: Operator, attributes: Mapping[str, Any]) -> Iterable[tuple[Span | None, str]]:
-    # What stands behind the type of an attribute; there is no way to write that one is null, but to write nothing.
+    # What stands behind the type of an attribute. Null is what is not given: with a value none is optional.
     for each in graph.attributes:
-        before, after = each.type.span, each.default.span if each.default is not None else each.type.span
-        if each.name in attributes and before is not None and after is not None:
+        value, before = attributes.get(each.name), each.type.span
+        if value is not None and before is not None:
+            yield each.type.word, ""
+            after = before if each.default is None else each.default.span or before
             place = Span(before.filename, before.end_line, before.end_column, after.end_line, after.end_column)
-            value = attributes[each.name]
-            yield place, "" if value is None else f" = {_literal(value, each)}"
+            yield place, f" = {_literal(value, each)}"
 
 
 def _changed(text: str, changes: Iterable[tuple[Span | None, str]]) -> str:

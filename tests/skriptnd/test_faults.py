@@ -165,6 +165,10 @@ TEXTS = [
     operator("@input { x: real[n]; } @output { y: real[n]; } @compose { a, b = x; y = a; }"),
     operator("@input { x: real[]; } @output { y: real[]; } @compose { y = with s = x do..(2) { k = 1; yield k; }; }"),
     operator("@input { x: real[n]; } @output { y: real[n]; } @compose { y = if true then x else { yield z; }; }"),
+    operator("@attrib { a: optional int = 3; } " + IO),
+    operator("@input { x: real[]; } @output { y: real[]; z: real[]; } @lower { y[] = x[]; z[] = x[]; }"),
+    graph("y = with s = x for v : [x, x] do..(3) math.add(s, v);"),
+    lower("y[i,j] = x[i,j] > 0.0 ? 0.0, i < n, j < m;").replace(" k: int[n];", "").replace("y = x;", "y = f(x);"),
 ]
 
 TEXTS.append(

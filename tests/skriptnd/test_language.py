@@ -356,7 +356,7 @@ def test_packs_of_loops_that_data_end_are_zero_behind_the_last_round(rounds: int
     # The sums are 1, 2, 3, 4: the fourth round finds 4.
     found = ended(np.ones(3, np.float32), np.ones(3, np.float32))[1]
     assert [each[0] for each in found] == [1, 2, 3, 0, 0]
-    with pytest.raises(tc.DataIndexError, match=r"index 4 is out of range for axis 0 of `xs`"):
+    with pytest.raises(tc.DataIndexError, match=r"the number of rounds is not between 0 and 4, the length of what"):
         graph(s, xs, np.int32(5))
 
 
@@ -468,6 +468,15 @@ def test_items_of_packs_that_data_or_an_index_chooses_are_checked() -> None:
     np.testing.assert_allclose(graph(x, np.int32(2)), 6 * x)
     with pytest.raises(tc.DataIndexError, match="index 2 is out of range for axis 0 of `w`"):
         graph(x, np.int32(3))
+    # What is scanned has so many tensors, and a loop has no more rounds.
+    loop = "with s: real[3] = 0.0 for v : xs do..(ROUNDS) math.add(s, v)"
+    graph = graph_of(f"""import math; graph g {{ @input {{ xs: real[3]..(2); x: real[n|9]; k: int[]; }}
+        @output {{ y: real[3]; z: real[3]; }}
+        @compose {{ y = {loop.replace("ROUNDS", "n")}; z = {loop.replace("ROUNDS", "k")}; }} }}""")
+    assert graph([x, x], reals(2), np.int32(0))[1].tolist() == [0, 0, 0]
+    for sizes, rounds in ((3, 0), (1, 3), (1, -1)):
+        with pytest.raises(tc.TcdslError, match="the number of rounds is not between 0 and 2, the length of what"):
+            graph([x, x], reals(sizes), np.int32(rounds))
 
 
 def test_loops_that_give_no_packs_have_any_number_of_rounds() -> None:

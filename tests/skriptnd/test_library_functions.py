@@ -125,6 +125,11 @@ def test_steps_of_each_item() -> None:
     np.testing.assert_allclose(trimmed[:, 0], every[:, 0], rtol=1e-6)
     np.testing.assert_allclose(last[0], other[0], rtol=1e-6)
     assert nn.lstm(x, w, r, b, h, c, np.int32([0, 0]))[0].shape == (0, 2, 5)
+    for steps in (4, -1):
+        with pytest.raises(tc.DataIndexError, match=f"index {steps} is out of range for axis 0 of `steps_of_X`"):
+            nn.lstm(x, w, r, b, steps=np.int32([1, steps]))
+        with pytest.raises(tc.DataIndexError, match="the number of rounds is not between 0 and 3, the length of what"):
+            nn.lstm_loop(x, w, r, b, h, c, np.int32(steps))
     assert (
         tc.grad(lambda x: nn.lstm(x, w, r, b, steps=np.int32([1, 2]))[0].sum())(x)[2].tolist()
         == np.zeros((2, 4)).tolist()

@@ -39,7 +39,7 @@ def texts() -> list[list[str]]:
         operator = operators.get(f"{module}.{name[0]}" if name is not None else "")
         if operator is not None and "@lower" in operator:
             graph = str(operator_graph(call, arrays, [kind])).replace(f"{module}.", "")
-            found.append(f"{operator}\n{graph}")
+            found.append(f"{operator}\n{graph.partition(chr(10))[2]}")  # without the import
     return [WORD.findall(text) for text in found]
 
 
@@ -54,7 +54,7 @@ def mutated(seed: int) -> str:
     found = list(random.choice(texts()))
     for _ in range(random.randint(1, 4)):
         place, other = random.randrange(len(found) + 1), random.randrange(len(found) + 1)
-        match random.randrange(6):
+        match random.randrange(9):
             case 0:
                 found[place : place + 1] = [random.choice(words())]
             case 1:
@@ -65,9 +65,21 @@ def mutated(seed: int) -> str:
                 found[place:place] = found[place : place + random.randint(1, 20)]
             case 4:
                 found[place : place + 1], found[other : other + 1] = found[other : other + 1], found[place : place + 1]
-            case _:
+            case 5:
                 del found[place : place + random.randint(1, 10)]
+            case _:  # such a text can mostly be read, and is wrong further on
+                alike = [each for each in found if _kind(each) == _kind("".join(found[place : place + 1]))]
+                found[place : place + 1] = [random.choice(alike)] if alike else []
     return "".join(found)
+
+
+def _kind(word: str) -> tuple[bool, ...]:
+    return word.isidentifier(), word.isdigit(), word.isspace()
+
+
+def test_texts_that_are_mutated_are_right() -> None:
+    for words in texts():
+        tc.skriptnd.parse("".join(words))
 
 
 @pytest.mark.parametrize("part", range(4))

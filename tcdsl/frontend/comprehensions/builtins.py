@@ -14,8 +14,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tcdsl.frontend.comprehensions.sharing import shared
 from tcdsl.frontend.comprehensions.special_functions import SPECIAL_FUNCTIONS
+from tcdsl.frontend.words.c_arithmetic import fmod, less, round_away, signed, trunc, where
+from tcdsl.frontend.words.shared_parts import shared
 from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.expressions import Expr
 
@@ -50,14 +51,6 @@ def _number(value: float, like: Expr) -> Expr:
     return constant(value, like.dtype)
 
 
-def _where(condition: Expr, chosen: Expr, other: Expr) -> Expr:
-    return apply("where", condition, chosen, other)
-
-
-def _less(a: Expr, b: Expr) -> Expr:
-    return apply("lt", a, b)
-
-
 def _is(a: Expr, value: float) -> Expr:
     return apply("eq", a, _number(value, a))
 
@@ -69,7 +62,7 @@ def _is_nan(a: Expr) -> Expr:
 def _negative(a: Expr) -> Expr:
     # The sign bit: that of -0.0 shows in its inverse.
     zero = _number(0.0, a)
-    return apply("or_", _less(a, zero), apply("and_", apply("eq", a, zero), _less(apply("recip", a), zero)))
+    return apply("or_", less(a, zero), apply("and_", apply("eq", a, zero), less(apply("recip", a), zero)))
 
 
 def _scaled(a: Expr, factor: float) -> Expr:
@@ -85,51 +78,28 @@ def _exp10(a: Expr) -> Expr:
 
 
 def _fdim(a: Expr, b: Expr) -> Expr:
-    return _where(apply("le", a, b), _number(0.0, a), apply("sub", a, b))
+    return where(apply("le", a, b), _number(0.0, a), apply("sub", a, b))
 
 
 def _fmax(name: str, a: Expr, b: Expr) -> Expr:
     # NaN, which max and min give on, is a missing value there.
     def known(found: Expr) -> Expr:
-        return _where(_is_nan(found), _where(_is_nan(a), b, a), found)
+        return where(_is_nan(found), where(_is_nan(a), b, a), found)
 
     return shared(apply(name, a, b), known)
 
 
-def _signed(size: Expr, negative: Expr) -> Expr:
-    return shared(size, lambda size: _where(negative, apply("neg", size), size))
-
-
 def _copysign(a: Expr, b: Expr) -> Expr:
-    return _signed(apply("abs", a), _negative(b))
-
-
-def _trunc(a: Expr) -> Expr:
-    return _where(_less(a, _number(0.0, a)), apply("ceil", a), apply("floor", a))
-
-
-def _round(a: Expr) -> Expr:
-    # Halves go away from zero.
-    def rounded(whole: Expr) -> Expr:
-        beyond = apply("ge", apply("abs", apply("sub", a, whole)), _number(0.5, a))
-        return _where(beyond, apply("add", whole, apply("sign", a)), whole)
-
-    return shared(_trunc(a), rounded)
-
-
-def _fmod(a: Expr, b: Expr) -> Expr:
-    # The sign is that of a. The rest of positive numbers is exact.
-    rest = apply("mod", apply("abs", a), apply("abs", b))
-    return _signed(rest, _less(a, _number(0.0, a)))
+    return signed(apply("abs", a), _negative(b))
 
 
 def _remainder(a: Expr, b: Expr) -> Expr:
     # The nearest multiple is subtracted, an even one of two that are as near.
     def nearest(step: Expr, rest: Expr) -> Expr:
         below = apply("le", rest, _scaled(step, 0.5))
-        middle = _less(rest, _scaled(step, 1.5))
-        beyond = _where(middle, apply("sub", rest, step), apply("sub", rest, _scaled(step, 2.0)))
-        return _signed(_where(below, rest, beyond), _less(a, _number(0.0, a)))
+        middle = less(rest, _scaled(step, 1.5))
+        beyond = where(middle, apply("sub", rest, step), apply("sub", rest, _scaled(step, 2.0)))
+        return signed(where(below, rest, beyond), less(a, _number(0.0, a)))
 
     def rest(step: Expr) -> Expr:
         return shared(apply("mod", apply("abs", a), _scaled(step, 2.0)), partial(nearest, step))
@@ -143,7 +113,7 @@ def _norm(*operands: Expr) -> Expr:
         squares = [apply("square", apply("div", operand, largest)) for operand in operands]
         plain = apply("or_", _is(largest, 0.0), _is(largest, math.inf))
         root = apply("sqrt", reduce(partial(apply, "add"), squares))
-        return _where(plain, largest, apply("mul", largest, root))
+        return where(plain, largest, apply("mul", largest, root))
 
     return shared(reduce(partial(apply, "max"), [apply("abs", operand) for operand in operands]), scaled)
 
@@ -164,8 +134,8 @@ def _cospi(a: Expr) -> Expr:
 
 def _sinpi(a: Expr) -> Expr:
     def folded(rest: Expr) -> Expr:
-        below = _where(_less(rest, _number(-0.5, a)), apply("sub", _number(-1.0, a), rest), rest)
-        near = _where(apply("gt", rest, _number(0.5, a)), apply("sub", _number(1.0, a), rest), below)
+        below = where(less(rest, _number(-0.5, a)), apply("sub", _number(-1.0, a), rest), rest)
+        near = where(apply("gt", rest, _number(0.5, a)), apply("sub", _number(1.0, a), rest), below)
         return apply("sin", _scaled(near, math.pi))
 
     return shared(_period(a), folded)
@@ -180,7 +150,7 @@ def _cbrt(a: Expr) -> Expr:
 
         plain = apply("or_", _is(size, 0.0), _is(size, math.inf))
         found = shared(apply("pow", size, _number(1 / 3, x)), better)
-        return _where(plain, x, _signed(found, _less(x, _number(0.0, x))))
+        return where(plain, x, signed(found, less(x, _number(0.0, x))))
 
     double = cast(a, "float64")
     return cast(shared(double, lambda x: shared(apply("abs", x), partial(root, x))), a.dtype)
@@ -193,10 +163,10 @@ def _logb(a: Expr) -> Expr:
         def corrected(power: Expr) -> Expr:
             too_large = apply("gt", power, size)
             too_small = apply("le", _scaled(power, 2.0), size)
-            above = _where(too_small, apply("add", exponent, one), exponent)
-            return _where(too_large, apply("sub", exponent, one), above)
+            above = where(too_small, apply("add", exponent, one), exponent)
+            return where(too_large, apply("sub", exponent, one), above)
 
-        return _where(_is(size, math.inf), size, shared(apply("exp2", exponent), corrected))
+        return where(_is(size, math.inf), size, shared(apply("exp2", exponent), corrected))
 
     def from_size(size: Expr) -> Expr:
         return shared(apply("floor", apply("log2", size)), partial(near, size))
@@ -210,24 +180,24 @@ def _nextafter(a: Expr, b: Expr) -> Expr:
     zero, smallest = _number(0.0, a), _number(2.0 ** (least - digits), a)
 
     def moved(size: Expr, exponent: Expr) -> Expr:
-        grows = apply("eq", _less(a, b), _less(zero, a))
+        grows = apply("eq", less(a, b), less(zero, a))
         halved = apply("and_", apply("not_", grows), apply("eq", size, apply("exp2", exponent)))
         halved = apply("and_", halved, apply("gt", exponent, _number(float(least), a)))
         unit = apply("max", _scaled(apply("exp2", exponent), 2.0**-digits), smallest)
-        step = apply("mul", unit, _where(halved, _number(0.5, a), _number(1.0, a)))
-        return apply("add", a, _signed(step, apply("not_", _less(a, b))))
+        step = apply("mul", unit, where(halved, _number(0.5, a), _number(1.0, a)))
+        return apply("add", a, signed(step, apply("not_", less(a, b))))
 
     def from_size(size: Expr) -> Expr:
         exponent = apply("max", _logb(size), _number(float(least), a))
-        away = _where(_less(a, b), smallest, apply("neg", smallest))
-        return _where(_is(size, 0.0), away, shared(exponent, partial(moved, size)))
+        away = where(less(a, b), smallest, apply("neg", smallest))
+        return where(_is(size, 0.0), away, shared(exponent, partial(moved, size)))
 
     unknown = apply("or_", _is_nan(a), _is_nan(b))
     same = apply("or_", unknown, apply("eq", a, b))
     largest = _number(float(np.finfo(a.dtype).max), a)
-    from_infinity = _where(_less(a, zero), apply("neg", largest), largest)
-    found = _where(_is(apply("abs", a), math.inf), from_infinity, shared(apply("abs", a), from_size))
-    return _where(same, _where(unknown, apply("add", a, b), b), found)
+    from_infinity = where(less(a, zero), apply("neg", largest), largest)
+    found = where(_is(apply("abs", a), math.inf), from_infinity, shared(apply("abs", a), from_size))
+    return where(same, where(unknown, apply("add", a, b), b), found)
 
 
 def _primitive(name: str) -> Callable[..., Expr]:
@@ -255,7 +225,7 @@ BUILTINS: Mapping[str, Builtin] = MappingProxyType(
         "fma": Builtin(3, _primitive("fma")),
         "fmax": Builtin(2, partial(_fmax, "max")),
         "fmin": Builtin(2, partial(_fmax, "min")),
-        "fmod": Builtin(2, _fmod),
+        "fmod": Builtin(2, fmod),
         "hypot": Builtin(2, _norm),
         "log10": Builtin(1, _log10),
         "logb": Builtin(1, _logb),
@@ -269,10 +239,10 @@ BUILTINS: Mapping[str, Builtin] = MappingProxyType(
         "rhypot": Builtin(2, partial(_inverse, _norm)),
         "rnorm3d": Builtin(3, partial(_inverse, _norm)),
         "rnorm4d": Builtin(4, partial(_inverse, _norm)),
-        "round": Builtin(1, _round),
+        "round": Builtin(1, round_away),
         "rsqrt": Builtin(1, _primitive("recip_sqrt")),
         "sinpi": Builtin(1, _sinpi),
-        "trunc": Builtin(1, _trunc),
+        "trunc": Builtin(1, trunc),
         "nextafter": Builtin(2, _nextafter),
         **{name: Builtin(1, formula) for name, formula in SPECIAL_FUNCTIONS.items()},
     }

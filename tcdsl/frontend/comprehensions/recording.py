@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from tcdsl.errors import ShapeError
 from tcdsl.frontend.comprehensions.checked import Checked, CheckedCall, CheckedStatement, TensorType
 from tcdsl.frontend.comprehensions.outcomes import Outcome
-from tcdsl.frontend.comprehensions.sharing import sharing
 from tcdsl.frontend.comprehensions.text.syntax import ElementType, Name, Target
 from tcdsl.frontend.comprehensions.values import Typed, Values
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.frontend.words.shared_parts import sharing
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.dtypes import INTEGER, compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Constant, ExplicitRange, Expr, Read, SizeValue, transform

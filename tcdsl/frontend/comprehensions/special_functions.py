@@ -24,7 +24,7 @@ from tcdsl.frontend.comprehensions.coefficients import (
     Y0,
     Y1,
 )
-from tcdsl.frontend.comprehensions.sharing import shared
+from tcdsl.frontend.words.shared_parts import shared
 from tcdsl.ir.build import apply, cast, constant
 from tcdsl.ir.expressions import Expr
 

@@ -15,6 +15,7 @@ from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Access, Expand, Whole
 from tcdsl.frontend.skriptnd.values import GuardedIndex, Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.words.shared_parts import shared
 from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
@@ -152,7 +153,7 @@ class AccessedCells:
             inside = apply("where", apply("ge", cell, end), above, cell)
             return apply("where", apply("lt", cell, constant(0, INTEGER)), below, inside)
 
-        return self.arithmetic.shared(cell, moved), Boundary.CHECK
+        return shared(cell, moved), Boundary.CHECK
 
     def _boundary(self, given: GuardedIndex, extent: Expr) -> Boundary | None:
         # The boundary of the program that a remap is.

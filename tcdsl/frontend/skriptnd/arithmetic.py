@@ -11,9 +11,8 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.values import (
@@ -31,6 +30,8 @@ from tcdsl.frontend.skriptnd.values import (
     type_of,
 )
 from tcdsl.frontend.symbols.values import applied
+from tcdsl.frontend.words.c_arithmetic import ceiling_division, fmod, integer_division, integer_rest, round_away
+from tcdsl.frontend.words.shared_parts import shared
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import (
@@ -42,7 +43,6 @@ from tcdsl.ir.expressions import (
     Let,
     Local,
     Read,
-    SizeValue,
     is_affine_index,
     size_names,
     walk,
@@ -112,11 +112,15 @@ class Arithmetic:
     decisions: StandIns
     #: The names of sizes that are numbers of rounds: each round has its own.
     rounds: set[str] = field(default_factory=set)
-    _numbers: count[int] = field(default_factory=count)
     #: How many items of long packs were computed.
     _items: int = 0
     #: What type parameters are, by name, where an operator is looked at that nothing calls.
     bases: Mapping[str, str] = field(default_factory=dict)
+    _divided: ClassVar[Mapping[str, Callable[[Expr, Expr], Expr]]] = {
+        "/": integer_division,
+        "\\": ceiling_division,
+        "%": integer_rest,
+    }
 
     # -- kinds ---------------------------------------------------------------------------------------------------
 
@@ -173,15 +177,6 @@ class Arithmetic:
         """An expression of sizes as a value: an int, if it is a number."""
         return int(size.value) if isinstance(size, Constant) else ScalarValue(size, "int", True)
 
-    def shared(self, value: Expr, body: Callable[[Expr], Expr]) -> Expr:
-        """``body`` of ``value``, which is computed once."""
-        if isinstance(value, Constant | SizeValue | IndexValue | Local) or (
-            isinstance(value, Read) and not value.indices
-        ):
-            return body(value)
-        local = Local(f"part{next(self._numbers)}", value.dtype)
-        return Let(local.name, value, body(local))
-
     def count_items(self, number: int, span: Span | None) -> None:
         """Count the items of a pack that is computed; there is an end to those of long ones."""
         if number > _LONG:
@@ -190,6 +185,11 @@ class Arithmetic:
                 raise ShapeError.at(f"more than {MOST_COMPUTED} items of packs are computed", span)
 
     # -- operators -----------------------------------------------------------------------------------------------
+
+    def refutes(self, operator: str, left: Any, right: Any, span: Span | None) -> bool:
+        """Whether ``left operator right`` is false in every call."""
+        guesses = self.decisions.guesses
+        return not self.binary(operator, left, right, span) and guesses == self.decisions.guesses
 
     def unary(self, operator: str, value: Any, span: Span | None) -> Any:
         """``-a``, ``+a``, ``!a``."""
@@ -353,30 +353,10 @@ class Arithmetic:
             return ScalarValue(applied("pow", (a, b), span), kind)
         if kind == "real":
             if operator == "%":
-                return ScalarValue(self._rest(a, b, span), kind)
+                return ScalarValue(fmod(a, b), kind)
             quotient = applied("div", (a, b), span)
             return ScalarValue(quotient if operator == "/" else applied("ceil", (quotient,), span), kind)
-        return ScalarValue(self.shared(a, lambda a: self.shared(b, partial(self._divided, operator, span, a))), kind)
-
-    def _divided(self, operator: str, span: Span | None, a: Expr, b: Expr) -> Expr:
-        # Towards zero; the rest has the sign of a.
-        zero = constant(0, a.dtype)
-        rest = applied("mod", (a, b), span)
-        unlike = apply("ne", apply("lt", a, zero), apply("lt", b, zero))
-        moved = apply("and_", apply("ne", rest, zero), unlike)
-        if operator == "%":
-            return apply("where", moved, apply("sub", rest, b), rest)
-        quotient = applied("floor_div", (a, b), span)
-        up = apply("add", quotient, constant(1, a.dtype))
-        if operator == "/":
-            return apply("where", moved, up, quotient)
-        return apply("where", apply("ne", rest, zero), up, quotient)
-
-    def _rest(self, a: Expr, b: Expr, span: Span | None) -> Expr:
-        def signed(size: Expr) -> Expr:
-            return apply("where", apply("lt", a, constant(0, a.dtype)), apply("neg", size), size)
-
-        return self.shared(applied("mod", (apply("abs", a), apply("abs", b)), span), signed)
+        return ScalarValue(shared(a, lambda a: shared(b, partial(self._divided[operator], a))), kind)
 
     # -- functions -----------------------------------------------------------------------------------------------
 
@@ -398,19 +378,8 @@ class Arithmetic:
             made = applied(FUNCTIONS[name][1], (operand,), span)
             return ScalarValue(made, kind, value.exact and is_affine_index(operand))
         if name == "frac":
-            return ScalarValue(self.shared(operand, lambda a: apply("sub", a, apply("floor", a))), kind)
-        return ScalarValue(self.shared(operand, self._rounded), kind)
-
-    def _rounded(self, a: Expr) -> Expr:
-        zero, half, one = (constant(each, a.dtype) for each in (0.0, 0.5, 1.0))
-
-        def away(size: Expr) -> Expr:
-            whole = apply("floor", size)
-            up = apply("ge", apply("sub", size, whole), half)
-            found = apply("where", up, apply("add", whole, one), whole)
-            return apply("where", apply("lt", a, zero), apply("neg", found), found)
-
-        return self.shared(apply("abs", a), away)
+            return ScalarValue(shared(operand, lambda a: apply("sub", a, apply("floor", a))), kind)
+        return ScalarValue(shared(operand, round_away), kind)
 
     def converted(self, kind: str, value: Any, span: Span | None) -> Any:
         """``real(a)``, ``int(a)``, ``bool(a)``."""

@@ -26,6 +26,7 @@ from tcdsl.frontend.source.other_languages import captured, defined_by_text, fun
 from tcdsl.frontend.staging.session import BroadcastGuard, Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
+from tcdsl.frontend.words.shared_parts import sharing
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, Expr, SizeValue
@@ -155,7 +156,8 @@ class OperatorBody(ArrayBody):
         composer = Composer(arithmetic, session, self.find, _no_variables)
         types = [self.types[each.name] for each in self.operator.generics if each.name in self.types]
         name = f"{self.module}.{self.operator.name}"
-        outputs = composer.operator(self.operator, self.module, types, self.attributes, given, "", None, name)
+        with sharing():
+            outputs = composer.operator(self.operator, self.module, types, self.attributes, given, "", None, name)
         return self.results(session, composer, outputs, open_extents(self.operator))
 
 
@@ -218,7 +220,8 @@ class GraphBody(ArrayBody):
         evaluator = ExpressionEvaluator(arithmetic, Scope())
         values = graph_attributes(self.operator, evaluator, self.attributes)
         given = self._inputs(session, arithmetic, evaluator, arrays[:count])
-        outputs = composition.operator(self.operator, "main", (), values, given, "", None)
+        with sharing():
+            outputs = composition.operator(self.operator, "main", (), values, given, "", None)
         updates = composition.updates.values() if self.updates else ()
         return self.results(session, composition, outputs, self.marks, updates)
 

@@ -20,6 +20,7 @@ from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
 from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, Unknown, article, flat, is_pack, is_tensor, type_of
 from tcdsl.frontend.words.nodes import walk
+from tcdsl.frontend.words.shared_parts import sharing
 from tcdsl.span import Span
 
 __all__ = ["check_operator", "require_no_recursion"]
@@ -37,7 +38,8 @@ def check_operator(operator: syntax.Operator, find: Find) -> Calls:
     evaluator = ExpressionEvaluator(arithmetic, Scope(generics={each.name: each.name for each in operator.generics}))
     composer = Composer(arithmetic, None, lambda module, name, span: None, looked_at_variable)
     found = _UncalledOperator(composer, "", evaluator, "", operator=operator, find_operator=find)
-    found.check()
+    with sharing():
+        found.check()
     return found.calls
 
 

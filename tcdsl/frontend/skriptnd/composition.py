@@ -13,12 +13,13 @@ from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.formulas import FormulaRecording, declared_constant
 from tcdsl.frontend.skriptnd.loops import BranchArms, LoopRounds
 from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, StraightArithmetic, straight_through
-from tcdsl.frontend.skriptnd.random_numbers import DISTRIBUTIONS, drawn
+from tcdsl.frontend.skriptnd.random_numbers import UNIFORM, drawn
 from tcdsl.frontend.skriptnd.tensor_recording import (
     TensorRecording,
     checked_position,
     declared_shape,
     declared_tensors,
+    too_many_rounds,
 )
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import (
@@ -71,10 +72,11 @@ class Composer(TensorRecording):
     _labels: set[str] = field(default_factory=set)
     #: What calls gave that were looked at, and how many operators they called: equal ones are looked at once.
     _seen: dict[Any, tuple[list[Any], int]] = field(default_factory=dict)
+    #: The calls without a label around what is composed, behind the graph that is called, if that is one of them.
+    unlabelled: tuple[syntax.Invocation | syntax.Operator, ...] = ()
     #: How many variables there were, and the calls without a label around each, by its label.
     _variables: int = 0
     _owners: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    _unlabelled: list[syntax.Invocation] = field(default_factory=list)
 
     def evaluator(self) -> ExpressionEvaluator:
         """One with an empty scope."""
@@ -151,7 +153,7 @@ class Composer(TensorRecording):
             # Files of Khronos' tools begin with the module and the graph.
             own = each.tensor.removeprefix(f"main.{operator.name}.") if operator.graph else each.tensor
             label = f"{region.label}.{own}" if region.label else own
-            if label in self._quantizers:
+            if label in self._quantizers and self._quantizers[label].node is not each:
                 raise DslSyntaxError.at(f"`{each.tensor}` is quantized twice", each.span)
             attributes = {given.name: region.value(given.value) for given in each.call.attributes}
             operate = partial(self._quantization, each, label, region)
@@ -193,11 +195,12 @@ class Composer(TensorRecording):
             return found
         scope = evaluator.scope
         if operator.formulas is None:
-            draw = DISTRIBUTIONS.get(f"{region.module}.{operator.name}")
-            if draw is None:
+            if f"{region.module}.{operator.name}" != UNIFORM:
                 raise DslSyntaxError.at(f"`{name}` has no formula, and is not known here", operator.name_span)
-            wanted = declared[0]
-            return [wanted if self.session is None else drawn(self.session, self.arithmetic, wanted, draw, scope.names)]
+            if self.session is None:
+                return declared
+            ends = scope.names["min"], scope.names["max"]
+            return [drawn(self.session, self.arithmetic, declared[0], *ends)]
         for each, wanted in zip(operator.outputs, declared, strict=True):
             if wanted is None:
                 raise ShapeError.at(f"the shape of the output `{each.name}` is open", each.span)
@@ -252,13 +255,13 @@ class Composer(TensorRecording):
 
     def quiet(self, variables: Callable[..., Any] = looked_at_variable) -> Composer:
         """The same without a program; ``variables`` gives the variables."""
-        own: dict[str, Any] = {"updates": {}, "_owners": {}, "_unlabelled": []}
-        return replace(self, session=None, variables=variables, _variables=0, **own)
+        own: dict[str, Any] = {"updates": {}, "_owners": {}}
+        return replace(self, session=None, variables=variables, unlabelled=(), _variables=0, **own)
 
     def straight(self) -> Composer:
         """The same in the arithmetic through which derivatives pass straight."""
         real, known = self.arithmetic.real, self.arithmetic
-        arithmetic = StraightArithmetic(real, real, known.decisions, known.rounds, known._numbers)
+        arithmetic = StraightArithmetic(real, real, known.decisions, known.rounds)
         return Composer(arithmetic, self.session, self.find, self.variables)
 
     def _variable(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator, label: str) -> Any:
@@ -271,9 +274,9 @@ class Composer(TensorRecording):
             count = evaluator.count(declaration.type.pack.length, f"the length of {what}")
         found = []
         self._variables += 1
-        calls = tuple(map(id, self._unlabelled))
+        calls = tuple(map(id, self.unlabelled))
         if self._owners.setdefault(full, calls) != calls:
-            call = self._unlabelled[-1] if calls else declaration
+            call = self.unlabelled[-1] if calls else declaration
             hint = "give the calls labels: `a, b = first: f(x)`"
             raise DslSyntaxError.at(f"two calls have the variable `{full}`", call.span, hint)
         for k in range(1 if count is None else count):
@@ -383,14 +386,16 @@ class ComposedBlock:
         inputs = [None if each is None else self._argument(each) for each in node.arguments]
         inputs += [None] * (len(operator.inputs) - len(inputs))
         generics = tuple(self.evaluator.scope.generic(each) or each for each in node.types)
-        label, named = self._full_label(node.label, own), bool(node.label or own or self.passes)
-        if not named:
-            self.composition._unlabelled.append(node)
+        label, around = self._full_label(node.label, own), self.composition.unlabelled
+        if operator.graph and not node.label:
+            # A graph has names of its own, which all of its calls share.
+            label, self.composition.unlabelled = operator.name, (operator,)
+        elif not (node.label or own or self.passes):
+            self.composition.unlabelled = (*around, node)
         try:
             return self.composition.operator(operator, home, generics, attributes, inputs, label, node.span, name)
         finally:
-            if not named:
-                self.composition._unlabelled.pop()
+            self.composition.unlabelled = around
 
     def _argument(self, node: Any) -> Any:
         value = self.value(node)
@@ -465,8 +470,10 @@ class ComposedBlock:
             raise DtypeError.at(f"the number of rounds is of type {type_of(count)}", node.span)
         if isinstance(count, int) and count < 0:
             raise ShapeError.at(f"a loop of {count} rounds", node.span)
-        if length is not None and isinstance(count, int) and count > length:
-            raise ShapeError.at(f"a loop of {count} rounds scans packs of {length} tensors", node.span)
+        known_count = not isinstance(count, TensorValue | Unknown)
+        refutes = self.composition.arithmetic.refutes
+        if length is not None and known_count and refutes("<=", count, length, node.span):
+            raise ShapeError.at(too_many_rounds(length), node.span)
         known = isinstance(count, int) and node.condition is None
         if node.unrolled:
             self.require_unrollable(node, known)

@@ -427,7 +427,8 @@ def _select(self: ExpressionEvaluator, node: syntax.Select) -> Any:
     if isinstance(condition, Unknown) and condition.type not in ("int", "real", "str"):
         chosen, other = _both(self, node, True)
         found = agreed("?:", chosen, other, node.span)
-        return Unknown(found.type, condition.pack or (chosen if node.other is None else found).pack, found.tensor)
+        packed = is_pack(chosen) if node.other is None else found.pack
+        return Unknown(found.type, condition.pack or packed, found.tensor)
     if isinstance(condition, bool):
         if condition:
             return self.value(node.chosen)

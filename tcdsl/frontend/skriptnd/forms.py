@@ -15,6 +15,7 @@ from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.graph_inputs import GraphInputs, graph_attributes
 from tcdsl.frontend.skriptnd.text.syntax import Operator
 from tcdsl.frontend.skriptnd.values import Pack, TensorValue, flat
+from tcdsl.frontend.words.shared_parts import sharing
 from tcdsl.span import Span
 
 __all__ = ["GraphForm", "Variable", "composed", "ended_packs", "marked", "open_extents", "trimmed"]
@@ -22,11 +23,12 @@ __all__ = ["GraphForm", "Variable", "composed", "ended_packs", "marked", "open_e
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of a graph: its label, type and shape."""
+    """A variable of a graph: its label, type and shape, and the name of its file."""
 
     label: str
     type: str
     shape: tuple[int, ...]
+    file: str
     span: Span | None
 
 
@@ -100,7 +102,10 @@ def composed(
     variables: dict[str, Variable] = {}
 
     def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
-        known = Variable(label, kind, tuple(shape), span)
+        # The names of a graph that is called without a label begin with its own.
+        called = any(isinstance(each, Operator) for each in composition.unlabelled)
+        file = f"main.{label}.dat" if called else f"main.{operator.name}.{label}.dat"
+        known = Variable(label, kind, tuple(shape), file, span)
         if variables.setdefault(label, known) != known:
             raise ShapeError.at(f"the variable `{label}` has two shapes", span)
         return TensorValue(label, kind, shape)
@@ -109,7 +114,8 @@ def composed(
     evaluator = ExpressionEvaluator(arithmetic, Scope())
     values = graph_attributes(operator, evaluator, attributes)
     given = GraphInputs(operator, evaluator, lengths or {}, left_out).stand_ins(known_sizes)
-    outputs = composition.operator(operator, "main", (), values, given, "", None)
+    with sharing():
+        outputs = composition.operator(operator, "main", (), values, given, "", None)
     updates, sizes = tuple(composition.updates), known_sizes.sizes
     quantizations = composition.quantizations
     called = composition.operations - 1  # without the graph itself

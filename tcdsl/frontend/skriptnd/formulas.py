@@ -31,6 +31,7 @@ from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
 from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue, shown, type_of
 from tcdsl.frontend.words.nodes import walk
+from tcdsl.frontend.words.shared_parts import shared
 from tcdsl.ir.accumulators import neutral_element
 from tcdsl.ir.build import apply, cast, constant, index, integer
 from tcdsl.ir.expressions import (
@@ -407,7 +408,7 @@ class FormulaRecording:
         if operator in ("<?=", ">?=") and kind == "real":
             # NaN never wins.
             neutral = constant(neutral_element(_ACCUMULATE[operator], data.dtype), data.dtype)
-            data = arithmetic.shared(data, lambda cell: apply("where", apply("ne", cell, cell), neutral, cell))
+            data = shared(data, lambda cell: apply("where", apply("ne", cell, cell), neutral, cell))
         if self.session is None:
             return TensorValue(tensor.name, tensor.type, tensor.shape)
         used = [

@@ -125,9 +125,9 @@ class GraphInputs:
                 )
             return wanted
         bound = None if pack.bound is None else self.evaluator.count(pack.bound, f"the bound of `{declaration.name}`")
-        if given is not None and bound is not None and given > bound:
+        if given is not None and bound is not None and not 1 <= given <= bound:
             raise ShapeError.at(
-                f"`{declaration.name}` has at most {bound} tensors, and {given} are given", declaration.span
+                f"`{declaration.name}` has 1 to {bound} tensors, and {given} are given", declaration.span
             )
         found = given if given is not None else bound
         if found is None:

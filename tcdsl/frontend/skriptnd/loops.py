@@ -257,7 +257,7 @@ class LoopRounds:
             index = None
             if number is not None:
                 index = position = self._number(number.expr)
-                names = {name: composition.row(stack, position, type(count) is int) for name, stack in stacks}
+                names = {name: composition.row(stack, position) for name, stack in stacks}
             results = self._round(tensors[: len(start)], names, index, None)
             written = (
                 composition.with_row(row, position, each)
@@ -274,7 +274,7 @@ class LoopRounds:
             return test if isinstance(test, bool) else test.tensor
 
         symbols = composition.symbols(carried)
-        limit = None if count is None else composition.count(count)
+        limit = composition.count(count, length, node.span)
         if node.condition is None:
             found = counted_rounds(symbols, limit, around)
         elif limit is not None:

@@ -7,9 +7,10 @@ estimator of Bengio, Leonard and Courville, arXiv:1308.3432).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 from tcdsl.errors import DslSyntaxError, ShapeError, suggestion
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
@@ -55,10 +56,10 @@ class StraightArithmetic(Arithmetic):
         inside = apply("ge" if operator == ">?" else "le", *pair)
         return ScalarValue(apply("where", inside, *pair), kind)
 
-    def _divided(self, operator: str, span: Span | None, a: Expr, b: Expr) -> Expr:
-        if operator == "%":
-            return super(StraightArithmetic, self)._divided(operator, span, a, b)
-        return apply("div", a, b)
+    _divided: ClassVar[Mapping[str, Callable[[Expr, Expr], Expr]]] = {
+        **Arithmetic._divided,
+        **dict.fromkeys(("/", "\\"), partial(apply, "div")),
+    }
 
 
 def straight_through(recording: TensorRecording, exact: TensorValue, smooth: TensorValue) -> TensorValue:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.errors import DtypeError, ShapeError
+from tcdsl.errors import RAISED, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent, TypeNode
@@ -39,6 +39,7 @@ __all__ = [
     "declared_tensors",
     "recorded_store",
     "round_count",
+    "too_many_rounds",
 ]
 
 
@@ -119,14 +120,8 @@ class TensorRecording:
         """Whether two shapes agree, as far as that is known; ``operators`` compare their axes, ``==`` or ``<=``."""
         if len(left) != len(right):
             return False
-        for operator, first, second in zip(operators or ("==",) * len(left), left, right, strict=True):
-            guesses = self.arithmetic.decisions.guesses
-            if (
-                not self.arithmetic.binary(operator, first, second, span)
-                and guesses == self.arithmetic.decisions.guesses
-            ):
-                return False
-        return True
+        rows = zip(operators or ("==",) * len(left), left, right, strict=True)
+        return not any(self.arithmetic.refutes(*row, span) for row in rows)
 
     def recorded(self, value: Any, name: str) -> Any:
         """Constants as tensors of the program, where there is one; those of rank 0 when they are used."""
@@ -174,16 +169,20 @@ class TensorRecording:
         cell = cell_of(self.written(value).tensor, (integer(0),) * len(value.shape), dtype)
         return TensorValue(value.name, value.type, Pack(), recorded_store(self.session, value.name, dtype, (), cell))
 
-    def count(self, value: Any) -> Any:
-        """A number of rounds, as the loops of the program take it."""
-        if isinstance(value, TensorValue):
-            return self.scalar(value).tensor
-        if isinstance(value, ScalarValue) and value.bound is not None:
-            return self.scalar(self.recorded(value, "count")).tensor
-        if isinstance(value, ScalarValue):
-            assert self.session is not None
+    def count(self, value: Any, most: int | None, span: Span | None) -> Any:
+        """A number of rounds, as the loops of the program take it; what data says is compared with ``most``."""
+        if isinstance(value, int) or value is None:
+            return value
+        assert self.session is not None
+        if isinstance(value, ScalarValue) and value.bound is None:
             return round_count(self.session, value.expr)
-        return value
+        tensor = self.scalar(self.recorded(value, "count")).tensor
+        if tensor is None or most is None or not isinstance(value, TensorValue):
+            return tensor
+        label = f"{RAISED}DataIndexError: {too_many_rounds(most)}"
+        number = ScalarValue(cell_of(tensor, (), self.arithmetic.integer), "int")
+        checked = checked_position(self.session, self.arithmetic, most + 1, number, span, label)
+        return recorded_store(self.session, "count", self.arithmetic.integer, (), checked.expr)
 
     def stacked(self, pack: Pack, span: Span | None) -> TensorValue:
         """The tensors of a pack one behind the other."""
@@ -229,15 +228,12 @@ class TensorRecording:
         tensor = SymbolicTensor(builder, found, declared.dtype, declared.shape)
         return TensorValue(pack[0].name, pack[0].type, Pack.of((len(pack), *pack[0].shape)), tensor)
 
-    def row(self, stack: TensorValue, position: ScalarValue, inside: bool = False) -> TensorValue:
-        """One of the tensors of `stacked`; ``inside`` says that there is one at the position."""
+    def row(self, stack: TensorValue, position: ScalarValue) -> TensorValue:
+        """One of the tensors of `stacked`; there is one at the position."""
         assert self.session is not None
         assert stack.tensor is not None
         shape, dtype = Pack.of(stack.shape[1:]), self.arithmetic.dtype(stack.type)
-        # There may be more rounds than tensors.
-        first = Boundary.SKIP if inside or isinstance(position.expr, Constant) else Boundary.CHECK
-        cells = (position.expr, *map(index, cell_variables(len(shape))))
-        cell = Read(stack.tensor.name, cells, (first, *(Boundary.SKIP,) * len(shape)), dtype)
+        cell = cell_of(stack.tensor, (position.expr, *map(index, cell_variables(len(shape)))), dtype)
         made = recorded_store(self.session, stack.name, dtype, [*map(self.arithmetic.size, shape)], cell)
         return TensorValue(stack.name, stack.type, shape, made)
 
@@ -370,18 +366,31 @@ def _declared_extents(
     return (value,) * count
 
 
+def too_many_rounds(most: int) -> str:
+    """The fact that a loop has more rounds than there are tensors."""
+    return f"the number of rounds is not between 0 and {most}, the length of what is scanned"
+
+
 def pack_name(span: Span | None) -> str:
     """What the text calls the pack of which ``span`` is an item."""
     return span.text.partition("[")[0] if span is not None else "a pack"
 
 
 def checked_position(
-    session: Session | None, arithmetic: Arithmetic, length: int, position: ScalarValue, span: Span | None
+    session: Session | None,
+    arithmetic: Arithmetic,
+    length: int,
+    position: ScalarValue,
+    span: Span | None,
+    name: str = "",
 ) -> ScalarValue:
-    """The index of an item of so many: it is read from a list of all indices, where it is checked."""
+    """The index of an item of so many: it is read from a list of all indices, where it is checked.
+
+    ``name`` is what messages call the list, if it is not the name of the pack.
+    """
     import numpy as np
 
-    name = pack_name(span)
+    name = name or pack_name(span)
     if session is not None:
         name = session.capture(np.arange(length, dtype=arithmetic.integer), name).name
     cell = arithmetic.index(position, span)

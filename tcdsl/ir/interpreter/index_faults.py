@@ -8,7 +8,7 @@ from dataclasses import replace
 from tcdsl.errors import RAISED, DataIndexError, Diagnostic, ShapeError, TcdslError, raised_by_user
 from tcdsl.ir.program import BRANCH
 from tcdsl.ir.sizes.faulty_rounds import at_positions, rounds_of_segment
-from tcdsl.span import COMPREHENSIONS, Span
+from tcdsl.span import COMPREHENSIONS, SKRIPTND, Span
 
 __all__ = ["POSITIONS", "in_round", "index_fault"]
 
@@ -42,6 +42,8 @@ def index_fault(
     )
     if span is not None and span.filename.startswith(COMPREHENSIONS):
         hint = "choose what is read there: `0 <= p(i) && p(i) < N ? A(p(i)) : 0.0`"
+    elif span is not None and (span.filename.startswith(SKRIPTND) or span.filename.endswith(".sknd")):
+        hint = "an index that is data is guarded, `x[|i|,]`, or compared: `i >= 0 && i < n ? x[i,] : 0.0`"
     return Diagnostic(DataIndexError, fact, span, notes, hint)
 
 

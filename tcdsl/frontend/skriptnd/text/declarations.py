@@ -30,12 +30,12 @@ _SAME = {"<=": "<?=", ">=": ">?="}
 def read_type(words: Words) -> syntax.TypeNode:
     """``optional real^(r)[m, n]..(k)``."""
     first = words.next
-    given: list[str] = []
+    given: dict[str, Span] = {}
     while words.is_next("optional", "dynamic"):
         token = words.take()
         if token.text in given:
             raise DslSyntaxError.at(f"`{token.text}` stands twice", words.span(token))
-        given.append(token.text)
+        given[token.text] = Span(words.filename, token.line, token.column, words.next.line, words.next.column)
     name = read_type_name(words, "expected a type: `int`, `real`, `bool`, `str`, or a name of `@dtype`")
     rank = None
     if words.accept("^"):
@@ -44,7 +44,8 @@ def read_type(words: Words) -> syntax.TypeNode:
         words.expect(")")
     shape = words.several(_extent, "]") if words.accept("[") else None
     pack = read_pack_length(words)
-    return syntax.TypeNode(name, "optional" in given, rank, shape, pack, span=words.since(first))
+    word = given.get("optional")
+    return syntax.TypeNode(name, word is not None, rank, shape, pack, word, span=words.since(first))
 
 
 def read_type_name(words: Words, expectation: str = "expected a type") -> str:

@@ -121,6 +121,14 @@ def _check_form(operator: Operator, places: dict[str, Word], words: Words) -> No
         if each.default is not None:
             fact = f"the variable `{each.name}` has a value"
             raise DslSyntaxError.at(fact, each.span, "values of variables come from files, or from `graph.variables`")
+    if operator.formulas is not None and len(operator.outputs) > 1:
+        fact = f"`{operator.name}` has formulas for {len(operator.outputs)} outputs"
+        hint = "a formula has one output: compose an operator of each"
+        raise DslSyntaxError.at(fact, operator.outputs[1].span, hint)
+    for each in operator.attributes:
+        if each.type.optional and each.default is not None:
+            hint = "leave out one of the two: null is what is not given"
+            raise DslSyntaxError.at(f"the optional attribute `{each.name}` has a default", each.span, hint)
     for each in operator.constants:
         if each.default is None:
             raise DslSyntaxError.at(f"the constant `{each.name}` has no value", each.span, "write `= ...` behind it")

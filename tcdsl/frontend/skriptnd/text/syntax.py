@@ -223,13 +223,17 @@ class Extent(Node):
 
 
 class TypeNode(Node):
-    """``optional real^(r)[m, n]..(k)``; ``shape`` is None where the type is no tensor's."""
+    """``optional real^(r)[m, n]..(k)``; ``shape`` is None where the type is no tensor's.
+
+    ``word`` is the place of the word `optional`, up to the next one.
+    """
 
     name: str
     optional: bool = False
     rank: Expression | None = None
     shape: tuple[Extent, ...] | None = None
     pack: PackLength | None = None
+    word: Span | None = field(default=None, compare=False, repr=False)
 
 
 class Declaration(Node):

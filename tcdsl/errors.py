@@ -150,7 +150,8 @@ def raised_in_a_call(error: Exception, span: Span) -> TcdslError:
 def raised_by_user(label: str, span: Span | None = None, notes: tuple[str, ...] = ()) -> Diagnostic:
     """The fault of a check of the user's, of which ``label`` says what it raises."""
     name, _, message = label.removeprefix(RAISED).partition(": ")
-    kind = DataIndexError if name == DataIndexError.__name__ else _raised_kind(name)
+    own: dict[str, type[TcdslError]] = {each.__name__: each for each in (DataIndexError, ShapeError)}
+    kind = own.get(name) or _raised_kind(name)
     return Diagnostic(kind, message or "an assertion does not hold", span, notes)
 
 

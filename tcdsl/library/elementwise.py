@@ -75,7 +75,7 @@ def _placed(names: dict[str, str]) -> str:
 def _fits(names: dict[str, str]) -> str:
     label = ", ".join(f"'{a}.shape': s{x}" for x, a in names.items())
     shapes = " and ".join(f"{{e{x}}}" for x in names)
-    line = '        e{x} is shape || e{x} is 1: "shapes that do not broadcast: {shapes}", {label};\n'
+    line = '        e{x} is 1 || e{x} == shape: "shapes that do not broadcast: {shapes}", {label};\n'
     return "".join(line.format(x=x, shapes=shapes, label=label) for x in names)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -392,7 +393,8 @@ def test_packs_of_loops_that_data_end_are_cut_where_no_length_is_declared() -> N
         wanted = (given, given.ravel(), given.prod(0), given.min(0), rounds, given.sum(0))
         for ours, theirs in zip(found[2:], wanted, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-6)
-    assert graph(xs, np.int32(0))[0] == []
+    with pytest.raises(tc.ShapeError, match="a pack without tensors"):
+        graph(xs, np.int32(0))
     wide = [each.astype(np.float64) for each in xs[:2]]
     n = np.int32(2)
     tc.check_grads(lambda x, y: sum(each.sum() for each in graph([x, y, *xs[2:]], n)[2:5]), tuple(wide))
@@ -519,3 +521,67 @@ def test_an_elif_is_staged_as_an_if_is(monkeypatch: pytest.MonkeyPatch) -> None:
         @compose {{ {tests} y = {arms} else x; }} }}""")
     assert graph.shapes((3,), ()) == (3,)
     assert len(staged) < 60  # 381 where each staged the next one twice
+
+
+CUT = """import layout, math, nn;
+operator pair { @input { x: int[2]; } @output { y: int[2]; } @lower { y[i,] = x[i,] * 10, i < 2; } }
+operator same { @input { x: int[n]; y: int[n]; } @output { z: int[n]; } @lower { z[i,] = x[i,] + y[i,], i < n; } }
+operator even { @input { x: int[2 * n]; } @output { z: int[n]; } @lower { z[i,] = x[2 * i,], i < n; } }
+operator odd { @input { x: int[n]; } @output { z: int[n]; } @lower { z[i,] = x[i,], i < n; }
+    @assert { n % 2 == 1 && n > 0: "no odd number"; } }
+operator both { @input { x: int[a]; y: int[b]; } @output { z: int[k|5]; y2: int[k|5]; } @compose { z = x; y2 = y; } }
+graph g { @input { x: real[5]; v: real[5]; c: bool[]; } @output { y: TYPE; }
+    @compose {
+        a = layout.nonzero(x); p = layout.squeeze{axes=[0]}(a);
+        b = layout.nonzero(v); q = layout.squeeze{axes=[0]}(b);
+        BODY
+    } }"""
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "right", "wrong", "message"),
+    [
+        ("y = p;", "int[~|3]", 3, 4, "the output `y` has an extent that is larger than 3, which is declared"),
+        ("y = p;", "int[3]", 2, 4, "the output `y` has an extent that is larger than 3, which is declared"),
+        ("z: int[~|3] = p; y = z;", "int[~|5]", 3, 4, "`z` has an extent that is larger than 3, which is declared"),
+        ("y = pair(p);", "int[2]", 2, 3, "pair: the input `x`, `output` of shape"),
+        ("y = same(p, q);", "int[~|5]", 2, 3, "same: the input `y`, `output` of shape"),
+        ("y = math.add(p, q);", "int[~|5]", 2, 3, "math.add: shapes that do not broadcast"),
+        ("y = even(p);", "int[~|5]", 4, 5, "`2 * n` is of the form 2 * n"),
+        ("y = odd(p);", "int[~|5]", 3, 0, "odd: no odd number"),
+        (
+            "y, ~ = both(p, q);",
+            "int[~|5]",
+            2,
+            3,
+            "the output `y2` has an extent that is not the one, which is declared",
+        ),
+    ],
+)
+def test_extents_that_only_data_says_are_checked(body, kind, right, wrong, message):
+    graph = graph_of(CUT.replace("BODY", body).replace("TYPE", kind))
+    v, c = np.float32([0, 1, 0, 1, 0]), np.array(True)
+    places = np.arange(5) >= 5 - right
+    assert graph(places.astype(np.float32), v, c).shape == (
+        (3,) if kind == "int[3]" else (2 if "even" in body else right,)
+    )
+    with pytest.raises(tc.ShapeError, match=re.escape(message)):
+        graph(np.float32(np.arange(5) < wrong), v, c)
+
+
+def test_arms_have_extents_that_only_data_says() -> None:
+    arms = "if c then layout.nonzero(x) else layout.nonzero(v)"
+    other = "if c then a else { t = layout.tensor{shape=[1,5], value=3}(); yield t; }"
+    x, v = np.float32([0, 2, 4, 0, 8]), np.float32([0, 0, 0, 1, 0])
+    for body, less in ((arms, [3]), (other, [3] * 5)):
+        graph = graph_of(
+            CUT.replace("BODY", f"w = {body}; y = layout.squeeze{{axes=[0]}}(w);").replace("TYPE", "int[~|5]")
+        )
+        assert graph(x, v, np.array(True)).tolist() == [1, 2, 4]
+        assert graph(x, v, np.array(False)).tolist() == less
+    body = f"w = {arms}; r = layout.squeeze{{axes=[0]}}(w); y = layout.gather{{axis=0}}(x, r);"
+    graph = graph_of(CUT.replace("BODY", body).replace("TYPE", "real[~|5]"))
+    assert tc.grad(lambda x: (graph(x, v, np.array(True)) ** 2).sum())(x).tolist() == [0, 4, 8, 0, 16]
+    with pytest.raises(tc.DslSyntaxError, match="the rounds of a loop give tensors whose extents only data says"):
+        graph_of("""import layout; graph g { @input { xs: real[3]..(4); n: int[]; } @output { y: int[1,3]; }
+            @compose { ys = for x : xs do..(n) layout.nonzero(x); y = ys[0]; } }""")

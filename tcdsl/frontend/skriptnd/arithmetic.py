@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -112,6 +113,8 @@ class Arithmetic:
     decisions: StandIns
     #: The names of sizes that are numbers of rounds: each round has its own.
     rounds: set[str] = field(default_factory=set)
+    #: Whether extents that only data says are compared as data, not as what they are at most.
+    _compares_data: bool = False
     #: How many items of long packs were computed.
     _items: int = 0
     #: What type parameters are, by name, where an operator is looked at that nothing calls.
@@ -172,6 +175,19 @@ class Arithmetic:
         if isinstance(value, ScalarValue) and value.bound is not None:
             return self.size(value.bound)
         return integer(value) if isinstance(value, int) else value.expr
+
+    def size_of_call(self, value: Any) -> Expr:
+        """A size as an expression; of one that data says, the cell that holds it."""
+        return value.expr if isinstance(value, ScalarValue) else self.size(value)
+
+    @contextmanager
+    def comparing_data(self) -> Iterator[None]:
+        """A block in which comparisons of extents that only data says are expressions of the program."""
+        self._compares_data = True
+        try:
+            yield
+        finally:
+            self._compares_data = False
 
     def exact(self, size: Expr) -> Any:
         """An expression of sizes as a value: an int, if it is a number."""
@@ -289,8 +305,11 @@ class Arithmetic:
         if self.is_size(left) and self.is_size(right):
             if self._is_data(left) or self._is_data(right):
                 # Only the call tells; the same expression is the same number.
-                if left == right:
+                if self.size_of_call(left) == self.size_of_call(right):
                     return operator in ("==", "<=", ">=")
+                if self._compares_data:
+                    pair = (self.data(left, span), self.data(right, span))
+                    return ScalarValue(applied(COMPARISONS[operator], pair, span), "bool")
                 self.decisions.guesses += 1
                 return self._compared(operator, self._most(left), self._most(right), span)
             return self.decisions.decide(operator, self.size(left), self.size(right))

@@ -14,7 +14,7 @@ from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, Scope
-from tcdsl.frontend.skriptnd.tensor_recording import declared_shape
+from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, declared_shape
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
 from tcdsl.frontend.skriptnd.values import MEMBERS, Pack, ScalarValue, TensorValue, shown, type_of
@@ -117,6 +117,7 @@ class Binding:
     evaluator: ExpressionEvaluator
     name: str
     span: Span | None
+    recording: TensorRecording
     _generics: dict[str, syntax.Generic] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -419,50 +420,44 @@ class Binding:
                 if isinstance(node, syntax.Identifier):
                     self.names[node.name] = given
                 return
-            guesses = self.evaluator.arithmetic.decisions.guesses
-            if not self._agrees(wanted, given) and guesses == self.evaluator.arithmetic.decisions.guesses:
-                raise self.fault(message.format(given=shown(given), wanted=shown(wanted)))
+            text = message.format(given=shown(given), wanted=shown(wanted))
+            if self._differ(wanted, given, f"{self.name}: {text}"):
+                raise self.fault(text)
             return
         if isinstance(node, syntax.Identifier):
             self.names[name] = given
             return
         items = given if isinstance(given, Pack) else (given,)
-        solved = [self._solved(node, name, each) for each in items]
+        text = node.span.text if node.span is not None else ""
+        fact = message.format(given=shown(given), wanted=f"of the form {text}")
+        solved = [self._solution(node, name, each, f"{self.name}: {fact}") for each in items]
         if None in solved:
-            text = node.span.text if node.span is not None else ""
-            raise self.fault(message.format(given=shown(given), wanted=f"of the form {text}"))
+            raise self.fault(fact)
         self.names[name] = Pack.of(solved) if isinstance(given, Pack) else solved[0]
 
-    def _agrees(self, wanted: Any, given: Any) -> bool:
+    def _differ(self, wanted: Any, given: Any, fact: str) -> bool:
         if isinstance(wanted, Pack) or isinstance(given, Pack):
             if isinstance(wanted, Pack) and isinstance(given, Pack) and len(wanted) != len(given):
-                return False
-            rows = self.evaluator.each(lambda a, b, _: self._agrees(a, b), (wanted, given), self.span)
-            return all(rows)
+                return True
+            rows = self.evaluator.each(lambda a, b, _: self._differ(a, b, fact), (wanted, given), self.span)
+            return any(rows)
         if isinstance(wanted, bool):
             wanted = int(wanted)
-        return bool(self.evaluator.arithmetic.binary("==", wanted, given, self.span))
+        return self.recording.differ("==", wanted, given, fact, self.span)
 
-    def _solved(self, node: syntax.Expression, name: str, given: Any) -> Any:
-        decisions = self.evaluator.arithmetic.decisions
-        guesses = decisions.guesses
-        found = self._solution(node, name, given)
-        return given if found is None and decisions.guesses != guesses else found
-
-    def _solution(self, node: syntax.Expression, name: str, given: Any) -> Any:
+    def _solution(self, node: syntax.Expression, name: str, given: Any, fact: str) -> Any:
         # `a * x + b` for x.
         line = self._line(node, name)
         if line is None:
-            fact = f"`{node.span.text if node.span else name}` does not say what `{name}` is"
-            raise self.fault(
-                fact, DslSyntaxError, "entries of a shape are names, or `a * x + b` with numbers", node.span
-            )
+            unclear = f"`{node.span.text if node.span else name}` does not say what `{name}` is"
+            hint = "entries of a shape are names, or `a * x + b` with numbers"
+            raise self.fault(unclear, DslSyntaxError, hint, node.span)
         factor, start = line
         arithmetic = self.evaluator.arithmetic
         if factor == 0:
             return None
         moved = arithmetic.binary("-", given, start, self.span)
-        if not arithmetic.binary("==", arithmetic.binary("%", moved, factor, self.span), 0, self.span):
+        if self.recording.differ("==", arithmetic.binary("%", moved, factor, self.span), 0, fact, self.span):
             return None
         return arithmetic.binary("/", moved, factor, self.span)
 
@@ -523,19 +518,25 @@ class Binding:
         return None if node.count is None else width * self.evaluator.count(node.count, "the length of a part")
 
     def _check(self, assertion: syntax.Assertion) -> None:
-        guesses = self.evaluator.arithmetic.decisions.guesses
+        arithmetic = self.evaluator.arithmetic
+        guesses = arithmetic.decisions.guesses
         value = self.evaluator.value(assertion.condition)
-        if self.evaluator.arithmetic.decisions.guesses != guesses:
-            return  # the call tells
+        if arithmetic.decisions.guesses != guesses:
+            if self.recording.session is None:
+                return  # the call tells
+            with arithmetic.comparing_data():
+                value = self.evaluator.value(assertion.condition)
         tests = value if isinstance(value, Pack) else (value,)
         for test in tests:
             if test is None or test is True:
                 continue
-            if test is not False:
+            if test is not False and type_of(test) != "bool":
                 raise self.fault("an assertion that is no bool", DtypeError, span=assertion.span)
             text = assertion.condition.span.text if assertion.condition.span is not None else ""
             message = (
                 self.evaluator.value(assertion.message) if assertion.message is not None else f"`{text}` does not hold"
             )
             notes = [f"{label} = {shown(self.evaluator.value(node))}" for label, node in assertion.shown]
-            raise ShapeError.at(f"{self.name}: {message}", self.span, ", ".join(notes))
+            if test is False:
+                raise ShapeError.at(f"{self.name}: {message}", self.span, ", ".join(notes))
+            self.recording.require(test, f"{self.name}: {message}", self.span)

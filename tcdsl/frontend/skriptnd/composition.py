@@ -15,6 +15,7 @@ from tcdsl.frontend.skriptnd.loops import BranchArms, LoopRounds
 from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, StraightArithmetic, straight_through
 from tcdsl.frontend.skriptnd.random_numbers import UNIFORM, drawn
 from tcdsl.frontend.skriptnd.tensor_recording import (
+    UNKNOWN,
     TensorRecording,
     checked_position,
     declared_shape,
@@ -109,7 +110,7 @@ class Composer(TensorRecording):
             return [*map(copied, found)]
         operations, variables = self.operations - 1, self._variables
         evaluator = self.evaluator()
-        Binding(operator, evaluator, name, span).run(types, attributes, inputs)
+        Binding(operator, evaluator, name, span, self).run(types, attributes, inputs)
         names = evaluator.scope.names
         region = ComposedBlock(self, module, evaluator, label, _inner_label(operator), _is_open(operator))
         quantizers = self._quantizers_of(operator, region)
@@ -181,15 +182,14 @@ class Composer(TensorRecording):
     def _outputs(self, operator: syntax.Operator, region: ComposedBlock, name: str, span: Span | None) -> list[Any]:
         evaluator, label = region.evaluator, region.label
         for each in operator.outputs:
-            self._data_extents(each, evaluator)
+            self._data_extents(each, evaluator, "" if operator.composition is None else UNKNOWN)
         declared = [declared_tensors(each, evaluator) for each in operator.outputs]
         if operator.composition is not None:
             region.run(operator.composition)
             found = []
             for each, wanted in zip(operator.outputs, declared, strict=True):
                 made = self.recorded(evaluator.scope.names[each.name], each.name)
-                self._check_output(each, made, wanted, evaluator, span)
-                found.append(made if wanted is None else self._of_declared_size(each.type, made, wanted))
+                found.append(self._output(each, made, wanted, evaluator))
             if operator.updates:
                 region.update(operator)
             return found
@@ -215,41 +215,30 @@ class Composer(TensorRecording):
         outputs = ((each.name, self.written(scope.names[each.name])) for each in operator.outputs)
         return [self.named(label, own, made, region.open) for own, made in outputs]
 
-    def _data_extents(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator) -> None:
-        # `k|10`: an extent that only data says, at most 10. A formula counts it.
+    def _data_extents(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator, before: str) -> None:
+        # `k|10`: an extent that only data says, at most 10. A formula counts it, or what is assigned says it.
         for extent in declaration.type.shape or ():
             if isinstance(extent.value, syntax.Identifier) and extent.bound is not None:
                 name = extent.value.name
                 if not evaluator.scope.knows(name):
                     bound = evaluator.value(extent.bound)
-                    unknown = Read(name, (), (), self.arithmetic.integer)
+                    unknown = Read(f"{before}{name}", (), (), self.arithmetic.integer)
                     evaluator.scope.names[name] = ScalarValue(unknown, "int", bound=bound)
 
-    def _check_output(
-        self, declaration: syntax.Declaration, made: Any, wanted: Any, evaluator: ExpressionEvaluator, span: Span | None
-    ) -> None:
-        what = f"the output `{declaration.name}`"
-        if isinstance(made, Pack) != (declaration.type.pack is not None):
-            raise ShapeError.at(f"{what} is {'a pack' if isinstance(made, Pack) else 'no pack'}", declaration.span)
+    def _output(self, declaration: syntax.Declaration, made: Any, wanted: Any, evaluator: ExpressionEvaluator) -> Any:
+        what, given, place = f"the output `{declaration.name}`", declaration.type, declaration.span
+        if isinstance(made, Pack) != (given.pack is not None):
+            raise ShapeError.at(f"{what} is {'a pack' if isinstance(made, Pack) else 'no pack'}", place)
         if isinstance(made, Pack) and wanted is not None and len(made) != len(wanted):
-            raise ShapeError.at(f"{what} has {len(wanted)} tensors, and {len(made)} are assigned", declaration.span)
+            raise ShapeError.at(f"{what} has {len(wanted)} tensors, and {len(made)} are assigned", place)
+        found = []
         for k, tensor in enumerate(made if isinstance(made, Pack) else (made,)):
             shape = None if wanted is None else (wanted[k] if isinstance(wanted, Pack) else wanted).shape
-            self.require_declared(what, declaration.type, shape, tensor, evaluator, declaration.span, span, k)
-
-    def _of_declared_size(self, given: syntax.TypeNode, made: Any, wanted: Any) -> Any:
-        # What is declared without a bound has all cells and tensors, also those that data leaves out, which are 0.
-        if isinstance(made, Pack):
-            count = made.length if given.pack is None or given.pack.bound is not None else None
-            tensors = (self._of_declared_size(given, *pair) for pair in zip(made, wanted, strict=True))
-            return Pack.of(tensors, None, count)
-        if any(extent.bound is not None for extent in given.shape or ()):
-            return made
-        shape = Pack.of(
-            declared if getattr(extent, "bound", None) == declared else extent
-            for extent, declared in zip(made.shape, wanted.shape, strict=True)
-        )
-        return replace(made, shape=shape)
+            found.append(self.fitted(what, given, tensor, shape, evaluator, place, k))
+        if given.pack is None:
+            return found[0]
+        # What is declared without a bound has all tensors, also those behind the last round.
+        return Pack.of(found, None, made.length if wanted is None or given.pack.bound is not None else None)
 
     # -- tensors -----------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from tcdsl.frontend.skriptnd.values import (
     TensorValue,
     Unknown,
     agreed,
+    bound_of,
     flat,
     is_pack,
     is_tensor,
@@ -455,7 +456,7 @@ def _both(self: ExpressionEvaluator, node: syntax.Select, left_out: bool) -> tup
 
 
 def _same(self: ExpressionEvaluator, left: Any, right: Any, span: Span | None) -> Any:
-    if any(isinstance(each, TensorValue) or getattr(each, "bound", None) is not None for each in (left, right)):
+    if any(isinstance(each, TensorValue) or bound_of(each) is not None for each in (left, right)):
         return left == right  # tensors, and extents that only data says
     return self.arithmetic.binary("==", left, right, span)
 

@@ -14,7 +14,7 @@ from tcdsl.frontend.skriptnd.composition import Composer, Library
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.graph_inputs import GraphInputs, graph_attributes
 from tcdsl.frontend.skriptnd.text.syntax import Operator
-from tcdsl.frontend.skriptnd.values import Pack, TensorValue, flat
+from tcdsl.frontend.skriptnd.values import Pack, TensorValue, bound_of, flat
 from tcdsl.frontend.words.shared_parts import sharing
 from tcdsl.span import Span
 
@@ -75,7 +75,7 @@ def open_extents(operator: Operator) -> list[list[bool]]:
 
 def marked(outputs: Sequence[Any]) -> list[list[bool]]:
     """Whether only data says the extents of tensors, one list for each tensor."""
-    return [[getattr(extent, "bound", None) is not None for extent in each.shape] for each in flat(outputs)]
+    return [[bound_of(extent) is not None for extent in each.shape] for each in flat(outputs)]
 
 
 def ended_packs(outputs: Sequence[Any]) -> list[Pack]:

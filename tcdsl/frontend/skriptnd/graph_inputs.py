@@ -15,6 +15,7 @@ from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeEr
 from tcdsl.frontend.skriptnd.arithmetic import StandIns
 from tcdsl.frontend.skriptnd.binding import Binding
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator
+from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent, Identifier, Operator, names_in
 from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, is_size, type_of
 from tcdsl.ir.expressions import SizeValue
@@ -45,7 +46,7 @@ def graph_attributes(operator: Operator, evaluator: ExpressionEvaluator, given: 
             hint = f"give it: `attributes={{'{each.name}': ...}}`, or `graph.configured({each.name}=...)`"
             raise ConfigurationError.at(fact, each.span, hint)
         found[each.name] = evaluator.scope.names[each.name] = value
-    binding = Binding(operator, evaluator, operator.name, None)
+    binding = Binding(operator, evaluator, operator.name, None, TensorRecording(evaluator.arithmetic, None))
     for each in operator.attributes:
         if isinstance(found[each.name], Pack):
             binding.length(each)

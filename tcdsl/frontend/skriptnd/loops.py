@@ -16,7 +16,7 @@ from tcdsl.errors import DslSyntaxError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS
 from tcdsl.frontend.skriptnd.tensor_recording import cell_of
 from tcdsl.frontend.skriptnd.text.syntax import Branch, Loop
-from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue
+from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue, bound_of, flat
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
 from tcdsl.span import Span
@@ -85,11 +85,12 @@ class BranchArms:
     """The arms of an `if` in a region.
 
     Each arm is one function, however often it is staged: what was found of it holds again where the arm around it is
-    staged once more, so that staging an `elif` takes no longer than staging an `if`.
+    staged once more, so that staging an `elif` takes no longer than staging an `if`. ``looked`` are the same arms
+    without a program, which tell what extents only data says: arms give those beside their results.
     """
 
-    def __init__(self, region: Any, node: Branch, own: str) -> None:
-        self._region, self._node, self._own = region, node, own
+    def __init__(self, region: Any, node: Branch, own: str, looked: BranchArms | None = None) -> None:
+        self._region, self._node, self._own, self._looked = region, node, own, looked
         self._functions = [[partial(self._arm, k, which) for which in (True, False)] for k in range(len(node.arms))]
         self._found: dict[tuple[int, bool], list[Any]] = {}
 
@@ -103,22 +104,69 @@ class BranchArms:
         if isinstance(test, bool):
             return self._operation(chosen) if test else self.results(k + 1)
         if composition.session is None:
-            tensors = [function() for function in self._functions[k]]
+            tensors: Any = [function() for function in self._functions[k]]
         else:
+            if self._looked is None:
+                self._looked = BranchArms(replace(region, composition=composition.quiet()), node, self._own)
+                self._looked.results(k)
             tensors = _template(_branch).run(None, test.tensor, *self._functions[k])
-        both: list[Any] = region.agreed(self._found[k, True], self._found[k, False], node.span)
-        return both if composition.session is None else composition.tensors(both, tensors)
+        arms = self._found[k, True], self._found[k, False]
+        both: list[Any] = region.agreed(*([*map(_with_room, arm)] for arm in arms), node.span)
+        if composition.session is None:
+            counts = [cell_of(".of_an_arm", (), composition.arithmetic.integer)] * len(self._open(k))
+            return self._extended(k, both, counts)
+        size = len(tensors) - len(self._open(k))
+        cells = [cell_of(each.name, (), each.element_type) for each in tensors[size:]]
+        return self._extended(k, composition.tensors(both, tensors[:size]), cells)
+
+    def _open(self, k: int) -> list[tuple[int, int]]:
+        # The axes that are as long as data says it in one of two arms: the number of the tensor, and the axis.
+        looked = self if self._looked is None else self._looked
+        pairs = zip(*(flat(looked._found[k, which]) for which in (True, False)), strict=False)
+        return [
+            (number, axis)
+            for number, (first, second) in enumerate(pairs)
+            for axis, extents in enumerate(zip(*(getattr(each, "shape", ()) for each in (first, second)), strict=False))
+            if any(bound_of(extent) is not None for extent in extents)
+        ]
+
+    def _extended(self, k: int, results: Sequence[Any], counts: Sequence[Expr]) -> list[Any]:
+        # Results whose open axes are as long as `counts`.
+        tensors = flat(results)
+        for (number, axis), count in zip(self._open(k), counts, strict=True):
+            shape = list(tensors[number].shape)
+            shape[axis] = ScalarValue(count, "int", bound=shape[axis])
+            tensors[number] = replace(tensors[number], shape=Pack.of(shape))
+        parts = iter(tensors)
+        return [
+            Pack.of((next(parts) for _ in each), None, each.length) if isinstance(each, Pack) else next(parts)
+            for each in results
+        ]
 
     def _arm(self, k: int, which: bool) -> State:
         composition = self._region.composition
         results = self._operation(self._node.arms[k][1]) if which else self.results(k + 1)
         found = self._found[k, which] = [composition.recorded(each, "result") for each in results]
-        return tuple(composition.symbols(found))
+        if composition.session is None:
+            return tuple(composition.symbols(found))
+        tensors = flat(found)
+        counts = [composition.recorded(tensors[number].shape[axis], "count") for number, axis in self._open(k)]
+        return tuple(composition.symbols([*found, *counts]))
 
     def _operation(self, node: Any) -> list[Any]:
         # An arm has names of its own.
         found: list[Any] = self._region.inner({}).operation(node, self._own)
         return found
+
+
+def _with_room(value: Any) -> Any:
+    # A tensor with all the cells that there may be.
+    if isinstance(value, Pack):
+        return Pack.of(map(_with_room, value), None, value.length)
+    if not isinstance(value, TensorValue):
+        return value
+    rooms = (each if bound_of(each) is None else bound_of(each) for each in value.shape)
+    return replace(value, shape=Pack.of(rooms))
 
 
 @dataclass(slots=True)
@@ -174,6 +222,9 @@ class LoopRounds:
             raise DslSyntaxError.at(fact, node.span, hint)
         if any(isinstance(each, Pack) for each in given):
             raise DslSyntaxError.at("the rounds of a loop give packs", node.span, "each result is one tensor")
+        if any(map(_is_open, given)):
+            hint = "declare how large it is, or write the rounds out, `unroll`"
+            raise DslSyntaxError.at("the rounds of a loop give tensors whose extents only data says", node.span, hint)
         if composition.session is None:
             unknown = Read("rounds", (), (), composition.arithmetic.integer)
             rounds = None if self._is_sure(count) else ScalarValue(unknown, "int", bound=most)
@@ -197,7 +248,7 @@ class LoopRounds:
         except TcdslError:
             # Unrolled it may be right, and else is told of there.
             return False
-        return not any(isinstance(each, Pack) for each in results)
+        return not any(isinstance(each, Pack) or _is_open(each) for each in results)
 
     def one_round(self, quiet: Any) -> list[Any]:
         """What a round gives, without a program."""
@@ -300,6 +351,11 @@ class LoopRounds:
 
 def _own_variables(label: str, kind: str, shape: Pack, span: Span | None) -> Any:
     raise DslSyntaxError.at(f"the rounds of a loop have the variable `{label}` of their own", span)
+
+
+def _is_open(value: Any) -> bool:
+    # Whether only data says an extent of a tensor.
+    return isinstance(value, TensorValue) and any(bound_of(each) is not None for each in value.shape)
 
 
 def _differ(pack: Pack) -> bool:

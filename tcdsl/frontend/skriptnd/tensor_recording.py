@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import RAISED, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
+from tcdsl.frontend.skriptnd.arithmetic import COMPARISONS, Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent, TypeNode
 from tcdsl.frontend.skriptnd.values import (
@@ -17,6 +17,7 @@ from tcdsl.frontend.skriptnd.values import (
     ScalarValue,
     TensorValue,
     Unknown,
+    bound_of,
     flat,
     shown,
     type_of,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
 
 __all__ = [
+    "UNKNOWN",
     "TensorRecording",
     "cell_of",
     "cell_variables",
@@ -41,6 +43,9 @@ __all__ = [
     "round_count",
     "too_many_rounds",
 ]
+
+#: How the names of extents begin that nothing which was assigned has said yet.
+UNKNOWN = "."
 
 
 def recorded_store(
@@ -94,9 +99,11 @@ def cell_variables(rank: int) -> list[str]:
     return [f"i{axis}" for axis in range(rank)]
 
 
-def cell_of(tensor: SymbolicTensor, indices: Sequence[Expr], dtype: str) -> Read:
+def cell_of(tensor: SymbolicTensor | str, indices: Sequence[Expr], dtype: str) -> Read:
     """A cell that is in range."""
-    return Read(tensor.name, tuple(indices), (Boundary.SKIP,) * len(indices), dtype)
+    return Read(
+        tensor if isinstance(tensor, str) else tensor.name, tuple(indices), (Boundary.SKIP,) * len(indices), dtype
+    )
 
 
 def round_count(session: Session, size: Expr) -> int | SymbolicSize:
@@ -116,12 +123,34 @@ class TensorRecording:
     arithmetic: Arithmetic
     session: Session | None
 
-    def same_shape(self, left: Pack, right: Pack, span: Span | None, operators: Sequence[str] = ()) -> bool:
-        """Whether two shapes agree, as far as that is known; ``operators`` compare their axes, ``==`` or ``<=``."""
-        if len(left) != len(right):
-            return False
-        rows = zip(operators or ("==",) * len(left), left, right, strict=True)
-        return not any(self.arithmetic.refutes(*row, span) for row in rows)
+    def require(self, test: Any, fact: str, span: Span | None) -> None:
+        """Have the program check what only data says."""
+        if self.session is not None and isinstance(test, ScalarValue):
+            from tcdsl.frontend.running_loops.run_time_checks import record_check
+
+            with self.session.located(span):
+                holds = recorded_store(self.session, "holds", "bool", (), test.expr)
+                record_check(self.session, holds, "ShapeError", fact, True)
+
+    def differ(self, operator: str, left: Any, right: Any, fact: str, span: Span | None) -> bool:
+        """Whether ``left operator right`` is false in every call.
+
+        Where only data says an extent, the program checks that it is true, and raises ``fact``.
+        """
+        if self.arithmetic.refutes(operator, left, right, span):
+            return True
+        if bound_of(left) is not None or bound_of(right) is not None:
+            pair = (self.arithmetic.data(left), self.arithmetic.data(right))
+            if pair[0] != pair[1]:
+                self.require(ScalarValue(apply(COMPARISONS[operator], *pair), "bool"), fact, span)
+        return False
+
+    def same_shape(self, left: Pack, right: Pack, span: Span | None) -> bool:
+        """Whether two shapes agree, as far as that is known."""
+        fact = "shapes that agree as far as the text says it, but not in this call"
+        return len(left) == len(right) and not any(
+            self.differ("==", *pair, fact, span) for pair in zip(left, right, strict=True)
+        )
 
     def recorded(self, value: Any, name: str) -> Any:
         """Constants as tensors of the program, where there is one; those of rank 0 when they are used."""
@@ -258,30 +287,65 @@ class TensorRecording:
         made = recorded_store(self.session, name, self.arithmetic.dtype(kind), extents, data)
         return TensorValue(name, kind, shape, made, constant)
 
-    def require_declared(
+    def fitted(
         self,
         what: str,
         given: TypeNode,
-        shape: Pack | None,
         made: TensorValue,
+        wanted: Pack | None,
         evaluator: ExpressionEvaluator,
         place: Span | None,
-        span: Span | None,
         item: int = 0,
-    ) -> None:
-        """Raise if a tensor has not the type that is declared for it, and the ``shape`` that this says."""
+    ) -> TensorValue:
+        """A tensor as it is declared, of the shape ``wanted``; raises if it has another type or shape.
+
+        What is declared without a bound has all cells, also those that data leaves out, which are 0.
+        """
         kind = evaluator.scope.generic(given.name) or given.name or made.type
         if made.type != kind:
             raise DtypeError.at(f"{what} is {kind}, and what is assigned to it is {made.type}", place)
-        if shape is None:
-            return
-        operators: list[str] = []
-        if any(extent.value is None for extent in given.shape or ()):  # `~|n` is the most that there may be
-            axes = ((each, declared_shape((each,), evaluator, what, item) or ()) for each in given.shape or ())
-            operators = ["<=" if extent.value is None else "==" for extent, found in axes for _ in found]
-        if not self.same_shape(made.shape, shape, span, operators):
-            fact = f"{what} has the shape {shown(shape)}, and what is assigned has {shown(made.shape)}"
+        if wanted is None:
+            return made
+        fact = f"{what} has the shape {shown(wanted)}, and what is assigned has {shown(made.shape)}"
+        if len(made.shape) != len(wanted):
             raise ShapeError.at(fact, place)
+        entries = [each for each in given.shape or () for _ in declared_shape((each,), evaluator, what, item) or ()]
+        shape, rooms = list(made.shape), [each if bound_of(each) is None else bound_of(each) for each in made.shape]
+        most = list(rooms)
+        for axis, (entry, declared, found) in enumerate(zip(entries, wanted, made.shape, strict=True)):
+            data, bound = bound_of(found) is not None, bound_of(declared)
+            if _is_unknown(declared):  # the first extent of that name says what the others are
+                known = evaluator.scope.names[declared.expr.tensor.removeprefix(UNKNOWN)]
+                declared = declared if _is_unknown(known) else known
+                bound = bound_of(declared)
+            # `~|n` is the most that there may be, as is the bound of a name that nothing else says.
+            is_open = entry.value is None or _is_unknown(declared)
+            end = declared if bound is None else bound
+            at_most = is_open or (data and bound is None)
+            size = f"larger than {shown(end)}" if at_most else "not the one"
+            late = f"{what} has an extent that is {size}, which is declared"
+            if self.differ("<=" if at_most else "==", found, end if at_most else declared, late, place):
+                raise ShapeError.at(fact, place)
+            if data and at_most and not (is_open and self.arithmetic.binary("<=", found.bound, end, place)):
+                most[axis], shape[axis] = end, replace(found, bound=end) if is_open else end
+            if _is_unknown(declared):
+                evaluator.scope.names[declared.expr.tensor.removeprefix(UNKNOWN)] = shape[axis]
+        return self._cut(replace(made, shape=Pack.of(shape)), rooms, most)
+
+    def _cut(self, made: TensorValue, rooms: Sequence[Any], most: Sequence[Any]) -> TensorValue:
+        # The cells that there are at most: there was room for more of them, or for fewer.
+        if self.session is None or [*rooms] == [*most]:
+            return made
+        from tcdsl.frontend.symbols.opaque_sizes import named_sizes
+
+        opaque = self.session.builder.opaque_size
+        dtype, cells = self.arithmetic.dtype(made.type), [*map(index, cell_variables(len(rooms)))]
+        ends = [a if self.arithmetic.binary("<=", a, b, None) else b for a, b in zip(rooms, most, strict=True)]
+        highs, extents = ([named_sizes(self.arithmetic.size(each), opaque) for each in row] for row in (ends, most))
+        ranges = [ExplicitRange(f"i{axis}", integer(0), high) for axis, high in enumerate(highs)]
+        value = cell_of(self.written(made).tensor, cells, dtype)
+        into = None if ends == [*most] else self.filled(made.name, made.type, Pack.of(most), ZERO[made.type]).tensor
+        return replace(made, tensor=recorded_store(self.session, made.name, dtype, extents, value, cells, ranges, into))
 
     def declared(
         self, name: str, given: TypeNode, value: Any, evaluator: ExpressionEvaluator, span: Span | None
@@ -294,8 +358,7 @@ class TensorRecording:
         shape = None if given.shape is None else declared_shape(given.shape, evaluator, what)
         if shape and not value.shape and value.constant is not None:
             value = self.filled(name, value.type, shape, value.constant)
-        self.require_declared(what, given, shape, value, evaluator, span, span)
-        return value
+        return self.fitted(what, given, value, shape, evaluator, span)
 
     def table(self, name: str, kind: str, shape: Pack, values: Pack, span: Span | None) -> TensorValue:
         """A constant tensor of values in row-major order."""
@@ -314,6 +377,11 @@ class TensorRecording:
         self.arithmetic.require_fitting(values, span)
         array = np.array(values, self.arithmetic.dtype(kind)).reshape(tuple(shape))
         return TensorValue(name, kind, shape, self.session.capture(array, name))
+
+
+def _is_unknown(extent: Any) -> bool:
+    # Whether an extent has a name that only its bound is known of.
+    return isinstance(extent, ScalarValue) and isinstance(extent.expr, Read) and extent.expr.tensor.startswith(UNKNOWN)
 
 
 def declared_shape(shape: Sequence[Extent], evaluator: ExpressionEvaluator, what: str, item: int = 0) -> Pack | None:

@@ -33,6 +33,7 @@ __all__ = [
     "Unknown",
     "agreed",
     "article",
+    "bound_of",
     "content_of",
     "copied",
     "flat",
@@ -149,6 +150,11 @@ def is_size(value: Any) -> bool:
     return type(value) is int
 
 
+def bound_of(extent: Any) -> Any:
+    """What an extent is at most, if only data says it; else None."""
+    return extent.bound if isinstance(extent, ScalarValue) else None
+
+
 def _varies(node: Expr) -> bool:
     return type(node).__name__ in ("IndexValue", "Read", "Local")
 
@@ -175,7 +181,8 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, ScalarValue):
-        return value.expr.name if isinstance(value.expr, SizeValue) else "a size of the call"
+        other = "a size of the call" if value.bound is None else "what data says"
+        return value.expr.name if isinstance(value.expr, SizeValue) else other
     if isinstance(value, TensorValue):
         return value.name
     if isinstance(value, Extreme):

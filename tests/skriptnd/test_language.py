@@ -523,6 +523,22 @@ def test_an_elif_is_staged_as_an_if_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(staged) < 60  # 381 where each staged the next one twice
 
 
+def test_lists_are_taken_apart() -> None:
+    graph = graph_of("""import layout; graph g { @input { x: real[7]; }
+        @output { a: real[]; c: real[]..(2); d: real[]..(2); e: real[]..(2); }
+        @compose { [a, (c, d)..(2), e..(2)] = layout.unstack{axis=0}(x); } }""")
+    a, c, d, e = graph(np.arange(7, dtype=np.float32))
+    assert (a, c, d, e) == (0, [1, 3], [2, 4], [5, 6])
+    for targets, fact in {
+        "[a, (c, d)..(3), e..(2)]": "a pack of 7 is taken apart into 9",
+        "[a, ()..(2), e..(2)]": "expected `..` behind names in parentheses",
+        "[a, (c, d)..]": "the pack `(c, d)` has no length",
+    }.items():
+        text = f"import layout; graph g {{ @input {{ x: real[7]; }} @output {{ a: real[]; }} @compose {{ {targets} = "
+        with pytest.raises(TcdslError, match=re.escape(fact)):
+            graph_of(text + "layout.unstack{axis=0}(x); } }")
+
+
 CUT = """import layout, math, nn;
 operator pair { @input { x: int[2]; } @output { y: int[2]; } @lower { y[i,] = x[i,] * 10, i < 2; } }
 operator same { @input { x: int[n]; y: int[n]; } @output { z: int[n]; } @lower { z[i,] = x[i,] + y[i,], i < n; } }

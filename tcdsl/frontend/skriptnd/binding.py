@@ -7,7 +7,7 @@ as soon as its names are known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ from tcdsl.frontend.skriptnd.values import MEMBERS, Pack, ScalarValue, TensorVal
 from tcdsl.frontend.words.nodes import walk
 from tcdsl.span import Span
 
-__all__ = ["Binding", "binding_order"]
+__all__ = ["Binding", "binding_order", "taken_apart"]
 
 
 @lru_cache(maxsize=1024)
@@ -35,7 +35,7 @@ def binding_order(operator: syntax.Operator) -> tuple[int, ...]:
         for each in operator.attributes
         if each.type.pack is None and not each.type.optional and (each.default is None or not names_in(each.default))
     }
-    known |= {name for using in _early(operator, known) for name in names_in(using.target)}
+    known |= {name for using in _early(operator, known) for name in using.target.names}
     waiting = [k for k, each in enumerate(operator.inputs) if not each.type.optional]
     order: list[int] = []
     optional = [k for k, each in enumerate(operator.inputs) if each.type.optional]
@@ -56,7 +56,7 @@ def binding_order(operator: syntax.Operator) -> tuple[int, ...]:
 @lru_cache(maxsize=1024)
 def _assertions_behind(operator: syntax.Operator) -> Mapping[int, Sequence[syntax.Assertion]]:
     # The assertions by the number of helper symbols behind which all of their names are known.
-    known = {name: k for k, using in enumerate(operator.usings, 1) for name in names_in(using.target)}
+    known = {name: k for k, using in enumerate(operator.usings, 1) for name in using.target.names}
     found: dict[int, list[syntax.Assertion]] = {}
     for each in operator.assertions:
         found.setdefault(max((known.get(name, 0) for name in names_in(each.condition)), default=0), []).append(each)
@@ -67,14 +67,14 @@ def _early(operator: syntax.Operator, known: set[str]) -> list[syntax.Using]:
     # Helper symbols that shapes of inputs use, and those that these are made of: they are made of attributes.
     wanted = {name for each in operator.inputs for name in _names_of_type(each.type)} - known
     for using in reversed(operator.usings):
-        if names_in(using.target) & wanted:
+        if {*using.target.names} & wanted:
             wanted |= names_in(using.value)
     found: list[syntax.Using] = []
     names = set(known)
     for using in operator.usings:
-        if names_in(using.target) & wanted and names_in(using.value) <= names:
+        if {*using.target.names} & wanted and names_in(using.value) <= names:
             found.append(using)
-            names |= names_in(using.target)
+            names |= {*using.target.names}
     return found
 
 
@@ -104,6 +104,33 @@ def _names_of_type(given: syntax.TypeNode) -> set[str]:
     for node in (given.rank, given.pack.length if given.pack is not None else None):
         found |= names_in(node) if node is not None else set()
     return found
+
+
+def taken_apart(
+    target: syntax.Target, value: Pack, evaluator: ExpressionEvaluator
+) -> Iterator[tuple[syntax.Target, Any]]:
+    """The parts of a list that is assigned, with what they stand for."""
+    items = target.items or ()
+    lengths: list[int | None] = []
+    for each in items:
+        if each.pack is None or each.pack.length is None:
+            lengths.append(None if each.pack is not None else 1)
+        else:
+            lengths.append(len(each.items or (each,)) * evaluator.count(each.pack.length, "the length of a part"))
+    rest = len(value) - sum(length or 0 for length in lengths)
+    if lengths.count(None) > 1:
+        raise DslSyntaxError.at("two parts of open length", target.span, "give one a length: `a..(n)`")
+    if rest < 0 or (rest and None not in lengths):
+        raise ShapeError.at(f"a pack of {len(value)} is taken apart into {len(value) - rest}", target.span)
+    at = 0
+    for each, length in zip(items, lengths, strict=True):
+        end = at + (rest if length is None else length)
+        part, at = value[at:end], end
+        names = each.items or (each,)
+        if len(part) % len(names):
+            raise ShapeError.at(f"{len(part)} items are taken apart into {len(names)} packs", each.span)
+        for k, name in enumerate(names):
+            yield name, part[0] if each.pack is None else Pack.of(part[k :: len(names)])
 
 
 @dataclass(slots=True)
@@ -474,48 +501,19 @@ class Binding:
     # -- helper symbols and assertions -----------------------------------------------------------------------------
 
     def _using(self, using: syntax.Using) -> None:
-        value = self.evaluator.value(using.value)
-        if isinstance(using.target, syntax.Identifier):
-            self.names[using.target.name] = value
-            if using.length is not None and isinstance(value, Pack):
-                self._match(using.length, len(value), f"`{using.target.name}` has {{given}} items, not {{wanted}}")
-            return
-        if value is None:
-            for name in names_in(using.target):
-                self.names[name] = None
-            return
-        if not isinstance(value, Pack):
+        value, target = self.evaluator.value(using.value), using.target
+        if target.name is not None:
+            self.names[target.name] = value
+            if target.pack is not None and target.pack.length is not None and isinstance(value, Pack):
+                self._match(target.pack.length, len(value), f"`{target.name}` has {{given}} items, not {{wanted}}")
+        elif value is None:
+            self.names.update(dict.fromkeys(target.names))
+        elif not isinstance(value, Pack):
             raise self.fault("what is no pack is taken apart", DtypeError, span=using.span)
-        self._take_apart(using.target, value, using.span)
-
-    def _take_apart(self, target: syntax.ListNode, value: Pack, span: Span | None) -> None:
-        lengths = [self._part_length(each) for each in target.items]
-        rest = len(value) - sum(length or 0 for length in lengths)
-        if lengths.count(None) > 1:
-            raise self.fault("two parts of open length", DslSyntaxError, "give one a length: `a..(n)`", span)
-        if rest < 0 or (rest and None not in lengths):
-            raise self.fault(f"a pack of {len(value)} items is taken apart into {len(value) - rest}", span=span)
-        at = 0
-        for each, known in zip(target.items, lengths, strict=True):
-            length = rest if known is None else known
-            part, at = value[at : at + length], at + length
-            if isinstance(each, syntax.Identifier):
-                self.names[each.name] = part[0]
-                continue
-            assert isinstance(each, syntax.Expand)
-            names = each.value.parts if isinstance(each.value, syntax.Zip) else (each.value,)
-            if length % len(names):
-                raise self.fault(f"{length} items are taken apart into {len(names)} packs", span=span)
-            for k, name in enumerate(names):
-                assert isinstance(name, syntax.Identifier)
-                self.names[name.name] = Pack.of(part[k :: len(names)])
-
-    def _part_length(self, node: syntax.Expression) -> int | None:
-        # How many items a part of a list has; None if it has the rest.
-        if not isinstance(node, syntax.Expand):
-            return 1
-        width = len(node.value.parts) if isinstance(node.value, syntax.Zip) else 1
-        return None if node.count is None else width * self.evaluator.count(node.count, "the length of a part")
+        else:
+            self.names.update(
+                {each.name: part for each, part in taken_apart(target, value, self.evaluator) if each.name}
+            )
 
     def _check(self, assertion: syntax.Assertion) -> None:
         arithmetic = self.evaluator.arithmetic

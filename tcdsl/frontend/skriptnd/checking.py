@@ -6,7 +6,7 @@ where the operator is called (`tcdsl.frontend.skriptnd.composition`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,10 +103,10 @@ class _UncalledOperator(ComposedBlock):
         self._attributes_and_inputs()
         for using in operator.usings:
             found = self.evaluator.value(using.value)
-            for name in names_in(using.target):
-                self.names[name] = found if isinstance(using.target, syntax.Identifier) else Unknown(type_of(found))
-            if using.length is not None:
-                self._declared_by(using.length)
+            whole, pack = using.target.items is None, using.target.pack
+            self.names.update(dict.fromkeys(using.target.names, found if whole else Unknown(type_of(found))))
+            if whole and pack is not None and pack.length is not None:
+                self._declared_by(pack.length)
         for each in (*operator.constants, *operator.variables):
             self._shape(each.type, declares=False)
             self._length(each.type)
@@ -134,7 +134,7 @@ class _UncalledOperator(ComposedBlock):
             self.names[each.name] = Unknown(self._base(each.type), each.type.pack is not None)
             self._length(each.type)
         # Shapes of inputs may use helper symbols that are made of attributes.
-        helpers = {name for using in operator.usings for name in names_in(using.target)} - {*self.names}
+        helpers = {name for using in operator.usings for name in using.target.names} - {*self.names}
         self.names.update(dict.fromkeys(helpers, Unknown()))
         for each in operator.inputs:
             self._shape(each.type, declares=True)
@@ -163,24 +163,23 @@ class _UncalledOperator(ComposedBlock):
     def _names_once(self) -> None:
         operator = self.operator
         seen: dict[str, str] = {}
-        groups: Sequence[tuple[str, Iterable[tuple[str, Span | None]]]] = (
-            ("type", [(each.name, each.span) for each in operator.generics]),
-            ("attribute", [(each.name, each.span) for each in operator.attributes]),
-            ("input", [(each.name, each.span) for each in operator.inputs]),
-            (
-                "helper symbol",
-                [(name, each.span) for each in operator.usings for name in sorted(names_in(each.target))],
-            ),
-            ("constant", [(each.name, each.span) for each in operator.constants]),
-            ("variable", [(each.name, each.span) for each in operator.variables]),
-            ("output", [(each.name, each.span) for each in operator.outputs]),
-        )
-        for kind, names in groups:
-            for name, span in names:
-                if name in seen:
-                    both = f"two {kind}s" if seen[name] == kind else f"a {kind} and {article(seen[name])}"
-                    raise DslSyntaxError.at(f"`{name}` is the name of {both}", span, "give one another name")
-                seen[name] = kind
+        groups: Mapping[str, Sequence[Any]] = {
+            "type": operator.generics,
+            "attribute": operator.attributes,
+            "input": operator.inputs,
+            "helper symbol": operator.usings,
+            "constant": operator.constants,
+            "variable": operator.variables,
+            "output": operator.outputs,
+        }
+        for kind, group in groups.items():
+            for each in group:
+                for name in each.target.names if isinstance(each, syntax.Using) else (each.name,):
+                    if name in seen:
+                        both = f"two {kind}s" if seen[name] == kind else f"a {kind} and {article(seen[name])}"
+                        fact = f"`{name}` is the name of {both}"
+                        raise DslSyntaxError.at(fact, each.span, "give one another name")
+                    seen[name] = kind
 
     # -- declarations ----------------------------------------------------------------------------------------------
 
@@ -351,7 +350,8 @@ class _UncalledOperator(ComposedBlock):
             if is_pack(result) is False:
                 raise DtypeError.at("what is no pack is taken apart", target.span)
             for each in target.items:
-                self.assign_one(each, Unknown(type_of(result), each.length is not None, True))
+                for name in each.items if each.zipped and each.items is not None else (each,):
+                    self.assign_one(name, Unknown(type_of(result), each.pack is not None, True))
             return
         if target.name is None:
             return
@@ -360,11 +360,11 @@ class _UncalledOperator(ComposedBlock):
             if any(target.name == each.name for each in self.operator.inputs):
                 fact, hint = f"the input `{target.name}` is assigned", "give the result another name"
             raise DslSyntaxError.at(fact, target.span, hint)
-        if target.length is not None:
-            self.value(target.length)
+        if target.pack is not None and target.pack.length is not None:
+            self.value(target.pack.length)
         if target.type is not None:
             self._declared_type(target.name, target.type, result)
-        names[target.name] = Unknown(type_of(result), target.length is not None or is_pack(result), True)
+        names[target.name] = Unknown(type_of(result), target.pack is not None or is_pack(result), True)
 
     def _declared_type(self, name: str, given: syntax.TypeNode, value: Any) -> None:
         _require_type(value, self._base(given), f"`{name}`", given.span)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.binding import Binding
+from tcdsl.frontend.skriptnd.binding import Binding, taken_apart
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.formulas import FormulaRecording, declared_constant
 from tcdsl.frontend.skriptnd.loops import BranchArms, LoopRounds
@@ -504,22 +504,15 @@ class ComposedBlock:
         if target.items is not None:
             if not isinstance(result, Pack):
                 raise DtypeError.at("what is no pack is taken apart", target.span)
-            nodes = [each.length for each in target.items]
-            lengths = [None if each is None else self.evaluator.count(each, "the length of a pack") for each in nodes]
-            size = sum(1 if each is None else each for each in lengths)
-            if size != len(result):
-                raise ShapeError.at(f"a pack of {len(result)} tensors is taken apart into {size}", target.span)
-            items = iter(result)
-            for each, length in zip(target.items, lengths, strict=True):
-                part = next(items) if length is None else Pack.of(next(items) for _ in range(length))
-                self.assign_one(replace(each, length=None), part)
+            for each, part in taken_apart(target, result, self.evaluator):
+                self.assign_one(replace(each, pack=None), part)
             return
         if target.name is None:
             return
         if result is None:
             raise DtypeError.at(f"`{target.name}` is null", target.span, "give it another value: `x ?? y`")
-        if target.length is not None:
-            length = self.evaluator.count(target.length, "the length of a pack")
+        if target.pack is not None and target.pack.length is not None:
+            length = self.evaluator.count(target.pack.length, "the length of a pack")
             if not isinstance(result, Pack) or len(result) != length:
                 given = f"a pack of {len(result)}" if isinstance(result, Pack) else "one tensor"
                 raise ShapeError.at(f"`{target.name}` has {length} tensors, and {given} is assigned", target.span)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.text.declarations import read_identifier, read_pack_length, read_type, read_type_name
+from tcdsl.frontend.skriptnd.text.declarations import read_identifier, read_target, read_type, read_type_name
 from tcdsl.frontend.skriptnd.text.expressions import read_expression
 from tcdsl.frontend.skriptnd.text.words import KEYWORDS
 from tcdsl.frontend.words.cursor import MOST_NESTED, Words
@@ -21,7 +19,7 @@ def read_assignment(words: Words) -> syntax.Assignment:
     first = words.next
     targets = words.separated(_target)
     words.expect("=", "behind the results")
-    names = (each.name for target in targets for each in (target, *(target.items or ())) if each.name)
+    names = (name for target in targets for name in target.names)
     operation = _operation(words, next(names, "round"))
     span = words.since(first)
     words.expect(";")
@@ -29,22 +27,12 @@ def read_assignment(words: Words) -> syntax.Assignment:
 
 
 def _target(words: Words) -> syntax.Target:
-    first = words.next
-    if words.accept("~"):
-        return syntax.Target(span=words.since(first))
-    if words.accept("["):
-        items = words.several(_target, "]")
-        return syntax.Target(items=items, span=words.since(first))
-    name = words.name("a result")
-    given = read_type(words) if words.accept(":") else None
-    if given is not None:
-        pack, given = given.pack, replace(given, pack=None)
-    else:
-        pack = read_pack_length(words)
-    if pack is not None and pack.length is None:
-        fact = f"the pack `{name.text}` has no length"
-        raise DslSyntaxError.at(fact, words.since(first), f"write it: `{name.text}..(n)`")
-    return syntax.Target(name.text, None if pack is None else pack.length, type=given, span=words.since(first))
+    found = read_target(words)
+    for each in (found, *(found.items or ())):
+        if each.pack is not None and each.pack.length is None:
+            written = each.name or f"({', '.join(each.names)})"
+            raise DslSyntaxError.at(f"the pack `{written}` has no length", each.span, f"write it: `{written}..(n)`")
+    return found
 
 
 def _operation(words: Words, result: str) -> syntax.Operation:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.expressions import read_expression, read_indices, read_text
@@ -17,6 +19,7 @@ __all__ = [
     "read_generic",
     "read_identifier",
     "read_pack_length",
+    "read_target",
     "read_type",
     "read_type_name",
     "read_using",
@@ -122,36 +125,37 @@ def _bound(words: Words) -> syntax.Named:
 def read_using(words: Words) -> syntax.Using:
     """``c..(n) = e;``, ``[a, b..] = e;`` or ``[(a, b)..] = e;``."""
     first = words.next
-    target: syntax.Identifier | syntax.ListNode
-    length = None
-    if words.accept("["):
-        items = words.several(_unpacked, "]")
-        target = syntax.ListNode(items, span=words.since(first))
-    else:
-        target = _symbol(words)
-        pack = read_pack_length(words)
-        length = pack.length if pack is not None else None
+    target = read_target(words, "a helper symbol")
     words.expect("=")
     value = read_expression(words)
     words.expect(";")
-    return syntax.Using(target, length, value, span=words.since(first))
+    return syntax.Using(target, value, span=words.since(first))
 
 
-def _unpacked(words: Words) -> syntax.Expression:
+def read_target(words: Words, of: str = "a result") -> syntax.Target:
+    """``a``, ``~``, ``a..(n)``, ``a: real[n]``, ``[a, b..]``, and in a list ``(a, b)..``."""
     first = words.next
-    inner: syntax.Expression
-    if words.accept("("):
-        inner = syntax.Zip(words.several(_symbol, ")"), span=words.since(first))
-        if not words.is_next(".."):
-            raise words.unexpected("expected `..`")
-    else:
-        inner = _symbol(words)
-    pack = read_pack_length(words)
-    return inner if pack is None else syntax.Expand(inner, pack.length, span=words.since(first))
+    if words.accept("~"):
+        return syntax.Target(span=words.since(first))
+    if words.accept("["):
+        items = words.several(lambda words: _part(words, of), "]")
+        return syntax.Target(items=items, span=words.since(first))
+    name = words.name(of)
+    given = read_type(words) if words.accept(":") else None
+    pack = read_pack_length(words) if given is None else given.pack
+    given = given and replace(given, pack=None)
+    return syntax.Target(name.text, pack, type=given, span=words.since(first))
 
 
-def _symbol(words: Words) -> syntax.Identifier:
-    return read_identifier(words, "a helper symbol")
+def _part(words: Words, of: str) -> syntax.Target:
+    # A part of a list; there are no lists in lists.
+    first = words.next
+    if not words.accept("("):
+        return read_target(words, of)
+    items = words.several(lambda words: syntax.Target(words.name(of).text), ")")
+    if not items or not words.is_next(".."):
+        raise words.unexpected("expected `..` behind names in parentheses")
+    return syntax.Target(None, read_pack_length(words), items, True, span=words.since(first))
 
 
 def read_identifier(words: Words, of: str) -> syntax.Identifier:

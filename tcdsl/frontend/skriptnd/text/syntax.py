@@ -253,11 +253,29 @@ class Generic(Node):
     default: str | None
 
 
-class Using(Node):
-    """``c..(n) = e``, ``[a, b..] = e``, ``[(a, b)..] = e``; ``length`` is that of a pack's name."""
+class Target(Node):
+    """What is assigned: a name, ``~``, ``a..(n)``, a list ``[a, b..]`` of them, or in one a tuple, ``(a, b)..``.
 
-    target: Identifier | ListNode
-    length: Expression | None
+    ``items`` are those of the list, or of the tuple, if it is ``zipped``; ``type`` is there where one is given.
+    """
+
+    name: str | None = None
+    pack: PackLength | None = None
+    items: tuple[Target, ...] | None = None
+    zipped: bool = False
+    type: TypeNode | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, from left to right."""
+        inner = (name for each in self.items or () for name in each.names)
+        return (*inner, *((self.name,) if self.name is not None else ()))
+
+
+class Using(Node):
+    """``c..(n) = e``, ``[a, b..] = e``, ``[(a, b)..] = e``."""
+
+    target: Target
     value: Expression
 
 
@@ -328,15 +346,6 @@ class Loop(Node):
 
 
 Operation = Invocation | Block | Branch | Loop | Expression
-
-
-class Target(Node):
-    """What an assignment writes: a name, ``~``, ``a..(n)``, or a list of them; ``type`` where one is given."""
-
-    name: str | None = None
-    length: Expression | None = None
-    items: tuple[Target, ...] | None = None
-    type: TypeNode | None = None
 
 
 class Assignment(Node):

@@ -21,6 +21,7 @@ OPTIONAL: Enabled = OF_ROUNDS | frozenset((
     "dots", "end_checks", "forwarding", "fusion", "hoisting", "interchange", "joining", "long_sums", "merging",
     "one_thread", "padding", "panels", "phase_rows", "phases", "plain_cells", "products", "row_buffers", "scans",
     "single_steps", "sparse_tensors", "summing", "sweeps", "terms", "tiles", "transposing", "unit_axes", "unpacked",
+    "windows",
 ))  # fmt: skip
 
 

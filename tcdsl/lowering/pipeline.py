@@ -34,7 +34,7 @@ from tcdsl.lowering.loop_passes.interchange import with_rows_inside
 from tcdsl.lowering.loop_passes.long_sums import in_blocks
 from tcdsl.lowering.loop_passes.row_buffers import with_row_buffers
 from tcdsl.lowering.loop_passes.square_tiles import through_tiles
-from tcdsl.lowering.loop_passes.sums_together import with_dots_together, with_terms_together
+from tcdsl.lowering.loop_passes.sums_together import with_dots_together, with_terms_together, with_windows_inside
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
 from tcdsl.lowering.loopir.contraction import contraction_of
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure, Step, with_step
@@ -488,8 +488,17 @@ def _terms(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     # Partial rows, and what rounds read again, are near; of other rows memory takes as long.
     if not (setting.repeated or draft.hint == "parts_") or draft.work is not None:
         return nodes
-    types = {**setting.types, **{each.name: each.dtype for each in setting.extra}}
-    return with_terms_together(nodes, types, setting.names)
+    return with_terms_together(nodes, _types(setting), setting.names)
+
+
+def _windows(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
+    if draft.work is not None:
+        return nodes
+    return with_windows_inside(nodes, _types(setting), setting.names, masks=setting.machine.masks)
+
+
+def _types(setting: NestContext) -> dict[str, str]:
+    return {**setting.types, **{each.name: each.dtype for each in setting.extra}}
 
 
 NEST_PASSES: tuple[NestPass, ...] = (
@@ -506,6 +515,7 @@ NEST_PASSES: tuple[NestPass, ...] = (
     NestPass("one_thread", "little work is done by one thread", _one_thread, "serial"),
     NestPass("long_sums", "long sums are added up a block at a time", _long_sums, "split"),
     NestPass("dots", "sums in scalars are made several at once where they read the same factor", _dots, "tile"),
+    NestPass("windows", "sums of windows into rows take all terms of a cell at once", _windows, "reorder"),
     NestPass("terms", "sums into rows take eight terms at a time", _terms, "unroll"),
 )
 

@@ -11,7 +11,8 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes
 from tcdsl.ir.text.parser import parse_program
-from tcdsl.lowering.loopir.loops import Kernel, Loop
+from tcdsl.lowering.loopir.loops import Accumulate, Kernel, Loop
+from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
@@ -138,3 +139,45 @@ def test_partial_rows_take_several_terms_at_a_time() -> None:
             np.testing.assert_array_equal(of_columns(x, w), found)
     assert "by 8:" in of_columns.explain("loops", x, w)
     assert "by 8:" not in of_two_factors.explain("loops", x, x)
+
+
+IMAGES = "program p\ninput x: float64[M, N]\ninput w: float64[K, L]\n"
+WINDOWS = {
+    "valid": "tensor c: float64[M - K + 1, N - L + 1]\nc[i, j] += x[i + r, j + s] * w[r, s]"
+    "  for [i, j, r, s]: 0 <= i <= M - K and 0 <= j <= N - L and 0 <= r < K and 0 <= s < L\nreturn c\n",
+    "padded": "tensor c: float64[M, N]\nc[i, j] -= x[i + r - 1, j + s - 1] * w[r, s]  for [i, j, r, s]: 0 <= i < M"
+    " and 0 <= j < N and 0 <= r < K and 0 <= s < L and 1 <= i + r <= M and 1 <= j + s <= N\nreturn c\n",
+    "spread": "tensor c: float64[M + K, N + L]\nc[i, j] += x[i - r, j - s] * w[r, s]  for [i, j, r, s]:"
+    " r <= i < M + r and s <= j < N + s and 0 <= r < K and 0 <= s < L\nreturn c\n",
+    "columns": "tensor c: float64[M, N]\nc[i, j] += x[i + r - 1, j] * w[r, j]"
+    "  for [i, j, r]: 0 <= i < M and 0 <= j < N and 0 <= r < K and 1 <= i + r <= M and j < L\nreturn c\n",
+}
+
+
+@pytest.mark.parametrize("masks", [False, True])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_each_cell_takes_all_terms_of_its_window_at_once(name: str, masks: bool) -> None:
+    made = parse_program(IMAGES + WINDOWS[name])
+    machine = Machine(64, 32, masks=masks)
+    kernel, plain = (lower(made, optimize=f"-panels{each}", machine=machine) for each in ("", " -windows"))
+    shift = name in ("padded", "spread")
+    assert sums_in_cells(kernel) == (masks or not shift)
+    assert not sums_in_cells(plain)
+    for m, n, k, q in [
+        (5, 6, 3, 3),
+        (4, 9, 3, 1),
+        (3, 2, 3, 5),
+        (1, 1, 1, 1),
+        (4, 5, 0, 2),
+        (3, 4, 2, 0),
+        (0, 3, 2, 2),
+    ]:
+        if name != "valid" or (m >= k - 1 and n >= q - 1):
+            arrays = [RNG.integers(-8, 9, shape) / 4 for shape in ((m, n), (k, q))]
+            (found,), (wanted,) = execute(kernel, arrays).outputs, interpret(made, arrays).outputs
+            np.testing.assert_allclose(found, wanted, rtol=1e-10)
+
+
+def sums_in_cells(kernel: Kernel) -> bool:
+    """Whether terms are added in scalars."""
+    return any(isinstance(node, Accumulate) for nest in kernel.nests for node in walk_nodes(nest.body))

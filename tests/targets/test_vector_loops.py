@@ -152,9 +152,28 @@ for j in range(n):
     if x[i, j] > y[i, j]:
         z[i, j] = total
 """
+WINDOWS = """
+for j in range(n - 2):
+    total = {t}(0.5)
+    top = -{t}(9.0)
+    for r in range(2):
+        for s in range(minimum(n, 3)):
+            total += x[r, j + s] * y[0, s]
+            top = maximum(top, x[r, j + s])
+    z[i, j] = total + top * x[i, 0]
+"""
+WINDOWS_WITHIN = """
+for j in range(n):
+    total = {t}(0.5)
+    for s in range(4):
+        if 1 - s <= j and j < n + 1 - s:
+            for r in range(2):
+                total -= x[r, j + s - 1] * y[r, 0]
+    z[i, j] = total
+"""
 
-VECTORS = [ARITHMETIC, IN_PLACE, FUNCTIONS, PLACES, SUMS, WHOLE, RUNNING, BACKWARDS]
-MASKED = [GUARDED, GUARDED_ALSO, SAME_FOR_ALL, BRANCHES, FIRST, RUNNING_WHERE]
+VECTORS = [ARITHMETIC, IN_PLACE, FUNCTIONS, PLACES, SUMS, WHOLE, RUNNING, BACKWARDS, WINDOWS]
+MASKED = [GUARDED, GUARDED_ALSO, SAME_FOR_ALL, BRANCHES, FIRST, RUNNING_WHERE, WINDOWS_WITHIN]
 
 BEFORE = """
 for j in range(1, n):
@@ -193,7 +212,14 @@ FIRST_CELL = """
 for j in range(n):
     z[i, j] = z[i, 0] + x[i, j]
 """
-OTHERS = [NUMBERS, BEFORE, ONE_CELL, USED_BEFORE, RUNNING_FOR_SOME, THERE_AND_BACK, DATA, FIRST_CELL]
+LOOPS_THAT_DIFFER = """
+for j in range(n):
+    total = {t}(0.0)
+    for s in range(j):
+        total += x[s, i]
+    z[i, j] = total
+"""
+OTHERS = [NUMBERS, LOOPS_THAT_DIFFER, BEFORE, ONE_CELL, USED_BEFORE, RUNNING_FOR_SOME, THERE_AND_BACK, DATA, FIRST_CELL]
 
 
 def kernel_of(body: str, dtype: str, result: str) -> Kernel:

@@ -22,26 +22,49 @@ which are added in the order that they had::
         for j in 0 .. N:                       for j in 0 .. N:
             c[j] += a[k] * b[k, j]                 c[j] = c[j] + a[k] * b[k, j] + a[k + 1] * b[k + 1, j] + ...
 
-What is left over is done one by one.
+What is left over is done one by one. Where terms are windows, which read the same cells again for other rows, a cell
+takes all of its terms at once, which emission does for some vectors of cells, in registers::
+
+    for r in 0 .. R:                       for j in 0 .. N:
+        for s in 0 .. S:                       acc = c[i, j]
+            for j in 0 .. N:                   for r in 0 .. R:
+                c[i, j] +=                         for s in 0 .. S:
+                  w[r, s] * x[i + r, j + s]            acc += w[r, s] * x[i + r, j + s]
+                                               c[i, j] = acc
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from itertools import product
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, children, reads, substitute, walk
+from tcdsl.ir.expressions import (
+    Apply,
+    Constant,
+    Expr,
+    IndexValue,
+    Local,
+    Read,
+    children,
+    index_variables,
+    reads,
+    substitute,
+    walk,
+)
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Loop, Node, Store, Update
-from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps, quotient_up
+from tcdsl.lowering.loopir.point_code import in_register
+from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps, nest_of, quotient_up
 from tcdsl.lowering.loopir.traversal import buffers_read, own_expressions, scalars_of, walk_nodes, with_bodies
 from tcdsl.lowering.program_passes.effort import weight
+from tcdsl.polyhedra.linear import linear_form, normalized
 
-__all__ = ["with_dots_together", "with_terms_together"]
+__all__ = ["with_dots_together", "with_terms_together", "with_windows_inside"]
 
 _SHORT = 32  # Terms that LLVM writes out.
 
@@ -233,6 +256,100 @@ def _terms_together(terms: Loop, types: Mapping[str, str], names: FreshNames) ->
     cells = replace(row, body=(*inner, Store(update.buffer, update.indices, total)))
     several = replace(terms, stop=last, step=_TERMS, body=(*outer, cells))
     return (*ahead, several, replace(terms, start=last))
+
+
+def with_windows_inside(
+    nodes: Iterable[Node], types: Mapping[str, str], names: FreshNames, *, masks: bool
+) -> tuple[Node, ...]:
+    """``nodes`` with sums of windows into rows of buffers of such ``types`` in which each cell takes all its terms.
+
+    With ``masks`` for lanes also where rows do not have all terms near their ends.
+    """
+    out: list[Node] = []
+    for node in nodes:
+        made = _window_inside(node, types, masks, names) if isinstance(node, Loop) else None
+        out.append(made or with_bodies(node, lambda body: with_windows_inside(body, types, names, masks=masks)))
+    return tuple(out)
+
+
+def _window_inside(loop: Loop, types: Mapping[str, str], masks: bool, names: FreshNames) -> Node | None:
+    terms = nest_of(loop)
+    match terms[-1].body:
+        case (Loop() as row,) if masks:  # It begins or ends where the terms say.
+            pass
+        case _:
+            *terms, row = terms
+    match row.body:
+        case (Update() as update,) if terms and all(map(_is_plain, (*terms, row))):
+            pass
+        case _:
+            return None
+    cell, variables = update.indices, {each.variable for each in terms}
+    if not cell or cell[-1] != index(row.variable) or any(variables & index_variables(axis) for axis in cell):
+        return None
+    read = list(reads(update.value))
+    if types.get(update.buffer) != update.value.dtype or update.buffer in {each.tensor for each in read}:
+        return None
+    if not _are_windows([each for each in read if _names(each, row.variable)], row.variable, variables):
+        return None
+    first, last = _corner(row.start, terms, largest=False), _corner(row.stop, terms, largest=True)
+    if first is None or last is None:
+        return None
+    total = Local(names.fresh("acc"), update.value.dtype)
+    body: tuple[Node, ...] = (in_register(update, total, total.dtype),)
+    # Those that say where the row begins and ends are outside, so that it is asked less often.
+    told = scalars_of(row.start) | scalars_of(row.stop)
+    for each in reversed([each for each in terms if each.variable not in told]):
+        body = (replace(each, body=body),)
+    if (first, last) != (row.start, row.stop):
+        here = index(row.variable)
+        body = (Branch(apply("and_", apply("le", row.start, here), apply("lt", here, row.stop)), body),)
+    for each in reversed([each for each in terms if each.variable in told]):
+        body = (replace(each, body=body),)
+    begin = Define(total.name, plain_read(update.buffer, cell, total.dtype))
+    cells = replace(row, start=first, stop=last, body=(begin, *body, Store(update.buffer, cell, total)))
+    # Where there are no terms, there need not be such cells.
+    return Branch(reduce(partial(apply, "and_"), [apply("lt", each.start, each.stop) for each in terms]), (cells,))
+
+
+def _corner(bound: Expr, terms: Sequence[Loop], *, largest: bool) -> Expr | None:
+    # The largest or the smallest that a bound is for any of the terms, if all of its parts are so for the same one.
+    signs = {each.variable: set[bool]() for each in terms}
+    parts = [bound]
+    while parts:
+        match parts.pop():
+            case Apply(primitive="max" | "min", arguments=arguments):
+                parts += arguments
+            case part:
+                for atom, factor in linear_form(part)[0].items():
+                    if isinstance(atom, IndexValue) and atom.name in signs:
+                        signs[atom.name].add(factor > 0)
+                    elif index_variables(atom) & signs.keys():
+                        return None
+    if any(len(found) > 1 for found in signs.values()):
+        return None
+    place: dict[Expr, Expr] = {}
+    for each in terms:
+        if signs[each.variable]:
+            at_end = signs[each.variable] == {largest}
+            place[index(each.variable)] = apply("sub", each.stop, integer(1)) if at_end else each.start
+    return normalized(substitute(bound, place)) if place else bound
+
+
+def _are_windows(along: Sequence[Read], row: str, terms: set[str]) -> bool:
+    # Whether rows around have the same cells among their terms, and nothing else is read but what all rows read.
+    def is_shifted(read: Read) -> bool:
+        named = [index_variables(axis) for axis in read.indices]
+        return any(terms & axis for axis in named) and all(axis - terms for axis in named if terms & axis)
+
+    def is_shared(read: Read) -> bool:
+        return frozenset().union(*map(index_variables, read.indices)) <= {*terms, row}
+
+    return any(map(is_shifted, along)) and all(is_shifted(read) or is_shared(read) for read in along)
+
+
+def _names(read: Read, variable: str) -> bool:
+    return any(variable in index_variables(axis) for axis in read.indices)
 
 
 @dataclass(frozen=True, slots=True)

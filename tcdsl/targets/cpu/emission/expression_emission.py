@@ -185,8 +185,11 @@ class ExpressionEmission(ControlFlow):
     def _where(self, test: Scalar, write: Callable[[], Any]) -> Any:
         # What happens in the lanes where ``test`` holds.
         assert self._lanes is not None
-        lanes = self._lanes
-        self._lanes = lanes.where(test)
+        return self._in_lanes(self._lanes.where(test), write)
+
+    def _in_lanes(self, some: Lanes, write: Callable[[], Any]) -> Any:
+        # What happens in some of the lanes.
+        lanes, self._lanes = self._lanes, some
         self._tests += 1
         written = write()
         self._tests -= 1

@@ -39,10 +39,12 @@ from tcdsl.targets.cpu.emission.vector_loops import (
     first_place,
     flat_rows,
     is_short,
+    part_of_row,
     sums_across,
     vector_loop,
 )
 from tcdsl.targets.cpu.emission.vector_steps import (
+    OWN_VECTORS,
     VectorScan,
     VectorSum,
     counted,
@@ -168,7 +170,9 @@ class NestEmission(ExpressionEmission):
         if self._lanes is not None and (value.floating or varies):
             value = value.in_lanes(self._lanes.count)
         place = self._placed(name, value)
-        if self._here is not None and self._here.mask is not None:
+        # What is behind the last step is never stored.
+        masked = self._here is not None and self._here.mask is not (self._here.there if self._has_own_sums else None)
+        if self._here is not None and self._here.mask is not None and masked:
             value = value.like(self._here.mask, "bool").choose(value, self._named(name))
         self._builder.store(value.value, place)
 
@@ -214,6 +218,12 @@ class NestEmission(ExpressionEmission):
             lanes.store(memory, positions, value, backwards=backwards)
 
     def _branch(self, node: Branch) -> None:
+        lanes = self._lanes
+        ends = part_of_row(node.condition, lanes.variable) if lanes is not None and self._has_own_sums else None
+        if lanes is not None and ends is not None:
+            first, stop = self._positions(ends)
+            self._in_lanes(lanes.between(first, stop), lambda: self._block(node.body))
+            return
         test = self._scalar(node.condition)
         if test.lanes:
             self._where(test, lambda: self._block(node.body))
@@ -387,9 +397,12 @@ class NestEmission(ExpressionEmission):
 
     def _vector_loop(self, loop: Loop) -> VectorLoop | None:
         # What is known of a loop whose steps may be lanes.
-        if self._lanes is not None or any(isinstance(each, Loop) for each in walk_nodes(loop.body)):
+        if self._lanes is not None:
             return None
-        found = self._known_vectors(loop)
+        nested = any(isinstance(each, Loop) for each in walk_nodes(loop.body))
+        found = self._known_vectors(loop, short=nested)
+        if nested:
+            return found
         self.has_plain_loops = self.has_plain_loops or (found is None and not loop.seldom)
         return found
 
@@ -410,6 +423,9 @@ class NestEmission(ExpressionEmission):
 
     def _in_vectors(self, loop: Loop, known: VectorLoop, first: Scalar, last: Scalar) -> None:
         assert self._machine is not None
+        if known.own:
+            self._if(first < last, lambda: self._in_wide_vectors(loop, known, first, last))
+            return
         builder, plan, variable = self._builder, plan_of(known, self._machine), ("", loop.variable)
         start, after = builder.append_block(), builder.append_block()
         builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)
@@ -462,6 +478,36 @@ class NestEmission(ExpressionEmission):
             counted(builder, end, last, 1, lambda at: self._step(loop, at))
         builder.branch(after)
         builder.leave(after)
+
+    def _in_wide_vectors(self, loop: Loop, known: VectorLoop, first: Scalar, last: Scalar) -> None:
+        # Steps that have loops: several vectors at a time, as one, then one at a time. Where vectors may be masked,
+        # several are worth it for more than half of their lanes.
+        assert self._machine is not None
+        builder, masks, lanes = self._builder, self._machine.masks, plan_of(known, self._machine).lanes
+        self._vectors, begin = known, first
+        for count, more in ((lanes, lanes // 2 - 1), (lanes // OWN_VECTORS, lanes // OWN_VECTORS - 1)):
+
+            def steps(at: Scalar, count: int = count) -> None:
+                self._lanes = Lanes.of(builder, loop.variable, count, at, last if masks else None)
+                self._step(loop, at)
+                self._lanes = None
+                # They have other places where there are more lanes.
+                for name in known.own:
+                    del self._places[name]
+
+            length = builder.sub(last.value, begin.value, steady=True)
+            length = builder.add(length, ir.ConstantOperand(WORD, more if masks else 0), steady=True)
+            whole = builder.whole("and", length, ir.ConstantOperand(WORD, -count))
+            end = first.like(builder.add(begin.value, whole, steady=True))
+            counted(builder, begin, end, count, steps)
+            begin = end
+        self._vectors = None
+        if not masks:
+            counted(builder, begin, last, 1, lambda at: self._step(loop, at))
+
+    @property
+    def _has_own_sums(self) -> bool:
+        return self._vectors is not None and bool(self._vectors.own)
 
     def _around_first(
         self, loop: Loop, known: VectorLoop, condition: Expr, first: Scalar, last: Scalar

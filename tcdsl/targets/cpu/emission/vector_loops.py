@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_floating, numpy_dtype
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue, walk
@@ -31,7 +31,7 @@ from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, is_whole_power
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name
 from tcdsl.targets.cpu.intrinsics.frame_memory import BufferKind
 
-__all__ = ["Cell", "VectorLoop", "first_place", "flat_rows", "is_short", "sums_across", "vector_loop"]
+__all__ = ["Cell", "VectorLoop", "first_place", "flat_rows", "is_short", "part_of_row", "sums_across", "vector_loop"]
 
 Cell = tuple[str, tuple[Expr, ...]]
 """A buffer, and where in it."""
@@ -47,7 +47,8 @@ _FEW = 32
 class VectorLoop:
     """What is known of such a loop: how many bytes its widest cells take, what it accumulates, by which operation, and
     what of that its steps use, how much it computes, which cells all steps read or write, whatever tests say, those of
-    which each step has the one before that of the last step, and whether it reads a row at several places.
+    which each step has the one before that of the last step, and whether it reads a row at several places. Steps that
+    have loops accumulate in names of their ``own`` there.
     """
 
     cell: int
@@ -57,6 +58,7 @@ class VectorLoop:
     certain: frozenset[Cell]
     backwards: frozenset[Cell]
     shifted: bool
+    own: frozenset[Name] = frozenset()
 
 
 def vector_loop(
@@ -117,6 +119,18 @@ def first_place(loop: Loop) -> Expr | None:
     match loop.body:
         case (Branch(condition=condition, body=(Accumulate(accumulate="min", value=value),), otherwise=()),):
             return condition if value == IndexValue(loop.variable) else None
+    return None
+
+
+def part_of_row(condition: Expr, variable: str) -> tuple[Expr, Expr] | None:
+    """Between which ends ``variable`` is where ``condition`` holds, if it says nothing else."""
+    here = IndexValue(variable)
+    match condition:
+        case Apply(
+            primitive="and_",
+            arguments=(Apply(primitive="le", arguments=(first, low)), Apply(primitive="lt", arguments=(high, stop))),
+        ) if low == high == here:
+            return first, stop
     return None
 
 
@@ -194,6 +208,8 @@ class _Steps:
         #: Those of them that steps use, and those that only some steps know.
         self._scans: set[Name] = set()
         self._hidden: set[Name] = set()
+        #: What each step accumulates for itself, in loops of its own.
+        self._own: set[Name] = set()
         #: The names that have another value in each step, and those that are used.
         self._names = {("", variable)}
         self._used: set[Name] = set()
@@ -208,8 +224,11 @@ class _Steps:
 
     def of(self, body: Sequence[Node], masks: bool) -> VectorLoop | None:
         try:
-            for node in body:
-                self._node(node)
+            if any(isinstance(node, Loop) for node in body):
+                self._with_loops(body)
+            else:
+                for node in body:
+                    self._node(node)
         except _NoVectorsError:
             return None
         if any(len(self._places[slot]) > 1 for slot in self._written) or not self._cell:
@@ -220,7 +239,8 @@ class _Steps:
             return None
         cells = frozenset(self._certain), frozenset(self._backwards)
         shifted = any(len(places - {None}) > 1 for places in self._places.values())
-        return VectorLoop(self._cell, self._sums, frozenset(self._scans), self._work, *cells, shifted)
+        own = frozenset(self._own)
+        return VectorLoop(self._cell, self._sums, frozenset(self._scans), self._work, *cells, shifted, own)
 
     def _require(self, condition: bool) -> None:
         if not condition:
@@ -250,6 +270,43 @@ class _Steps:
                 self._tests -= 1
             case _:
                 raise _NoVectorsError
+
+    def _with_loops(self, body: Sequence[Node]) -> None:
+        # Each step defines what it accumulates, in loops that are the same for all steps, and stores it.
+        for node in body:
+            match node:
+                case Define(value=value) if local_name(node.name, value.dtype) not in self._settled:
+                    self._value(value)
+                    self._own.add(local_name(node.name, value.dtype))
+                    self._names.add(local_name(node.name, value.dtype))
+                case Loop():
+                    self._inner(node)
+                case _:
+                    self._require(isinstance(node, Define | Store))
+                    self._node(node)
+
+    def _inner(self, loop: Loop) -> None:
+        self._require(loop.kind == "serial" and not loop.rounds and loop.condition is None)
+        self._require(
+            ("", loop.variable) in self._settled and not self._varies(loop.start) and not self._varies(loop.stop)
+        )
+        for node in loop.body:
+            match node:
+                case Loop():
+                    self._inner(node)
+                case Branch(condition=condition, body=body, otherwise=()):
+                    ends = part_of_row(condition, self._variable)
+                    self._require(ends is not None and not any(map(self._varies, ends or ())))
+                    self._tests += 1
+                    self._inner(replace(loop, body=body))
+                    self._tests -= 1
+                case Accumulate(value=value):
+                    self._require(local_name(node.name, value.dtype) in self._own)
+                    self._require(node.accumulate in _SUMS and value.dtype != "bool")
+                    self._value(value)
+                case _:
+                    self._require(isinstance(node, Define))
+                    self._node(node)
 
     def _sum(self, name: Name, accumulate: str, value: Expr) -> None:
         # In one node, before all that uses it.

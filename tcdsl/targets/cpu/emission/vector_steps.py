@@ -21,12 +21,24 @@ from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 # LLVM shall leave them as they are.
 _DONE = ('!{!"llvm.loop.isvectorized", i32 1}', '!{!"llvm.loop.unroll.disable"}')
 
-__all__ = ["VectorScan", "VectorSum", "counted", "once", "plan_of", "sums_of", "where_found", "whole_blocks"]
+__all__ = [
+    "OWN_VECTORS",
+    "VectorScan",
+    "VectorSum",
+    "counted",
+    "once",
+    "plan_of",
+    "sums_of",
+    "where_found",
+    "whole_blocks",
+]
 
 _LINE = 64
 """Bytes of a line of the cache."""
 _NARROWEST = 128
 """Bits of the smallest vectors."""
+OWN_VECTORS = 4
+"""Vectors in which steps with loops of their own are made."""
 _MUCH = 25
 """What an elementary function and a little arithmetic are."""
 
@@ -41,6 +53,9 @@ class Plan:
 
 def plan_of(loop: VectorLoop, machine: Machine) -> Plan:
     """How the steps of ``loop`` are made on ``machine``."""
+    if loop.own:
+        # Sums in registers, as many as wait for each other, share what the loops inside take.
+        return Plan(OWN_VECTORS * machine.vector_bytes // loop.cell, 1)
     # A sum waits for the one before: several beside each other do not. Other steps overlap by themselves.
     most = 4 if loop.work <= _MUCH else 2 if loop.work <= 2 * _MUCH else 1
     vectors = max(1, min(most, 8 // len(loop.sums))) if loop.sums and not loop.scans else 1

@@ -53,13 +53,7 @@ class Lanes:
         if stop is None:
             return Lanes(builder, variable, count, first, None, None)
         left = first.like(builder.sub(stop.value, first.value, steady=True))
-        if count < left.bits:
-            # As the bits of a number: one instruction makes them, and one a mask of them.
-            bits = left.constant(1) << (left < count).choose(left, count)
-            mask = builder.cast("trunc", (bits - 1).value, ir.IntType(count))
-            there = builder.cast("bitcast", mask, ir.VectorType(ir.IntType(1), count))
-        else:
-            there = builder.compare_signed("<", _numbers(count), builder.in_all_lanes(left.value, count))
+        there = _below(builder, left, count)
         return Lanes(builder, variable, count, first, there, there)
 
     def where(self, test: Scalar) -> Lanes:
@@ -68,6 +62,15 @@ class Lanes:
         if self.mask is not None:
             mask = self.builder.whole("and", self.mask, mask)
         return replace(self, mask=mask)
+
+    def between(self, first: Scalar, stop: Scalar) -> Lanes:
+        """Those of them from ``first`` on, up to ``stop``."""
+        low, high = (
+            _below(self.builder, (left < 0).choose(left.constant(0), left), self.count)
+            for left in (end.like(self.builder.sub(end.value, self.first.value, steady=True)) for end in (first, stop))
+        )
+        after = self.builder.whole("xor", low, ir.ConstantOperand(low.type, [True] * self.count))
+        return self.where(Scalar(self.builder, self.builder.whole("and", high, after), "bool"))
 
     def numbers(self) -> Scalar:
         """What the variable is in each lane."""
@@ -133,6 +136,17 @@ class Lanes:
         row_start = address_of(self.builder, buffer, [*row, ir.ConstantOperand(WORD, 0)], in_lanes=True)
         # With a mask there need be no cell in the last lane.
         return self.builder.element(cell_type(buffer.kind.dtype), row_start, last, inbounds=not backwards)
+
+
+def _below(builder: ir.Builder, left: Scalar, count: int) -> ir.Operand:
+    # Which lanes there are of so many steps.
+    if count > left.bits:
+        return builder.compare_signed("<", _numbers(count), builder.in_all_lanes(left.value, count))
+    # As the bits of a number: one instruction makes them, and one a mask of them.
+    bits = (left.constant(1) << (left < count - 1).choose(left, count - 1)) - 1
+    bits = (left < count).choose(bits, left.constant(-1))
+    mask = bits.value if count == left.bits else builder.cast("trunc", bits.value, ir.IntType(count))
+    return builder.cast("bitcast", mask, ir.VectorType(ir.IntType(1), count))
 
 
 def _numbers(count: int) -> ir.Operand:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op, output
+from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.lowering.loopir.loop_printer import format_kernel
 from tcdsl.lowering.loopir.loops import Kernel, Loop
 from tcdsl.lowering.loopir.machine import Machine
@@ -246,6 +248,27 @@ def test_gradients_of_strides_go_in_phases(window: tuple[int, int]) -> None:
             kernel = lower(pullback.program, machine=MACHINES[0])
             assert "phase" in format_kernel(kernel)
             np.testing.assert_allclose(execute(kernel, [I, K, G]).outputs[0], expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("terms", "length", "tiled"), [(3, 16, False), (3, 15, True), (4, 40, True), (1, 40, False)])
+def test_few_products_of_long_rows_are_no_tiles(terms: int, length: int, tiled: bool) -> None:
+    @op
+    def along_rows(G, B):
+        D[a, b, e] += G[b, f] * B[a, f, e]
+        return D
+
+    @op
+    def across_rows(G, B):
+        D[a, e, b] += G[b, f] * B[a, f, e]
+        return D
+
+    G, B = real(8, terms), real(9, terms, length)
+    for function, order, whole in ((along_rows, "abe", tiled), (across_rows, "aeb", True)):
+        kernel = lower(staged(function, G, B), machine=MACHINES[1])
+        np.testing.assert_allclose(function(G, B), np.einsum(f"bf,afe->{order}", G, B), rtol=1e-10, atol=1e-12)
+        sizes = bind_sizes(kernel.program, [G.shape, B.shape])
+        packed = next(buffer for buffer in kernel.buffers if buffer.name.startswith("panels"))
+        assert (prod(evaluate_size(extent, sizes) for extent in packed.shape) > 0) == whole
 
 
 def test_integers_wrap_around() -> None:

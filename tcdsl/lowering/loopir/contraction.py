@@ -66,6 +66,9 @@ _TYPES = frozenset(("float32", "float64", "int32", "int64"))
 # Rows and lanes from which panels pay; where dot products along memory do as well for fewer; and where panels hold what
 # is made of several cells.
 _FEWEST, _DOTS, _MADE = (4, 1), (24, 16), (6, 1)
+# Products of a row from which panels pay where so many rows lie along the target and the left factor: these take as
+# long as storing sums across.
+_PRODUCTS, _ALONG = 32, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +175,20 @@ class SumOfProducts:
 
     @property
     def pays(self) -> Expr:
-        """Whether there are enough rows and lanes for tiles, a condition on sizes."""
+        """Whether there are enough rows, lanes and terms for tiles, a condition on sizes."""
         if not isinstance(self.right, Read):
             return apply("and_", self.dense, _enough(self.count_of_rows, self.lane.length, _MADE))
         last = _last_variables(self.left)
         dots = any(self.is_along(side) and side.variable in last for side in self.summed)
         dots = dots and last.isdisjoint(side.variable for side in self.rows)
-        return apply("and_", self.dense, _enough(self.count_of_rows, self.lane.length, _DOTS if dots else _FEWEST))
+        enough = _enough(self.count_of_rows, self.lane.length, _DOTS if dots else _FEWEST)
+        for side in self.rows:
+            if side.variable in last.intersection(*map(index_variables, self.statement.target.indices[-1:])):
+                products = normalized(product_of((self.lane.length, *(each.most for each in self.summed))))
+                short = apply("lt", side.most, integer(_ALONG))
+                many = apply("or_", short, apply("ge", products, integer(_PRODUCTS)))
+                enough = apply("and_", enough, many)
+        return apply("and_", self.dense, enough)
 
 
 def contraction_of(

@@ -96,6 +96,23 @@ def distances(X, Y):
     return D
 
 
+@op
+def of_differences(X, Y, G):
+    D[i, k] -= 2.0 * (X[i, k] - Y[j, k]) * G[i, j]
+    return D
+
+
+@op
+def of_far_ones(X, Y, G, s):
+    D[k, b, j] += (square(X[b, i, k] - Y[j, k]) + s[j]) * G[b, i, j]
+    return D
+
+
+def wanted_of_far_ones(X: np.ndarray, Y: np.ndarray, G: np.ndarray, s: np.ndarray) -> np.ndarray:
+    terms = (X[:, :, None] - Y) ** 2 + s[:, None]
+    return np.einsum("bijk,bij->kbj", terms, G)
+
+
 def wanted_convolution(I: np.ndarray, K: np.ndarray) -> np.ndarray:
     windows = np.lib.stride_tricks.sliding_window_view(I, (K.shape[2], 2 * K.shape[3] - 1), (2, 3))
     return np.einsum("ndxyrs,cdrs->ncxy", windows[:, :, ::2, :, :, ::2], K)
@@ -152,6 +169,16 @@ CASES: dict[str, tuple[Any, Callable[..., np.ndarray], list[Arrays]]] = {
         distances,
         lambda X, Y: -abs(X[:, None] - Y).sum(-1).T,
         [[real(m, k), real(n, k)] for m, k, n in PRODUCTS[:4]],
+    ),
+    "of differences": (
+        of_differences,
+        lambda X, Y, G: -2 * ((X[:, None] - Y) * G[:, :, None]).sum(1),
+        [[real(m, n), real(k, n), real(m, k)] for m, k, n in (*PRODUCTS, (5, 3, 1), (48, 2, 64), (1, 4, 1))],
+    ),
+    "of far ones": (
+        of_far_ones,
+        wanted_of_far_ones,
+        [[real(2, k, n), real(m, n), real(2, k, m), real(m)] for m, k, n in PRODUCTS[:5]],
     ),
     "centred": (
         centred,
@@ -274,6 +301,25 @@ def test_few_products_of_long_rows_are_no_tiles(terms: int, length: int, tiled: 
 def test_integers_wrap_around() -> None:
     A, B = (RNG.integers(-(2**62), 2**62, shape) for shape in ((13, 70), (70, 33)))
     np.testing.assert_array_equal(product(A, B), A @ B)
+    G = RNG.integers(-(2**62), 2**62, (70, 33))
+
+    @op
+    def of_integers(A, B, G):
+        D[i, k] += 3 * (A[i, k] - B[k, j]) * G[k, j]
+        return D
+
+    np.testing.assert_array_equal(of_integers(A, B, G), (3 * (A[:, :, None] - B) * G).sum(-1))
+
+
+def test_what_is_own_to_a_cell_stays_what_it_is() -> None:
+    # A difference of 0 beside a weight that is nearly too large, and values that are no numbers, in one cell each.
+    X, Y, G = (np.array(RNG.integers(-9, 9, shape), np.float32) for shape in ((13, 20), (70, 20), (13, 70)))
+    X[2, 3], X[3, 4], G[6] = np.inf, np.nan, 0
+    X[7], Y[8:, 6], G[7, 8] = Y[8], -np.inf, np.float32(3e38)
+    with np.errstate(invalid="ignore"):
+        wanted = -2 * ((X[:, None] - Y) * G[:, :, None]).sum(1)
+    np.testing.assert_array_equal(of_differences(X, Y, G), wanted)
+    assert "own: " in str(of_differences.explain("loops", X, Y, G))
 
 
 @pytest.mark.parametrize("shape", [(1, 40, 200), (4, 40, 200), (5, 40, 200), (200, 40, 1), (200, 40, 2), (6, 700, 9)])

@@ -105,8 +105,8 @@ class SumOfProducts:
     There is one ``lane``; ``others`` could be lanes too, or are phases. With ``guards`` the statement leaves points of
     the box out, at which the left factor is 0, and ``dense`` is the condition that these are few. ``statement`` is the
     one that was given, or the same in phases. In a ``full`` one every cell of the target has rows and lanes. A ``term``
-    says how terms are made of the factors (`tcdsl.lowering.loopir.factors`). Where rows are few, an ``unpacked`` one
-    reads its right factor where it lies.
+    says how terms are made of the factors, and of what is ``own`` to a cell, and sums are multiplied by the ``scale``
+    (`tcdsl.lowering.loopir.factors`). Where rows are few, an ``unpacked`` one reads its right factor where it lies.
     """
 
     statement: Statement
@@ -122,6 +122,7 @@ class SumOfProducts:
     phases: frozenset[str]
     full: bool
     term: Expr
+    scale: Expr
     unpacked: bool = False
 
     def __str__(self) -> str:
@@ -136,17 +137,23 @@ class SumOfProducts:
 
     def renamed(self, statement: Statement, names: Renaming) -> SumOfProducts:
         """The same of ``statement``, which has tensors with other ``names``."""
-        (form,), (left, right) = with_names((self.statement,), names), with_names((self.left, self.right), names)
-        return replace(self, statement=replace(form, span=statement.span), left=left, right=right)
+        (form,) = with_names((self.statement,), names)
+        left, right, term = with_names((self.left, self.right, self.term), names)
+        return replace(self, statement=replace(form, span=statement.span), left=left, right=right, term=term)
 
     @property
     def is_product(self) -> bool:
         """Whether terms are products of the factors."""
         return self.term == product_term(self.term.dtype)
 
-    def term_of(self, left: Expr, right: Expr) -> Expr:
-        """The term of two factors."""
-        return term_of(self.term, left, right)
+    @property
+    def own(self) -> tuple[Read, ...]:
+        """What all terms of a cell read beside the factors."""
+        return tuple(dict.fromkeys(reads(self.term)))
+
+    def term_of(self, left: Expr, right: Expr, own: Sequence[Expr]) -> Expr:
+        """The term of two factors and the values of what is `own` to the cell."""
+        return term_of(substitute(self.term, dict(zip(self.own, own, strict=True))), left, right)
 
     @property
     def count_of_rows(self) -> Expr:
@@ -228,7 +235,7 @@ def is_sum_of_products(statement: Statement, tensors: Declarations) -> bool:
     if len(set(cells)) < len(statement.target.indices) or {tensor.dtype, statement.value.dtype} - _TYPES:
         return False
     same = tensor.dtype == statement.value.dtype
-    return same and len(statement.domain.variables) >= 3 and bool(terms_of(statement.value))
+    return same and len(statement.domain.variables) >= 3 and bool(terms_of(statement.value, set(cells)))
 
 
 def _found_ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts]:
@@ -238,9 +245,13 @@ def _found_ways(statement: Statement, tensors: Declarations, context: isl.Set) -
     extents = {axis.name: extent for axis, extent in pairs if isinstance(axis, IndexValue)}
     ways: list[SumOfProducts] = []
     spans: _Spans | None = None
-    for left, right, term in terms_of(form.value):
+    cells = frozenset().union(*map(index_variables, form.target.indices))
+    for made in terms_of(form.value, cells):
+        left, right = made.left, made.right
+        if ways and ways[0].is_product and made.term != ways[0].term:
+            break  # A product is the better one.
         found = _Roles.of(form, phases.keys(), left, right)
-        if found is None or not is_plain(right):
+        if found is None or not (is_plain(right) and is_plain(made.term)):
             continue
         sizes = [extents[name] for name in (*found.rows, found.lanes[-1]) if name in extents]
         fewest = _FEWEST if isinstance(right, Read) else _MADE
@@ -262,10 +273,11 @@ def _found_ways(statement: Statement, tensors: Declarations, context: isl.Set) -
             if spans is None:
                 return []
         roles = found.sides(spans, left)
-        made = SumOfProducts(form, *roles, left, right, guards, truth(True), frozenset(phases), full, term)
+        few = guards, truth(True), frozenset(phases), full
+        way = SumOfProducts(form, *roles, left, right, *few, made.term, made.scale)
         # Nothing but a product is 0 where the left factor is.
-        if may_hold(made.pays) and (made.is_product or not guards):
-            ways.append(made)
+        if may_hold(way.pays) and (way.is_product or not guards):
+            ways.append(way)
     return ways
 
 

@@ -2,19 +2,33 @@
 
 ::
 
-    A[i, k] * B[k, j] * w[k]      left A[i, k], right B[k, j] * w[k], and so on: any factor may be the left one
-    (x[i, k] - y[j, k]) ** 2      left x[i, k], right y[j, k]; the term is (left - right) ** 2
+    A[i, k] * B[k, j] * w[k]              left A[i, k], right B[k, j] * w[k], and so on: any factor may be the left one
+    (x[i, k] - y[j, k]) ** 2              left x[i, k], right y[j, k]; the term is (left - right) ** 2
+    2 * (x[i, k] - y[j, k]) * g[i, j]     left g[i, j], right y[j, k], summed over j; the term is (x[i, k] - right) * left
+                                          and the sum is multiplied by 2
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from functools import partial, reduce
 
-from tcdsl.ir.build import apply
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Local, Read, is_affine_index, reads, substitute
+from tcdsl.ir.build import apply, constant
+from tcdsl.ir.expressions import (
+    Apply,
+    Cast,
+    Constant,
+    Expr,
+    Local,
+    Read,
+    index_variables,
+    is_affine_index,
+    reads,
+    substitute,
+)
 
-__all__ = ["factors_of", "is_simple", "product_term", "term_of", "terms_of"]
+__all__ = ["TermOfFactors", "factors_of", "is_simple", "product_term", "term_of", "terms_of"]
 
 # What factors may be made of, and terms of two reads; and of so many parts, so that a multiplication with an addition
 # is most of the work.
@@ -37,18 +51,47 @@ def is_simple(factor: Expr) -> bool:
     return _parts(factor, _IN_FACTORS) <= _PARTS
 
 
-def terms_of(value: Expr) -> list[tuple[Expr, Expr, Expr]]:
-    """The left and the right factor that ``value`` may have, and how it is made of them (`term_of`)."""
-    factors = factors_of(value)
+@dataclass(frozen=True, slots=True)
+class TermOfFactors:
+    """How a term is made of a ``left`` and a ``right`` factor (`term_of`), and what the sum of all is scaled by."""
+
+    left: Expr
+    right: Expr
+    term: Expr
+    scale: Expr
+
+
+def terms_of(value: Expr, cells: Set[str]) -> list[TermOfFactors]:
+    """How terms with such a ``value`` may be made of two factors; the target has the variables ``cells``.
+
+    Products of all that is multiplied come first. Others have two factors that are read, and may read besides what is
+    the same for all terms of a cell.
+    """
+    factors, one = factors_of(value), _product((), value.dtype)
+    made: list[TermOfFactors] = []
     if len(factors) > 1 and all(map(is_simple, factors)):
-        others = (reduce(partial(apply, "mul"), (*factors[:k], *factors[k + 1 :])) for k in range(len(factors)))
+        others = (_product((*factors[:k], *factors[k + 1 :]), value.dtype) for k in range(len(factors)))
         term = product_term(value.dtype)
-        return [(factor, rest, term) for factor, rest in zip(factors, others, strict=True)]
-    both = tuple(dict.fromkeys(reads(value)))
-    if len(both) != 2 or _parts(value, _IN_TERMS) > _PARTS or any(each.dtype != value.dtype for each in both):
-        return []
+        made = [TermOfFactors(factor, rest, term, one) for factor, rest in zip(factors, others, strict=True)]
+    if made and all(isinstance(factor, Read | Constant | Cast) for factor in factors):
+        return made
+    scale, inside = (
+        _product([each for each in factors if isinstance(each, Constant) == constants], value.dtype)
+        for constants in (True, False)
+    )
+    every = tuple(dict.fromkeys(reads(inside)))
+    both = every if len(every) == 2 else [read for read in every if not index_variables(read) <= cells]
+    if len(both) != 2 or _parts(inside, _IN_TERMS) > _PARTS or any(each.dtype != value.dtype for each in every):
+        return made
     places = _places(value.dtype)
-    return [(one, other, substitute(value, {one: places[0], other: places[1]})) for one, other in (both, both[::-1])]
+    for left, right in (both, both[::-1]):
+        term = substitute(inside, {left: places[0], right: places[1]})
+        made.append(TermOfFactors(left, right, term, scale))
+    return made
+
+
+def _product(factors: Sequence[Expr], dtype: str) -> Expr:
+    return reduce(partial(apply, "mul"), factors) if factors else constant(1, dtype)
 
 
 def product_term(dtype: str) -> Expr:

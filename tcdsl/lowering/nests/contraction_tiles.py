@@ -113,6 +113,8 @@ class ContractionTiles:
         self.is_large = self._pays is None
         self.always = self.is_large and not found.guards
         self._sums = self._names.fresh("sums")
+        #: What is read once for all terms of a cell, and where it is kept for those of a block and a panel.
+        self._own = [(read, self._names.fresh("own")) for read in found.own]
         #: Whether cells hold what they start from, or get it with their sums.
         self._held = body.started or not found.full
         self._panels = quotient_up(found.lane.length, integer(self._lanes))
@@ -296,6 +298,7 @@ class ContractionTiles:
         rows = _RowBlock.of(inner.rows, low, high, names)
         first, lanes, ends = self._lanes_of(panel)
         sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, first, lanes)
+        ends = (*ends, *self._own_of_panel(values, rows, first, lanes))
         share = _defined("share", quotient_up(self._panels, units[-1][1]), names, out)
         begin = apply("mul", group, share)
         stop = apply("min", self._panels, apply("add", begin, share))
@@ -324,6 +327,20 @@ class ContractionTiles:
         rows = apply("min", integer(_ROWS_OF_BLOCK), _in_tiles(_at_least_one(quotient_up(tiles, number))))
         most = _defined("most", rows, self._names, out)
         return most, [*outer, ("number", number), ("group", group)], product_of((count, blocks, groups(blocks)))
+
+    def _own_of_panel(self, values: _Values, rows: _RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
+        # What is own to the cells of a block of rows and a panel, and 0 behind the last lane.
+        row, lane, out = self._names.fresh("row"), self._names.fresh("lane"), list[Node]()
+        cell, bounds = (index(row), index(lane)), (_ROWS_OF_BLOCK, self._lanes)
+        side = self._found.lane
+        place = {**values, **rows.at(index(row), out), index(side.variable): side.at(apply("add", first, index(lane)))}
+        nodes: list[Node] = []
+        for read, name in self._own:
+            nodes.append(LocalBuffer(name, self._dtype, tuple(map(integer, bounds)), bounds))
+            copy, zero = Store(name, cell, self._value(read, place)), Store(name, cell, constant(0, self._dtype))
+            loops = Loop(lane, integer(0), lanes, 1, (copy,)), Loop(lane, lanes, self._width_of(lanes), 1, (zero,))
+            nodes.append(Loop(row, integer(0), rows.count, 1, (*out, *loops)))
+        return tuple(nodes)
 
     def _sums_of_panel(
         self,
@@ -416,14 +433,19 @@ class ContractionTiles:
         names = self._names
         lane, right = names.fresh("lane"), Local(names.fresh("right"), self._dtype)
         sums = [Local(names.fresh("sum"), self._dtype) for _ in lefts]
-        step: list[Node] = [Define(right.name, factor(lane))]
-        for total, left in zip(sums, lefts, strict=True):
-            step.append(Accumulate(total.name, "add", self._found.term_of(left, right)))
         cells = [(apply("add", index(tile), integer(k)), index(lane)) for k in range(_ROWS)]
+        step: list[Node] = [Define(right.name, factor(lane))]
+        before: list[Node] = []
+        for total, left, cell in zip(sums, lefts, cells, strict=True):
+            own = [Local(names.fresh("own"), self._dtype) for _ in self._own]
+            for local, (_, kept) in zip(own, self._own, strict=True):
+                before.append(Define(local.name, plain_read(kept, cell, self._dtype)))
+            step.append(Accumulate(total.name, "add", self._found.term_of(left, right, own)))
         begin = apply("eq", reduce(partial(apply, "add"), (first for _, first, _ in parts)), integer(0))
         stores = tuple(Store(self._sums, cell, total) for cell, total in zip(cells, sums, strict=True))
         updates = tuple(Update(self._sums, cell, "add", total) for cell, total in zip(cells, sums, strict=True))
         nodes = (
+            *before,
             *(Define(total.name, constant(0, self._dtype)) for total in sums),
             *loops_over(parts, tuple(step)),
             Branch(begin, stores, updates),
@@ -467,7 +489,9 @@ class ContractionTiles:
         side, accumulate = self._found.lane, self._plan.statement.accumulate
         place = {**values, index(side.variable): side.at(apply("add", first, index(lane)))}
         cell = tuple(substitute(axis, place) for axis in self._found.statement.target.indices)
-        total = plain_read(self._sums, (row, index(lane)), self._dtype)
+        total: Expr = plain_read(self._sums, (row, index(lane)), self._dtype)
+        if self._found.scale != constant(1, self._dtype):
+            total = apply("mul", total, self._found.scale)
         if self._held:
             return (Update(self._body.place.buffer, cell, accumulate, total),)
         *before, start = self._body.start_of(cell)

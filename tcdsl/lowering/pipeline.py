@@ -283,7 +283,7 @@ def _unpacked(work: Work) -> None:
 
 def _without_panels(plan: LoopOrder) -> LoopOrder:
     found = plan.contraction
-    if found is None or found.guards or not found.lanes_lie_side_by_side:
+    if found is None or found.guards or found.limits or not found.lanes_lie_side_by_side:
         return plan
     return replace(plan, contraction=replace(found, unpacked=True))
 

@@ -14,7 +14,8 @@ In the gradient of a convolution with strides, whose factors are at ``z - 2*x`` 
 again: the phases p are others, with loops around.
 
 Where a convolution leaves out terms outside of the image, its left factor has zeros around
-(`tcdsl.lowering.program_passes.prepared_contractions`).
+(`tcdsl.lowering.program_passes.prepared_contractions`). Conditions such as ``j <= i`` and ``k < i`` are *limits*: what
+is beyond them is not computed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from types import MappingProxyType
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, in_range, index, integer, product_of, truth
+from tcdsl.ir.build import apply, in_range, index, integer, product_of, size, truth
 from tcdsl.ir.domain import Domain, text_of
 from tcdsl.ir.expressions import (
     Boundary,
@@ -41,11 +42,12 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Statement, Tensor, map_statement
+from tcdsl.ir.text.printer import format_expr
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.factors import factors_of, product_term, term_of, terms_of
 from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming, with_names
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, holds, substituted, universe
-from tcdsl.polyhedra.linear import linear_form, normalized
+from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, parameter_names
 from tcdsl.recent import Recent
 
@@ -106,7 +108,8 @@ class SumOfProducts:
     the box out, at which the left factor is 0, and ``dense`` is the condition that these are few. ``statement`` is the
     one that was given, or the same in phases. In a ``full`` one every cell of the target has rows and lanes. A ``term``
     says how terms are made of the factors, and of what is ``own`` to a cell, and sums are multiplied by the ``scale``
-    (`tcdsl.lowering.loopir.factors`). Where rows are few, an ``unpacked`` one reads its right factor where it lies.
+    (`tcdsl.lowering.loopir.factors`). Points of the box where one of the ``limits`` is negative have no terms.
+    Where rows are few, an ``unpacked`` one reads its right factor where it lies.
     """
 
     statement: Statement
@@ -123,12 +126,14 @@ class SumOfProducts:
     full: bool
     term: Expr
     scale: Expr
+    limits: tuple[Expr, ...]
     unpacked: bool = False
 
     def __str__(self) -> str:
         rows, terms = (" ".join(span.variable for span in spans) for spans in (self.rows, self.summed))
-        places = ", of few rows without panels" if self.unpacked else ""
-        return f"tiles of {rows} by {self.lane.variable} over {terms}{places}"
+        where = " and ".join(f"{format_expr(limit)} >= 0" for limit in self.limits)
+        tiles = f"tiles of {rows} by {self.lane.variable} over {terms}" + (f" where {where}" if where else "")
+        return f"{tiles}, of few rows without panels" if self.unpacked else tiles
 
     def within(self, values: Mapping[Expr, Expr]) -> SumOfProducts:
         """The same inside of the loops around, whose variables have the ``values``."""
@@ -211,7 +216,7 @@ def contraction_of(
     """
     ways = ways_of(statement, tensors, context)
     ways = [each for each in ways if is_plain(each.left) and (not each.guards or _tensor(each.left) in zeros_around)]
-    found = ways[0] if ways else None
+    found = min(ways, key=lambda each: len(each.limits) > 0, default=None)
     return replace(found, dense=zeros_around[_tensor(found.left)]) if found is not None and found.guards else found
 
 
@@ -244,7 +249,7 @@ def _found_ways(statement: Statement, tensors: Declarations, context: isl.Set) -
     pairs = zip(form.target.indices, tensor.shape, strict=True)
     extents = {axis.name: extent for axis, extent in pairs if isinstance(axis, IndexValue)}
     ways: list[SumOfProducts] = []
-    spans: _Spans | None = None
+    spaces: list[_Space] | None = None
     cells = frozenset().union(*map(index_variables, form.target.indices))
     for made in terms_of(form.value, cells):
         left, right = made.left, made.right
@@ -257,28 +262,93 @@ def _found_ways(statement: Statement, tensors: Declarations, context: isl.Set) -
         fewest = _FEWEST if isinstance(right, Read) else _MADE
         if len(sizes) > len(found.rows) and not may_hold(_enough(product_of(tuple(sizes[:-1])), sizes[-1], fewest)):
             continue  # Before isl is asked.
-        if spans is None:
-            points = points_of(form, context, tensor.shape)
-            if points.is_empty():
-                return []
-            sides = sides_of(form.domain.variables, points, phases.keys())
-            guards = not box_of(form.domain.variables, sides).is_subset(points)
-            every = _every_cell(form, tensor, phases, context)
-            full = every is not None and every.is_subset(box_of(dimension_names(every), sides))
-            if guards and every is not None and not full:
-                # Where the left factor is 0, it may as well be so in more cells.
-                sides |= sides_of(dimension_names(every), every, phases.keys())
-                full = True
-            spans = _spans(sides, phases.keys())
-            if spans is None:
-                return []
-        roles = found.sides(spans, left)
-        few = guards, truth(True), frozenset(phases), full
-        way = SumOfProducts(form, *roles, left, right, *few, made.term, made.scale)
-        # Nothing but a product is 0 where the left factor is.
-        if may_hold(way.pays) and (way.is_product or not guards):
-            ways.append(way)
+        if spaces is None:
+            spaces = _spaces(form, tensors, phases, context)
+        for each in spaces:
+            way = SumOfProducts(
+                form,
+                *found.sides(each.spans, left),
+                left,
+                right,
+                each.guards,
+                truth(True),
+                frozenset(phases),
+                each.full,
+                made.term,
+                made.scale,
+                each.limits,
+            )
+            # Nothing but a product is 0 where the left factor is.
+            if may_hold(way.pays) and (way.is_product or not each.guards) and found.may_have(each.limits):
+                ways.append(way)
     return ways
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    # A box around all points, as far as cells go too if ``full``, and which of its points have terms: all of them, all
+    # but those of ``guards``, or those within ``limits``.
+    spans: _Spans
+    guards: bool
+    full: bool
+    limits: tuple[Expr, ...]
+
+    @staticmethod
+    def of(sides: _Sides, phases: Set[str], guards: bool, full: bool, limits: tuple[Expr, ...]) -> _Space | None:
+        spans = _spans(sides, phases)
+        return None if spans is None else _Space(spans, guards, full, limits)
+
+
+def _spaces(form: Statement, tensors: Declarations, phases: Mapping[str, int], context: isl.Set) -> list[_Space]:
+    tensor = tensors[form.target.tensor]
+    points = points_of(form, context, tensor.shape)
+    if points.is_empty():
+        return []
+    sides = sides_of(form.domain.variables, points, phases.keys())
+    box = box_of(form.domain.variables, sides)
+    guards = not box.is_subset(points)
+    every = _every_cell(form, tensor, phases, context)
+    full = every is not None and every.is_subset(box_of(dimension_names(every), sides))
+    spaces: list[_Space | None] = []
+    if guards and not phases:
+        limits = _limits(form, points, box, tensors)
+        cells = frozenset().union(*map(index_variables, form.target.indices))
+        whole = full and not any(index_variables(each) <= cells for each in limits)
+        spaces += [_Space.of(sides, frozenset(), False, whole, limits)] if limits else []
+    if guards and every is not None and not full:
+        # Where the left factor is 0, it may as well be so in more cells.
+        sides |= sides_of(dimension_names(every), every, phases.keys())
+        full = True
+    spaces.append(_Space.of(sides, phases.keys(), guards, full, ()))
+    return [each for each in spaces if each is not None]
+
+
+def _limits(form: Statement, points: isl.Set, box: isl.Set, tensors: Declarations) -> tuple[Expr, ...]:
+    # What is not negative at points of the box where the statement has some; none if that is not known.
+    try:
+        for read in reads(form.value):
+            for axis, extent in zip(read.indices, tensors[read.tensor].shape, strict=True):
+                if not box.is_subset(condition_set(in_range(axis, extent), box)):
+                    return ()
+    except NotAffine:
+        return ()
+    beyond = points.gist(box).coalesce()
+    if beyond.n_basic_set() != 1:
+        return ()
+    found: list[Expr] = []
+    for constraint in beyond.get_basic_sets()[0].get_constraints():
+        if constraint.is_equality() or constraint.dim(isl.dim_type.div):
+            return ()
+        terms: dict[Expr, int] = {}
+        for kind, names, make in (
+            (isl.dim_type.set, dimension_names(beyond), index),
+            (isl.dim_type.param, parameter_names(beyond), size),
+        ):
+            for k, name in enumerate(names):
+                terms[make(name)] = constraint.get_coefficient_val(kind, k).to_python()
+        offset = constraint.get_constant_val().to_python()
+        found.append(linear_expression({atom: scale for atom, scale in terms.items() if scale}, offset))
+    return tuple(found)
 
 
 def _renamed(
@@ -317,6 +387,17 @@ class _Roles:
         summed.sort(key=lambda name: order.index(name) if name in order else -1)
         around = tuple(name for name in cells if name in mine and name in its)
         return _Roles(around, tuple(rows), tuple(lanes), tuple(summed))
+
+    def may_have(self, limits: Sequence[Expr]) -> bool:
+        """Whether tiles know where limits are: rows are one variable, one that is summed has limits, by rows alone."""
+        steps: set[tuple[str, int]] = set()
+        for limit in limits:
+            scales = linear_form(limit)[0]
+            own = [(name, abs(scales[index(name)])) for name in self.summed if index(name) in scales]
+            if own and index(self.lanes[-1]) in scales:
+                return False
+            steps.update(own)
+        return not limits or (len(self.rows) == 1 and len(steps) <= 1 and all(step == 1 for _, step in steps))
 
     def sides(self, spans: _Spans, left: Expr) -> tuple[_Many, _Many, _Many, Side, _Many]:
         """Those around, rows, other lanes, the lane, and those that are summed."""

@@ -2,10 +2,10 @@
 
 ::
 
-    A[i, k] * B[k, j] * w[k]              left A[i, k], right B[k, j] * w[k], and so on: any factor may be the left one
-    (x[i, k] - y[j, k]) ** 2              left x[i, k], right y[j, k]; the term is (left - right) ** 2
-    2 * (x[i, k] - y[j, k]) * g[i, j]     left g[i, j], right y[j, k], summed over j; the term is (x[i, k] - right) * left
-                                          and the sum is multiplied by 2
+    A[i, k] * B[k, j] * w[k]            left A[i, k], right B[k, j] * w[k], and so on: any factor may be the left one
+    (x[i, k] - y[j, k]) ** 2            left x[i, k], right y[j, k]; the term is (left - right) ** 2
+    2 * (x[i, k] - y[j, k]) * g[i, j]   left g[i, j], right y[j, k], summed over j; the term is (x[i, k] - right) * left
+                                        and the sum is multiplied by 2
 """
 
 from __future__ import annotations

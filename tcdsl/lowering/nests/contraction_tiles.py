@@ -59,7 +59,7 @@ from tcdsl.lowering.loopir.loops import (
     loops_over,
 )
 from tcdsl.lowering.loopir.point_code import update
-from tcdsl.lowering.loopir.tiles import quotient_up
+from tcdsl.lowering.loopir.tiles import ClippedTerms, is_of_cells, quotient_up, within_limits
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
@@ -330,6 +330,8 @@ class ContractionTiles:
 
     def _own_of_panel(self, values: _Values, rows: _RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
         # What is own to the cells of a block of rows and a panel, and 0 behind the last lane.
+        if not self._own:
+            return ()
         row, lane, out = self._names.fresh("row"), self._names.fresh("lane"), list[Node]()
         cell, bounds = (index(row), index(lane)), (_ROWS_OF_BLOCK, self._lanes)
         side = self._found.lane
@@ -358,10 +360,11 @@ class ContractionTiles:
         at: _Values = {
             index(side.variable): side.at(index(place)) for side, (place, _, _) in zip(summed, parts, strict=True)
         }
-        lefts = [
-            self._value(found.left, {**values, **at, **rows.at(apply("add", index(tile), integer(k)), out)})
-            for k in range(_ROWS)
-        ]
+        cells = [{**values, **at, **rows.at(apply("add", index(tile), integer(k)), out)} for k in range(_ROWS)]
+        ends = {name: (value, cells[-1][name]) for name, value in cells[0].items()}
+        side, behind = found.lane, apply("add", first, lanes)
+        ends[index(side.variable)] = side.at(first), side.at(apply("sub", behind, integer(1)))
+        clipped = ClippedTerms.of(found.limits, ends, summed, parts, names, out)
         place = (*panel, *(index(counter) for counter, _, _ in parts))
 
         def packed(lane: str) -> Expr:
@@ -377,7 +380,7 @@ class ContractionTiles:
         def made(right: Callable[[str], Expr], end: Callable[[int], Expr]) -> tuple[Node, ...]:
             nodes: tuple[Node, ...] = ()
             for width in self._widths:
-                wide = self._sums_of_tile(tile, right, lefts, parts, end(width))
+                wide = self._sums_of_tile(tile, right, cells, clipped, end(width))
                 nodes = (Branch(apply("gt", lanes, integer(width // 2)), wide, nodes),) if nodes else wide
             return nodes
 
@@ -391,7 +394,7 @@ class ContractionTiles:
         bounds = _ROWS_OF_BLOCK, self._lanes
         return (
             LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds),
-            *around((Loop(tile, integer(0), rows.count, _ROWS, (*out, *sums)),)),
+            *around((Loop(tile, integer(0), rows.count, _ROWS, (*out, *clipped.around(sums))),)),
         )
 
     def _blocks_of_terms(
@@ -425,29 +428,32 @@ class ContractionTiles:
         self,
         tile: str,
         factor: Callable[[str], Expr],
-        lefts: Sequence[Expr],
-        parts: Sequence[tuple[str, Expr, Expr]],
+        places: Sequence[_Values],
+        terms: ClippedTerms,
         end: Expr,
     ) -> tuple[Node, ...]:
         # The sums of six rows, in lanes up to ``end``, in each of which the right factor is another one.
         names = self._names
         lane, right = names.fresh("lane"), Local(names.fresh("right"), self._dtype)
-        sums = [Local(names.fresh("sum"), self._dtype) for _ in lefts]
+        sums = [Local(names.fresh("sum"), self._dtype) for _ in places]
         cells = [(apply("add", index(tile), integer(k)), index(lane)) for k in range(_ROWS)]
         step: list[Node] = [Define(right.name, factor(lane))]
+        some: list[Node] = [*step]
         before: list[Node] = []
-        for total, left, cell in zip(sums, lefts, cells, strict=True):
+        for total, place, cell in zip(sums, places, cells, strict=True):
             own = [Local(names.fresh("own"), self._dtype) for _ in self._own]
             for local, (_, kept) in zip(own, self._own, strict=True):
                 before.append(Define(local.name, plain_read(kept, cell, self._dtype)))
-            step.append(Accumulate(total.name, "add", self._found.term_of(left, right, own)))
-        begin = apply("eq", reduce(partial(apply, "add"), (first for _, first, _ in parts)), integer(0))
+            term = self._found.term_of(self._value(self._found.left, place), right, own)
+            step.append(Accumulate(total.name, "add", term))
+            some.append(Branch(within_limits(terms.limits, place), (step[-1],)))
+        begin = apply("eq", reduce(partial(apply, "add"), (first for _, first, _ in terms.parts)), integer(0))
         stores = tuple(Store(self._sums, cell, total) for cell, total in zip(cells, sums, strict=True))
         updates = tuple(Update(self._sums, cell, "add", total) for cell, total in zip(cells, sums, strict=True))
         nodes = (
             *before,
             *(Define(total.name, constant(0, self._dtype)) for total in sums),
-            *loops_over(parts, tuple(step)),
+            *terms.loops(tuple(step), tuple(some)),
             Branch(begin, stores, updates),
         )
         return (Loop(lane, integer(0), end, 1, nodes, "vector"),)
@@ -493,7 +499,11 @@ class ContractionTiles:
         if self._found.scale != constant(1, self._dtype):
             total = apply("mul", total, self._found.scale)
         if self._held:
-            return (Update(self._body.place.buffer, cell, accumulate, total),)
+            add: Node = Update(self._body.place.buffer, cell, accumulate, total)
+            within = within_limits(
+                [each for each in self._found.limits if is_of_cells(each, self._found.summed)], place
+            )
+            return (add,) if within == truth(True) else (Branch(within, (add,)),)
         *before, start = self._body.start_of(cell)
         assert isinstance(start, Store)
         if accumulate == "add" and start.value == constant(0, self._dtype):

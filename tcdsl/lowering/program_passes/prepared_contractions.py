@@ -313,6 +313,8 @@ class _Padding:
 def _found_padding(statement: Statement, tensors: Declarations, context: isl.Set) -> tuple[_Padding, int] | None:
     # The padding that pays, and of which factor.
     for each in ways_of(statement, tensors, context):
+        if each.limits:
+            continue
         if not each.guards and is_plain(each.left):
             return None
         left = each.left

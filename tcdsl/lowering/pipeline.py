@@ -44,7 +44,7 @@ from tcdsl.lowering.nests.bodies import NestContext
 from tcdsl.lowering.nests.schedules import Draft, drafts_of, finished
 from tcdsl.lowering.nests.stencil_chains import chained
 from tcdsl.lowering.nests.sweeps import swept
-from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, widened
+from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, totalled, widened
 from tcdsl.lowering.program_passes.fusion import fuse
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
 from tcdsl.lowering.program_passes.overwriting import overwriting_late, saving_cells
@@ -223,6 +223,7 @@ def _copies(program: Program) -> Program:
 
 
 def _plain_cells(program: Program, names: FreshNames) -> Program:
+    program = totalled(program, names)
     return replace(program, statements=tuple(over_cells(each, names) for each in program.statements))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl import cd, op
+from tcdsl import cd, op, output
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
@@ -471,3 +471,36 @@ def test_in_place_and_in_loops_that_run() -> None:
 
 def test_tensors() -> None:
     np.testing.assert_allclose(np.asarray(totals(tc.tensor(X))), np.cumsum(X))
+
+
+@op
+def into_part(x):
+    t = output(x.shape[0] + 4, 2 * x.shape[1] + 3)
+    t[b, 2 * i] >>= x[b, j], j <= i
+    return t
+
+
+@op
+def of_every_second(x):
+    t[i] *= x[2 * j], i < x.shape[0] // 2, j <= i
+    return t
+
+
+@op
+def segments(x, first):
+    t[i] += x[j], first[i] <= j, j <= i, i < x.shape[0]
+    return t
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_cells_in_steps_and_in_part_of_their_target_go_on_too(n: int) -> None:
+    x, both = rng.uniform(-1, 1, n), rng.uniform(-1, 1, (2, n))
+    x[n // 2 :], both[:, n // 3] = np.inf, np.nan
+    first = np.maximum(np.arange(n - 1) // 3 * 3, 1)
+    for function, arrays in ((into_part, (both,)), (of_every_second, (x,)), (segments, (x, first))):
+        np.testing.assert_array_equal(function(*arrays), function.interpret(*arrays))
+        assert goes_on(function.explain("passes", *arrays))
+        finite = tuple(np.nan_to_num(each, nan=0.5, posinf=0.25) for each in arrays)
+        tc.check_grads(function, finite, modes=("rev", "fwd"))
+    with tc.config(optimize="-scans"):
+        np.testing.assert_array_equal(into_part(both), into_part.interpret(both))

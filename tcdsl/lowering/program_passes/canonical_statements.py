@@ -1,24 +1,33 @@
-"""Statements in the form that loops need: scatters solved for their cells, half-precision cells summed in float32."""
+"""Statements in the form that loops need: scatters solved for their cells, half-precision cells summed in float32.
+
+Running totals whose cells go in steps, or do not fill their target, get a tensor of their own, where each cell goes on
+from the one before::
+
+    t[2 * i] += x[j], j <= i      t_total[i] += x[j], j <= i
+                                  t[2 * i] += t_total[i]
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.build import index, integer
+from tcdsl.ir.build import index, integer, plain_read
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, substitute
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Access, Keep, Program, Statement, Tensor, map_statement
+from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, map_statement
 from tcdsl.lowering.program_passes.thinness import is_thin
 from tcdsl.lowering.program_passes.touched_tensors import can_fail, copy_statement
 from tcdsl.polyhedra.affine import NotAffine, substituted
+from tcdsl.polyhedra.boxes import bounds
 from tcdsl.polyhedra.linear import linear_form, normalized, solved_for
 from tcdsl.polyhedra.scatter_to_gather import solve, target_variables
 from tcdsl.polyhedra.spaces import arranged, constant_range
+from tcdsl.simplification.scans import scan_of
 
-__all__ = ["over_cells", "solved", "widened"]
+__all__ = ["over_cells", "solved", "totalled", "widened"]
 
 
 def solved(program: Program, names: FreshNames) -> Program:
@@ -92,6 +101,50 @@ def _without_single_values(statement: Statement) -> Statement:
     made = map_statement(statement, lambda expr: normalized(substitute(expr, values)))
     left = [name for name in statement.domain.variables if index(name) not in values]
     return replace(made, domain=Domain.from_set(arranged(points, left)))
+
+
+def totalled(program: Program, names: FreshNames) -> Program:
+    """``program`` with running totals that fill tensors of their own."""
+    statements: list[Statement] = []
+    between: list[Tensor] = []
+    for statement in program.statements:
+        tensor = program.tensor(statement.target.tensor)
+        total = _total(statement, tensor, names)
+        if total is not None:
+            sums, own = total
+            between.append(own)
+            statements.append(sums)
+            cells = sums.target.indices
+            points = arranged(statement.domain.set, [each for axis in cells for each in index_variables(axis)])
+            value = plain_read(own.name, cells, tensor.dtype)
+            statement = replace(statement, value=value, condition=None, domain=Domain.from_set(points))
+        statements.append(statement)
+    return replace(program, statements=tuple(statements), tensors=(*program.tensors, *between)) if between else program
+
+
+def _total(statement: Statement, tensor: Tensor, names: FreshNames) -> tuple[Statement, Tensor] | None:
+    # The running totals of a statement whose own cells do not go on from each other.
+    cells = [name for axis in statement.target.indices for name in index_variables(axis)]
+    plain = all(map(is_affine_index, statement.target.indices)) and len(set(cells)) == len(cells)
+    if not plain or any(len(index_variables(axis)) != 1 for axis in statement.target.indices):
+        return None
+    if len(cells) == len(statement.domain.variables) or statement.unique or compute_dtype(tensor.dtype) != tensor.dtype:
+        return None
+    if statement.accumulate == "assign" or ACCUMULATORS[statement.accumulate].ordered or can_fail(statement):
+        return None
+    if scan_of(statement, tensor.shape) is not None:
+        return None
+    lows, extents = bounds(arranged(statement.domain.set, cells), len(cells))
+    if any(low != integer(0) for low in lows):
+        return None
+    own = replace(tensor, name=f"{tensor.name}_total", shape=tuple(extents), label=tensor.label or tensor.name)
+    target = Access(own.name, tuple(map(index, cells)), statement.target.span)
+    accumulate = "add" if statement.accumulate == "subtract" else statement.accumulate
+    sums = replace(statement, target=target, accumulate=accumulate, start=Neutral())
+    if scan_of(sums, own.shape) is None:
+        return None
+    name = names.fresh(own.name)
+    return replace(sums, target=replace(target, tensor=name)), replace(own, name=name)
 
 
 def widened(program: Program, names: FreshNames) -> Program:

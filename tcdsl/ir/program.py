@@ -297,7 +297,9 @@ class Repeat:
         return plain if plain == re.sub(r"_\d+$", "", size) else size or label
 
     def with_tensors(self, names: Mapping[str, str]) -> Repeat:
-        """The loop on tensors under other names."""
+        """The loop on tensors under other names: the same one, about which much is known, if it has none of them."""
+        if names.keys().isdisjoint((*self.results, *self.inputs, *self.read_by_ends)):
+            return self
         results, inputs = (tuple(names.get(each, each) for each in group) for group in (self.results, self.inputs))
 
         def rule(node: Expr) -> Expr:

@@ -9,7 +9,7 @@ makes straight code shorter may see all stages at once: `around_loops` gives it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
@@ -21,10 +21,12 @@ __all__ = [
     "in_order",
     "loops_in_order",
     "needed_by",
+    "needed_of",
     "stage_programs",
     "stages",
     "stages_by_rules",
     "tensors_needed",
+    "what_makes",
 ]
 
 
@@ -171,7 +173,7 @@ def _behind(program: Program) -> dict[str, int]:
 
 def _first_needed(program: Program, given: Iterable[Iterable[str]]) -> dict[str, int]:
     """Of all tensors that groups of others need, the number of the first group that needs them."""
-    reading = _reading(program)
+    made_of = what_makes(program)
     found: dict[str, int] = {}
     for number, names in enumerate(given):
         waiting = list(names)
@@ -179,7 +181,7 @@ def _first_needed(program: Program, given: Iterable[Iterable[str]]) -> dict[str,
             name = waiting.pop()
             if name not in found:
                 found[name] = number
-                waiting.extend(reading.get(name, ()))
+                waiting.extend(made_of.get(name, ()))
     return found
 
 
@@ -281,22 +283,26 @@ def loops_in_order(program: Program) -> tuple[Repeat, ...]:
 
 def tensors_needed(program: Program, names: Iterable[str]) -> set[str]:
     """``names``, and all tensors that they are made of; of what a derivative rule says, all that it names."""
-    reading = _reading(program)
+    return needed_of(what_makes(program), names)
+
+
+def needed_of(made_of: Mapping[str, Collection[str]], names: Iterable[str]) -> set[str]:
+    """``names``, and all that they are made of, by what each is ``made_of`` at once."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting.extend(reading.get(name, ()))
+            waiting.extend(made_of.get(name, ()))
     return found
 
 
-def _reading(program: Program) -> dict[str, set[str]]:
-    # What each tensor is made of.
-    reading = {statement.target.tensor: set(tensors_read(statement)) for statement in program.statements}
+def what_makes(program: Program) -> dict[str, Collection[str]]:
+    """The tensors that what makes each tensor reads, and those that its derivative rule names."""
+    found: dict[str, Collection[str]] = {each.target.tensor: tensors_read(each) for each in program.statements}
     for repeat in program.repeats:
-        reading.update(dict.fromkeys(repeat.results, needed_by(repeat)))
+        found.update(dict.fromkeys(repeat.results, needed_by(repeat)))
     for name, rule in program.ruled.items():
-        reading[name] = {*reading.get(name, ()), *rule.named}
-    return reading
+        found[name] = {*found.get(name, ()), *rule.named}
+    return found

@@ -34,8 +34,9 @@ def with_smaller_loops(program: Program, simplify: Callable[[Program], Program])
     seen: dict[object, tuple[str, ...]] = {}
     for repeat in program.repeats:
         if needed.intersection(repeat.results):
-            repeat = _carrying_originals(_given_once(repeat))
-            kept, unchanged = _without_unchanged(trimmed(replace(repeat, body=simplify(repeat.body)), needed))
+            smaller = _carrying_originals(_given_once(repeat))
+            kept, unchanged = _without_unchanged(trimmed(replace(smaller, body=simplify(smaller.body)), needed))
+            kept = repeat if kept == repeat else kept
             # What a loop was given may be such a copy itself.
             copies.update((name, copies.get(source, source)) for name, source in unchanged)
             same = seen.setdefault((kept.ends, kept.body, kept.inputs), kept.results)

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import index
 from types import MappingProxyType
@@ -27,7 +27,7 @@ from tcdsl.errors import ConfigurationError
 from tcdsl.locks import lock_of_this_process
 from tcdsl.pass_names import chosen_passes
 from tcdsl.target_names import known_target
-from tcdsl.tracebacks import user_facing
+from tcdsl.tracebacks import missing_name, user_facing
 
 __all__ = ["CHECKS", "CURRENT", "PROCESS", "Settings", "config", "from_environment", "settings", "tape_memory"]
 
@@ -195,20 +195,43 @@ def _nothing() -> None:
 PROCESS = _ProcessSettings()
 
 
-@user_facing
-def config(**options: object) -> AbstractContextManager[Settings]:
+class _Configuration:
     """``tc.config(threads=1)`` changes settings from here on, ``with tc.config(threads=1): ...`` inside the block.
 
     A plain call is for the whole process, all of its threads included; inside a ``with`` block it is for the rest of
     the block. A block is for the thread or task that runs it, and however it ends, what held before holds again.
     Options are the fields of `Settings`; an unknown one or an impossible value is a `ConfigurationError`, and changes
-    nothing.
+    nothing. ``tc.config.threads`` is what holds here.
     """
-    known = [field.name for field in fields(Settings)]
-    for name in options:
-        if name not in known:
-            raise ConfigurationError(f"there is no setting {name!r}; the settings are {', '.join(known)}")
-    return _Change({name: _READERS[name](value) for name, value in options.items()})
+
+    __slots__ = ()
+
+    @user_facing
+    def __call__(self, **options: object) -> AbstractContextManager[Settings]:
+        """What the class says."""
+        for name in options:
+            if name not in _READERS:
+                raise ConfigurationError(f"there is no setting {name!r}; the settings are {', '.join(_READERS)}")
+        return _Change({name: _READERS[name](value) for name, value in options.items()})
+
+    def __getattr__(self, name: str) -> object:
+        if name not in _READERS:
+            raise missing_name("tc.config", name, self, _READERS)
+        return getattr(settings(), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _READERS:
+            raise missing_name("tc.config", name, self, _READERS)
+        raise ConfigurationError(f"a setting is changed by a call: write `tc.config({name}={value!r})`")
+
+    def __dir__(self) -> list[str]:
+        return [*_READERS]
+
+    def __reduce__(self) -> str:
+        return "config"
+
+
+config = _Configuration()
 
 
 class _Change(AbstractContextManager[Settings]):

@@ -7,9 +7,11 @@ numbers they compute.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from tcdsl.tensors import LANGUAGE_FUNCTIONS
+from tcdsl.tracebacks import missing_name
 
 __all__ = ["names"]
 
@@ -23,7 +25,7 @@ def __getattr__(name: str) -> Any:
     try:
         return LANGUAGE_FUNCTIONS[name]
     except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+        raise missing_name(f"module {__name__}", name, sys.modules[__name__], names()) from None
 
 
 def __dir__() -> list[str]:

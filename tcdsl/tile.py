@@ -20,6 +20,9 @@ and lists.
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 from tcdsl.frontend.tile.cells import cond
 from tcdsl.frontend.tile.functions import DType, TileFunction, cast, gather, select, shape
 from tcdsl.frontend.tile.index_expressions import TensorIndex, TensorIndexes
@@ -27,6 +30,7 @@ from tcdsl.frontend.tile.lenses import TensorLens
 from tcdsl.frontend.tile.rearrangements import SortDirection, argsort, reshape, scatter
 from tcdsl.frontend.tile.sizes import TensorDim, TensorDims
 from tcdsl.tensors.tile.makers import Tensor, TensorOutput, index
+from tcdsl.tracebacks import missing_name
 
 __all__ = [
     "DType",
@@ -97,3 +101,7 @@ min = TileFunction("min")
 pow = TileFunction("pow")
 sqrt = TileFunction("sqrt")
 sigmoid = TileFunction("sigmoid")
+
+
+def __getattr__(name: str) -> Any:
+    raise missing_name(f"module {__name__}", name, sys.modules[__name__], __all__)

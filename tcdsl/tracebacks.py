@@ -23,11 +23,19 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from tcdsl.errors import ConfigurationError, Diagnostic, DslSyntaxError, TcdslError, raised_in_a_call
+from tcdsl.errors import (
+    ConfigurationError,
+    Diagnostic,
+    DslSyntaxError,
+    MissingAttributeError,
+    TcdslError,
+    raised_in_a_call,
+    suggestion,
+)
 from tcdsl.installation import FOLDER
 from tcdsl.large_stack import on_large_stack
 
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "hide_library_frames",
+    "missing_name",
     "told_of_a_wrong_call",
     "user_facing",
     "user_location",
@@ -269,6 +278,23 @@ def user_location() -> Span | None:
     while frame is not None and _is_library(frame):
         frame = frame.f_back
     return None if frame is None else Span.executed(frame, frame.f_lasti)
+
+
+def missing_name(
+    kind: str, name: str, owner: object, known: Collection[str] | None = None, hint: str = ""
+) -> AttributeError:
+    """The error where ``owner``, which is ``kind``, has no attribute of that name.
+
+    It suggests one of the names ``known``, which are all that it has, or else says ``hint``, or else which there are.
+    """
+    if name.startswith("_"):  # protocols ask for these, and expect no more than that
+        return AttributeError(f"{kind} has no attribute `{name}`", name=name, obj=owner)
+    public = sorted(each for each in (dir(owner) if known is None else known) if not each.startswith("_"))
+    hint = suggestion(name, public, hint or f"it has {', '.join(public)}", 0.8 if hint else 0.6)
+    made = MissingAttributeError.at(f"{kind} has no attribute `{name}`", user_location(), hint)
+    assert isinstance(made, AttributeError)
+    made.name, made.obj = name, owner
+    return made
 
 
 _GIVEN: list[str] = []

@@ -30,11 +30,11 @@ MODULES_MAY_IMPORT = {
     "locks": set(),
     "progress": {"config"},
     "pass_names": {"errors"},
-    "primitives": {"tensors"},
+    "primitives": {"tensors", "tracebacks"},
     "recent": set(),
     "span": {"recent"},
     "target_names": {"errors"},
-    "tile": {"frontend", "tensors"},
+    "tile": {"frontend", "tensors", "tracebacks"},
     "tracebacks": {"errors", "installation", "large_stack", "span"},
 }
 

@@ -6,6 +6,7 @@ What Python itself says of a method, that there are too many arguments or an unk
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
+import tcdsl.library
+import tcdsl.primitives
+import tcdsl.syntax
 from tcdsl import cd, op
 
 
@@ -138,11 +142,32 @@ def test_what_objects_of_other_libraries_have(kind: str) -> None:
         (lambda: tc.train.adam_updates, "did you mean `adam_update`?"),
         (lambda: tc.jit, "every call of it is compiled"),
         (lambda: tc.grad(square).grad, "`tc.grad(tc.grad(f))`"),
+        (lambda: tc.config.threds, "did you mean `threads`?"),
+        (lambda: tc.config.x, "it has cache_dir, cache_limit, check,"),
+        (lambda: tc.tile.TensorIdx, "did you mean `TensorIndex`?"),
+        (lambda: tc.skriptnd.x, "it has load, parse"),
+        (lambda: tc.comprehensions.x, "it has define"),
+        (lambda: tcdsl.library.maths, "did you mean `math`?"),
+        (lambda: tcdsl.library.nn.reul, "did you mean `relu`?"),
+        (lambda: tcdsl.primitives.rellu, "did you mean `relu`?"),
+        (lambda: tcdsl.syntax.literl, "did you mean `literal`?"),
+        (lambda: square.explain("source").no_such_name, "it is a text, which `print` shows"),
+        (lambda: tc.comprehensions.define("def f(float(N) x) -> (y) { y(i) = x(i) }").g, "it has f"),
     ],
 )
 def test_what_to_write_instead(asked: Any, hint: str) -> None:
     with pytest.raises(tc.MissingAttributeError, match=re.escape(hint)):
         asked()
+
+
+def test_settings_are_read_and_not_assigned() -> None:
+    with tc.config(threads=3):
+        assert tc.config.threads == 3
+    with pytest.raises(tc.ConfigurationError, match=re.escape("write `tc.config(threads=2)`")):
+        tc.config.threads = 2
+    with pytest.raises(tc.MissingAttributeError, match="did you mean `threads`"):
+        tc.config.thread = 2
+    assert pickle.loads(pickle.dumps(tc.config)) is tc.config
 
 
 def test_gradients_in_code_are_not_cleared() -> None:

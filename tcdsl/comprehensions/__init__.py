@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
-from tcdsl.tracebacks import user_facing, warn_user
+from tcdsl.tracebacks import missing_name, user_facing, warn_user
 
 if TYPE_CHECKING:
     from tcdsl.comprehensions.definitions import Definitions
@@ -35,3 +36,7 @@ def define(source: str) -> Definitions:
     for text in warnings_of(definitions):
         warn_user(text, UserWarning)
     return definitions
+
+
+def __getattr__(name: str) -> Any:
+    raise missing_name(f"module {__name__}", name, sys.modules[__name__], __all__)

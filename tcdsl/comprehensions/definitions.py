@@ -13,6 +13,7 @@ from tcdsl.frontend.comprehensions.outcomes import Outcome
 from tcdsl.frontend.comprehensions.text.parsing import parse
 from tcdsl.frontend.comprehensions.text.printing import format_source
 from tcdsl.frontend.comprehensions.text.syntax import Source
+from tcdsl.tracebacks import missing_name
 
 __all__ = ["Definitions", "definitions_of"]
 
@@ -35,7 +36,7 @@ class Definitions:
         try:
             return self.__functions[name]
         except KeyError:
-            raise AttributeError(f"there is no definition {name!r}; {self.__known()}", name=name, obj=self) from None
+            raise missing_name("the source", name, self, self.__functions) from None
 
     def __getitem__(self, name: str) -> Comprehension:
         try:

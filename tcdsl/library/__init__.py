@@ -13,7 +13,10 @@ Inputs are given by position or name, attributes and types (`layout.cast(x, R="i
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
+
+from tcdsl.tracebacks import missing_name
 
 if TYPE_CHECKING:
     from tcdsl.library.functions import LibraryModule
@@ -23,7 +26,7 @@ __all__ = ["algo", "image", "layout", "linalg", "math", "misc", "nn", "quant", "
 
 def __getattr__(name: str) -> LibraryModule:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing_name(f"module {__name__}", name, sys.modules[__name__], __all__)
     from tcdsl.library.functions import library_functions
 
     return library_functions(name)

@@ -18,7 +18,7 @@ from tcdsl.library.texts import find_in_library, library_module
 from tcdsl.locks import computed_once
 from tcdsl.runtime.kept.content import Contents
 from tcdsl.tensors.functions.decorators import TensorFunction
-from tcdsl.tracebacks import user_facing
+from tcdsl.tracebacks import missing_name, user_facing
 
 __all__ = ["BodyFunction", "LibraryFunction", "LibraryModule", "library_functions"]
 
@@ -177,8 +177,7 @@ class LibraryModule:
         try:
             return self.__functions[name]
         except KeyError:
-            fact = f"the module {self.__name} of the library has no operator {name!r}"
-            raise AttributeError(fact, name=name, obj=self) from None
+            raise missing_name(f"the module {self.__name} of the library", name, self, self.__functions) from None
 
     def __dir__(self) -> list[str]:
         return [*self.__functions]

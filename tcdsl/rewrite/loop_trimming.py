@@ -67,6 +67,10 @@ def _needed(body: Program, names: Collection[str]) -> tuple[tuple[Repeat, ...], 
     """The loops of a body for what ``names`` need of them, and all that these need."""
     repeats = list(body.repeats)
     made_of, rules = what_makes(body), body.ruled
+
+    def ruled(name: str) -> tuple[tuple[str, ...], ...]:
+        return (rules[name].named,) if name in rules else ()
+
     while True:
         read = needed_of(made_of, names)
         changed = False
@@ -77,6 +81,8 @@ def _needed(body: Program, names: Collection[str]) -> tuple[tuple[Repeat, ...], 
             if (smaller.results, smaller.inputs) != (inner.results, inner.inputs):
                 changed = True
                 needs = needed_by(smaller)
-                made_of.update((name, needs.union(rules[name].named) if name in rules else needs) for name in inner.results)
+                made_of.update(
+                    (name, needs.union(rules[name].named) if name in rules else needs) for name in inner.results
+                )
         if not changed:
             return tuple(repeats), read

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcdsl.config import settings
 from tcdsl.errors import ConfigurationError
+from tcdsl.tracebacks import missing_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +36,9 @@ class Explanation(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_name("what `explain` gives", name, self, None, "it is a text, which `print` shows")
 
 
 def explain(function: Any, staging: StagedFunction, stage: str, call: Call | None) -> Explanation:

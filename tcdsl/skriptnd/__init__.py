@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.tracebacks import user_facing
+from tcdsl.tracebacks import missing_name, user_facing
 
 if TYPE_CHECKING:
     from tcdsl.skriptnd.modules import SkriptModule
@@ -57,3 +58,7 @@ def load(path: str | PathLike[str], attributes: Mapping[str, Any] | None = None)
     from tcdsl.skriptnd.modules import module_of_path
 
     return module_of_path(path, attributes)
+
+
+def __getattr__(name: str) -> Any:
+    raise missing_name(f"module {__name__}", name, sys.modules[__name__], __all__)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 __all__ = ["literal"]
@@ -14,7 +15,9 @@ __all__ = ["literal"]
 def __getattr__(name: str) -> Any:
     # pytest imports this package in every run of every user, for its plugin: nothing else is loaded before it is used.
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tcdsl.tracebacks import missing_name
+
+        raise missing_name(f"module {__name__}", name, sys.modules[__name__], __all__)
     import importlib
 
     return importlib.import_module(f"{__name__}.{name}")

@@ -11,6 +11,9 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.autodiff.modes import gradient, tangent
+from tcdsl.autodiff.statement_derivatives import recomputation
+from tcdsl.rewrite import loop_trimming
+from tests.language.running_programs import program
 
 
 @op
@@ -144,3 +147,35 @@ def test_code_of_choices_that_several_choices_need_grows_with_their_number():
     step = 1e-6
     more, less = (turned(x + step * x[::-1], steps=3), turned(x - step * x[::-1], steps=3))
     np.testing.assert_allclose(tc.grad(turned)(x, steps=3) @ x[::-1], (more - less) / (2 * step), rtol=1e-6)
+
+
+def test_gradients_of_branches_in_branches_ask_the_same_of_a_loop_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # At each depth what all loops inside need is asked: what has been told of a body at one depth serves the others.
+    depth = 40
+    lines = [f"{' ' * k}if x[0] > {k}.0:" for k in range(depth)]
+    deep = program("\n".join([*lines, *(f"{' ' * k}return x[0] * {k}.5" for k in range(depth, -1, -1))]), "x")
+    asked: list[Any] = []
+    once = loop_trimming._trimmed
+    monkeypatch.setattr(loop_trimming, "_trimmed", lambda *given: asked.append(given) or once(*given))
+    gradient(deep.program(np.ones(1)), ["x"])
+    assert len(asked) < depth**2
+
+
+def test_gradients_of_long_stencils_ask_for_each_way_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    for length in (50, 100):
+        terms = " + ".join(f"{k}.5 * x[i + {k}]" for k in range(length))
+        stencil = program(f"y[i] = {terms}\nreturn y.sum()", "x").program(np.ones(300))
+        ways: list[int] = []
+        told = recomputation._Above.leading_to
+
+        def counted(above: Any, leaf: str, told: Any = told, ways: list[int] = ways) -> Any:
+            way = told(above, leaf)
+            ways.append(len(way))
+            return way
+
+        with monkeypatch.context() as changed:
+            changed.setattr(recomputation._Above, "leading_to", counted)
+            gradient(stencil, ["x"])
+        counts.append(sum(ways))
+    assert 0 < counts[1] <= 2 * counts[0]

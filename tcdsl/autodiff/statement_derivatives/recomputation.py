@@ -7,7 +7,7 @@ the steps of the value. `tcdsl.autodiff.statement_derivatives.intermediates` sto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,6 +32,40 @@ class _Share:
     needs: tuple[str, ...]
 
 
+class _Above:
+    """What leads from a step up to the root, by ``shares``, those of a step before those of the steps that it uses.
+
+    A share that takes nothing, and is the only one to lead on from its argument, as in a sum of many terms, is passed
+    over: it is neither work nor an addition.
+    """
+
+    def __init__(self, shares: Iterable[_Share]) -> None:
+        self._using: dict[str, list[_Share]] = {}
+        for share in shares:
+            self._using.setdefault(share.argument, []).append(share)
+        self._next: dict[str, str] = {}
+        # Every share of a step comes after those that lead on from it.
+        for name, using in self._using.items():
+            only = using[0]
+            passed = len(using) == 1 and not only.work and not only.needs
+            self._next[name] = self._next.get(only.source, only.source) if passed else name
+
+    def leading_to(self, leaf: str) -> list[_Share]:
+        """The shares on the way from the root to a leaf."""
+        way: list[_Share] = []
+        reached: set[str] = set()
+        pending = [leaf]
+        while pending:
+            name = pending.pop()
+            name = self._next.get(name, name)
+            if name not in reached:
+                reached.add(name)
+                using = self._using.get(name, ())
+                way += using
+                pending.extend(share.source for share in using)
+        return way
+
+
 class ValueSteps:
     """The steps of a value on ``tape``, for asking what derivatives would take if some of them were stored.
 
@@ -44,8 +78,8 @@ class ValueSteps:
         self.root = root.name if isinstance(root, Local) else ""
         self.active = carriers(tape, root, active)
         self._work = {name: _work(tape.definition(Local(name, ""))) for name in tape.steps([root])}
-        carrying = set(self.active)
-        self._shares = {name: _shares(tape, name, carrying) for name in self.active}
+        self._places = {name: place for place, name in enumerate(self.active)}
+        self._shares = {name: _shares(tape, name, self._places.keys()) for name in self.active}
 
     @property
     def work(self) -> float:
@@ -64,9 +98,9 @@ class ValueSteps:
         total = float(self._summed - 1 - len(cut))
         for root in (self.root, *cut):
             below = self._between(root, cut)
-            leaves = [name for name in below if self._ends(name, root, cut)]
-            for leaf in leaves:
-                way = self._leading_to(leaf, below, root, cut)
+            above = _Above([share for name in below for share in self._shares_below(name, root, cut)])
+            for leaf in (name for name in below if self._ends(name, root, cut)):
+                way = above.leading_to(leaf)
                 joined = len(way) - len({share.argument for share in way})
                 total += 1 + joined + self._work_of(way, cut)
         return total
@@ -90,21 +124,14 @@ class ValueSteps:
 
     def _between(self, root: str, cut: frozenset[str]) -> list[str]:
         # The active steps under a root, down to reads and to what is stored, each before those that it uses.
-        found = {root} & set(self.active)
-        for name in reversed(self.active):
-            if name in found:
-                found.update(share.argument for share in self._shares_below(name, root, cut))
-        return [name for name in reversed(self.active) if name in found]
-
-    def _leading_to(self, leaf: str, below: Sequence[str], root: str, cut: frozenset[str]) -> list[_Share]:
-        reaching = {leaf}
-        way: list[_Share] = []
-        for name in reversed(below):
-            for share in self._shares_below(name, root, cut):
-                if share.argument in reaching:
-                    reaching.add(name)
-                    way.append(share)
-        return way
+        found: set[str] = set()
+        pending = [root] if root in self._places else []
+        while pending:
+            name = pending.pop()
+            if name not in found:
+                found.add(name)
+                pending.extend(share.argument for share in self._shares_below(name, root, cut))
+        return sorted(found, key=self._places.__getitem__, reverse=True)
 
     def _work_of(self, way: Sequence[_Share], cut: frozenset[str]) -> float:
         """What the shares take, with the values of the steps that they mention computed again."""
@@ -127,7 +154,7 @@ def _mentioned(step: Expr) -> list[str]:
     return [node.name for node in walk(step) if isinstance(node, Local)]
 
 
-def _shares(tape: Tape, name: str, carrying: set[str]) -> list[_Share]:
+def _shares(tape: Tape, name: str, carrying: Collection[str]) -> list[_Share]:
     step = tape.definition(Local(name, ""))
     if not isinstance(step, Apply):
         return [_Share(name, other, 0.0, ()) for other in _mentioned(step) if other in carrying]

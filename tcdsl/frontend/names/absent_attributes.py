@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
-from tcdsl.errors import MissingAttributeError
-from tcdsl.tracebacks import user_location
+from tcdsl.tracebacks import missing_name
 
 __all__ = ["missing_attribute"]
 
@@ -131,11 +129,5 @@ _INSTEAD: Mapping[str, str] = {
 
 def missing_attribute(kind: str, name: str, owner: Any) -> AttributeError:
     """The error where ``owner``, which is ``kind``, has no attribute of that name."""
-    if name.startswith("_"):  # protocols ask for these, and expect no more than that
-        return AttributeError(f"{kind} has no attribute `{name}`", name=name, obj=owner)
-    near = "".join(f"did you mean `{each}`?" for each in get_close_matches(name, dir(owner), 1, 0.8))
-    hint = _BY_KIND[kind].get(name) or _OF_ALL.get(name) or near or _INSTEAD[kind]
-    made = MissingAttributeError.at(f"{kind} has no attribute `{name}`", user_location(), hint)
-    assert isinstance(made, AttributeError)
-    made.name, made.obj = name, owner
-    return made
+    said = _BY_KIND[kind].get(name) or _OF_ALL.get(name)
+    return missing_name(kind, name, owner, () if said else None, said or _INSTEAD[kind])

@@ -53,6 +53,10 @@ class FreshNames:
             self._shared[hint] = self.fresh(hint)
         return self._shared[hint]
 
+    def cells(self, rank: int, hint: str = "c") -> tuple[str, ...]:
+        """Such names for the cells of a tensor, each of which a statement of its own makes: c, c1, c2."""
+        return tuple(self.shared(f"{hint}{axis}" if axis else hint) for axis in range(rank))
+
     def take(self, names: Iterable[str]) -> None:
         """These names are in use from here on."""
         self._used.update(names)

@@ -196,7 +196,7 @@ def _distinct_names(program: Program, names: FreshNames) -> Program:
 
     def distinct(statement: Statement) -> Statement:
         variables = statement.domain.variables
-        return renamed(statement, [names.fresh(f"{name}_") if name in taken else name for name in variables])
+        return renamed(statement, [names.shared(f"{name}_") if name in taken else name for name in variables])
 
     return replace(program, statements=tuple(map(distinct, program.statements)))
 

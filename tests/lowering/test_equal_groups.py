@@ -7,6 +7,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
+from tcdsl.autodiff.statement_derivatives import reverse
 from tcdsl.lowering import pipeline
 from tcdsl.lowering.loopir import contraction
 from tcdsl.lowering.loopir.kinds import EqualNests
@@ -63,7 +64,9 @@ def convolution(x, *, label, channels):
     return relu(Y)
 
 
-def test_isl_is_asked_about_the_first_of_equal_layers(monkeypatch):
+# An index variable gets another name where a tensor has its own.
+@pytest.mark.parametrize(("label", "widths"), [("x", (3, 5)), ("n", (9, 10))])
+def test_isl_is_asked_about_the_first_of_equal_layers(monkeypatch, label, widths):
     asked = []
 
     def counted(module, name):
@@ -73,9 +76,11 @@ def test_isl_is_asked_about_the_first_of_equal_layers(monkeypatch):
     counted(contraction, "sides_of")
     counted(schedule, "covers")
     counts = []
-    for depth, channels in ((3, 3), (6, 5)):  # other channels: what is known of the first ones does not help
+    for depth, channels in zip(
+        (3, 6), widths, strict=True
+    ):  # other channels: what is known of the first ones does not help
         asked.clear()
-        x = tc.tensor(np.ones((2, 6, 6, channels)), batch=1, label="x")
+        x = tc.tensor(np.ones((2, 6, 6, channels)), batch=1, label=label)
         for number in range(depth):
             x = convolution(channels=channels, label=f"L{number}")(x)
         loss = (x * x).mean()
@@ -83,6 +88,18 @@ def test_isl_is_asked_about_the_first_of_equal_layers(monkeypatch):
         counts.append((asked.count("sides_of"), asked.count("covers")))
     assert counts[0] == counts[1]
     assert min(counts[0]) > 0
+
+
+def test_of_equal_layers_one_passes_its_derivative_on_by_sets(monkeypatch, own_cache):
+    asked = []
+    original = reverse.places
+    monkeypatch.setattr(reverse, "places", lambda *given: asked.append(given) or original(*given))
+    counts = []
+    for depth in (5, 9):
+        asked.clear()
+        tc.train.grad_update(loss_of(depth)).program()
+        counts.append(len(asked))
+    assert counts[0] == counts[1] > 0
 
 
 def test_steps_of_equal_layers_are_those_of_numpy():

@@ -16,7 +16,7 @@ reductions are in `tcdsl.autodiff.statement_derivatives.reduction_transposition`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import islpy as isl
@@ -29,15 +29,16 @@ from tcdsl.autodiff.statement_derivatives.scalar import Guarded, Partial, conjun
 from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow, StatementTransposition, Transposition
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, constant, index
-from tcdsl.ir.domain import Domain
+from tcdsl.ir.domain import Domain, text_of
 from tcdsl.ir.dtypes import compute_dtype
-from tcdsl.ir.expressions import Apply, Expr, Read, reads, transform
+from tcdsl.ir.expressions import Apply, Expr, Read, reads, transform, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement
 from tcdsl.ir.text.rule_parser import parse_rule
-from tcdsl.polyhedra.read_pieces import Piece, places, restrict
+from tcdsl.polyhedra.read_pieces import places, restrict
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, both, read_cell, writes_each_cell_once
+from tcdsl.rewrite.renaming import expression_with_tensors_renamed, statement_with_tensors_renamed
 from tcdsl.simplification.expressions.tape import Tape
 from tcdsl.simplification.sparsity.sparse_reads import source
 from tcdsl.simplification.statement_points import without_determined_variables
@@ -56,6 +57,8 @@ class Reverse(Transposition):
     def __init__(self, program: Program, wrt: Sequence[str]) -> None:
         super().__init__(program, wrt, ValueSteps.adjoint_work)
         self.contributions = Contributions(self)
+        #: What flows pass on, by what they say but for the names of tensors, and these names.
+        self._known: dict[object, tuple[tuple[str, ...], list[Statement]]] = {}
 
     def give(self, tensor: str, adjoint: str) -> None:
         """Add a whole tensor to the derivative by ``tensor``."""
@@ -104,6 +107,32 @@ class Reverse(Transposition):
         return [flow]
 
     def _contribute(self, flow: Flow) -> None:
+        # Equal layers have flows that differ in the names of tensors alone: of each kind one is passed on.
+        kind, names = self._kind(flow)
+        known = self._known.get(kind)
+        if known is None:
+            found = list(self._passed_on(flow))
+            self._known[kind] = names, found
+        else:
+            renaming = dict(zip(known[0], names, strict=True))
+            found = [statement_with_tensors_renamed(each, renaming) for each in known[1]]
+        for statement in found:
+            self.contributions.add(statement.target.tensor, statement)
+
+    def _kind(self, flow: Flow) -> tuple[object, tuple[str, ...]]:
+        parts = [
+            each for each in (flow.value, flow.seed, *flow.guards, flow.condition, flow.result) if each is not None
+        ]
+        names = tuple(dict.fromkeys(read.tensor for part in parts for read in reads(part)))
+        places = {name: str(number) for number, name in enumerate(names)}
+        given = flow.condition is None, flow.result is None, text_of(flow.points)
+        # What is told of a fault is where the user has written it.
+        spans = tuple(node.span for part in parts for node in walk(part))
+        values = tuple(expression_with_tensors_renamed(part, places) for part in parts)
+        declared = tuple((self.wants(name), self.tensor(name).dtype, self.extents(name)) for name in names)
+        return (given, spans, values, declared), names
+
+    def _passed_on(self, flow: Flow) -> Iterator[Statement]:
         tape = Tape()
         root = tape.flatten(flow.value)
         bound = {VALUE: root}
@@ -111,9 +140,9 @@ class Reverse(Transposition):
         guards = tuple(tape.flatten(guard, bound) for guard in flow.guards)
         result = None if flow.result is None else tape.flatten(flow.result)
         for partial in partials(tape, root, Guarded(guards, seed), self.wants, self.extents, result):
-            self._emit(tape, flow, partial)
+            yield from self._emitted(tape, flow, partial)
 
-    def _emit(self, tape: Tape, flow: Flow, partial: Partial) -> None:
+    def _emitted(self, tape: Tape, flow: Flow, partial: Partial) -> Iterator[Statement]:
         read = partial.read
         points, rest = restrict(flow.points, partial.guards, tape.conjuncts)
         left = [tape.flatten(test) for test in rest]
@@ -125,13 +154,9 @@ class Reverse(Transposition):
                 value = tape.add(Apply("where", (conjunction(tape, left), value, zero), value.dtype))
             elif left:
                 condition = both(condition, tape.assemble(conjunction(tape, left)))
-            self._add(read, place, tape.assemble(value), condition)
-
-    def _add(self, read: Read, place: Piece, value: Expr, condition: Expr | None) -> None:
-        target = Access(read.tensor, place.indices)
-        domain = Domain.from_set(place.points)
-        statement = Statement(target, "add", Neutral(), value, domain, condition, span=read.span)
-        self.contributions.add(read.tensor, without_determined_variables(statement))
+            target, domain = Access(read.tensor, place.indices), Domain.from_set(place.points)
+            added = Statement(target, "add", Neutral(), tape.assemble(value), domain, condition, span=read.span)
+            yield without_determined_variables(added)
 
 
 # The result of these on their neutral element and a value is the value.

@@ -169,7 +169,7 @@ class InPlace:
         return [plan(each, self.tensors, self.context) for each in (*copies, changed)]
 
     def _copying(self, tensor: Tensor, saved: Tensor, lows: Sequence[Expr]) -> Statement:
-        variables = tuple(self.names.fresh("c") for _ in lows)
+        variables = self.names.cells(len(lows))
         cell = tuple(map(index, variables))
         source = tuple(normalized(apply("add", low, axis)) for low, axis in zip(lows, cell, strict=True))
         points = box(variables, saved.shape)

@@ -72,7 +72,7 @@ def summed(program: Program, context: isl.Set, names: FreshNames) -> Program:
     gone: set[str] = set()
     for chain in _chains(program):
         tensor = program.tensor(program.statements[chain[0]].target.tensor)
-        variables = tuple(names.fresh("z") for _ in tensor.shape)
+        variables = names.cells(len(tensor.shape), "z")
         terms = [_term(position, program.statements[position], variables, context) for position in chain]
         groups = _groups([term for term in terms if term is not None])
         if groups and not _overtaken(program, chain):

@@ -76,7 +76,7 @@ def can_fail(statement: Statement, tensors: Mapping[str, Tensor] = MappingProxyT
 
 def copy_statement(tensor: Tensor, name: str, names: FreshNames) -> Statement:
     """``name[c] = tensor[c]`` for all cells."""
-    variables = tuple(names.fresh("c") for _ in tensor.shape)
+    variables = names.cells(len(tensor.shape))
     value = read_cell(tensor, variables, compute_dtype(tensor.dtype))
     return replace(over_box(name, variables, tensor.shape, value), span=tensor.span)
 

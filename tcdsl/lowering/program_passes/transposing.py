@@ -186,8 +186,8 @@ def _with(value: Expr, read: Read, moved: Read) -> Expr:
 
 def _copy(target: Access, source: Access, tensors: Declarations, names: FreshNames) -> Statement:
     """``target = source`` for all cells, with variables of its own."""
-    own = {axis: index(names.fresh("c")) for axis in target.indices}
-    variables = tuple(axis.name for axis in own.values())
+    variables = names.cells(len(target.indices))
+    own = dict(zip(target.indices, map(index, variables), strict=True))
     tensor = tensors[target.tensor]
     value = plain_read(source.tensor, (own[axis] for axis in source.indices), compute_dtype(tensor.dtype))
     return replace(over_box(target.tensor, variables, tensor.shape, value), span=target.span)
@@ -270,7 +270,7 @@ def with_columns_copied(program: Program, names: FreshNames) -> Program:
             if key not in copies:
                 column = _column(declared[read.tensor], axis, names)
                 try:
-                    copy = _column_copied(column, read, axis, declared[read.tensor], statement, names.fresh("c"))
+                    copy = _column_copied(column, read, axis, declared[read.tensor], statement, *names.cells(1))
                 except NotAffine:
                     continue
                 copies[key] = column.name

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tcdsl.targets.cpu.emission.interface import READY
-from tcdsl.targets.cpu.machine.object_code import optimized
+from tcdsl.targets.cpu.machine.object_code import emission, optimized
 
 # Holes of a few pages here and there, eight gigabytes taken between them: code and its constants come to lie far apart.
 FRAGMENTED = """
@@ -53,3 +53,35 @@ def test_short_nests_are_optimized_where_long_ones_are_only_cleaned_up(long):
     # The loop is gone where LLVM has gone through it.
     assert ("phi" in made) == long
     assert "phi" in str(optimized(text, 1))
+
+
+STRIDED = """
+define void @column(ptr noalias %y, ptr noalias %x, i64 %stride, i64 %count) {
+entry:
+  br label %head
+head:
+  %i = phi i64 [0, %entry], [%next, %head]
+  %cell = mul nsw i64 %i, %stride
+  %from = getelementptr inbounds double, ptr %x, i64 %cell
+  %number = load double, ptr %from
+  %a = fmul double %number, %number
+  %b = fdiv double %number, %a
+  %c = call double @llvm.sqrt.f64(double %b)
+  %to = getelementptr inbounds double, ptr %y, i64 %i
+  store double %c, ptr %to
+  %next = add nsw i64 %i, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %head, label %end
+end:
+  ret void
+}
+declare double @llvm.sqrt.f64(double)
+"""
+
+
+def test_columns_are_read_by_vectors_whatever_their_stride():
+    with emission(quick=True):
+        made = str(optimized(STRIDED, 2))
+    assert " x double> @llvm.sqrt" in made
+    # There is no second loop for other strides than 1.
+    assert "%stride, 1" not in made

@@ -101,7 +101,11 @@ def emission(*, quick: bool) -> Iterator[None]:
 
 
 def _set_emission(*, quick: bool) -> None:
-    if llvm.get_process_triple().startswith("x86_64") and llvm.llvm_version_info[0] in _KNOWN_VERSIONS:
+    if llvm.llvm_version_info[0] not in _KNOWN_VERSIONS:
+        return
+    # Else columns are read one by one: LLVM makes vectors for a stride that it does not know where that is 1 alone.
+    llvm.set_option("tcdsl", "-enable-mem-access-versioning=false")
+    if llvm.get_process_triple().startswith("x86_64"):
         llvm.set_option("tcdsl", "-disable-lsr" if quick else "-disable-lsr=false")
         llvm.set_option("tcdsl", "-x86-cmov-converter=false")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tcdsl import op
 from tcdsl.ir.build import apply, cast, constant, integer
 from tcdsl.ir.dtypes import DTYPES
 from tcdsl.ir.expressions import Expr
@@ -221,3 +222,26 @@ def test_integer_constants_at_the_ends(options: Build) -> None:
     kernel = make({}, {"Y": ("int64", (integer(len(cells)),))}, body)
     (Y,) = compile_kernel(kernel, contiguous=(), options=options).run([], {})
     assert Y.tolist() == cells
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extremes_of_what_the_round_before_has_made(dtype: str) -> None:
+    @op
+    def extremes(x, y):
+        largest = np.zeros_like(x)
+        least = np.zeros_like(x)
+        positive = np.zeros_like(x)
+        before = y[0]
+        for t in range(len(x)):
+            largest[t] = max(x[t], before)
+            least[t] = min(x[t], before)
+            positive[t] = max(before, 0.0)
+            before = y[t]
+        return largest, least, positive
+
+    x, y = columns(dtype, 2)
+    y[-1] = y[0]
+    assert "rounds_of_t" in extremes.explain("loops", x, y)
+    for found, wanted in zip(extremes(x, y), extremes.interpret(x, y), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found)[wanted == 0], np.signbit(wanted)[wanted == 0])

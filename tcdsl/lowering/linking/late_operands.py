@@ -66,7 +66,7 @@ def _last(late: Callable[[Expr], bool]) -> Callable[[Expr], Expr]:
             return expr
         operands = list(_operands(expr, expr.primitive))
         behind = [each for each in operands if late(each)]
-        if not behind or len(operands) < 3:
+        if not behind or behind == operands[-len(behind) :]:
             return expr
         ordered = [*(each for each in operands if each not in behind), *behind]
         return reduce(lambda one, other: apply(expr.primitive, one, other), ordered)

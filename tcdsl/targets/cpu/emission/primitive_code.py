@@ -21,7 +21,16 @@ from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY
 
-__all__ = ["ARITHMETIC", "COMPARISONS", "OPERATORS", "PrimitiveCode", "is_whole_power", "operation", "primitive_code"]
+__all__ = [
+    "ARITHMETIC",
+    "COMPARISONS",
+    "EXTREMES",
+    "OPERATORS",
+    "PrimitiveCode",
+    "is_whole_power",
+    "operation",
+    "primitive_code",
+]
 
 OPERATORS: Mapping[type[ast.operator], Callable[[Scalar, Scalar], Scalar]] = {
     ast.Add: lambda a, b: a + b,
@@ -55,6 +64,9 @@ ARITHMETIC: Mapping[str, type[ast.operator]] = {
     "and": ast.BitAnd,
 }
 """The accumulators that are operators, and these."""
+
+EXTREMES: Mapping[str, str] = {"max": "maximum", "min": "minimum"}
+"""The functions that these accumulators, and the primitives of the same names, are."""
 
 _REPEATED = 32  # The largest constant exponent that is multiplied out: beyond it rounding adds up.
 

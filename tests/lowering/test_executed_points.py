@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tcdsl import cd
 from tcdsl.autodiff import adjoint
 from tcdsl.ir.build import integer
 from tcdsl.ir.program import Program
@@ -88,3 +89,20 @@ def test_zeros_count() -> None:
     assert executed_points(lower(program), sizes) == 15 + 60
     program = PROGRAMS["skipping"].function.program(np.ones((2, 2)))
     assert executed_points(lower(program), bind_sizes(program, [(6, 4)])) >= 6 + 3 * 4
+
+
+@cd
+def upper_rows(A: real[N, M], x: real[M]):
+    A[i, j] += x[j], i < 2
+
+
+def test_cells_that_memory_holds_are_left_alone() -> None:
+    program = upper_rows.program(np.ones((50, 4)), np.ones(4))
+    assert "parallel for i in 0 .. min(2, N):" in upper_rows.explain("loops", np.ones((50, 4)), np.ones(4))
+    for rows in (50, 2, 1, 0):
+        A, x = np.ones((rows, 4)), np.arange(4.0)
+        agree(program, [A, x])
+        kernel = lower(program)
+        assert executed_points(kernel, kernel_sizes(kernel, [A, x])) == 4 * min(rows, 2)
+        upper_rows(A, x)
+        np.testing.assert_array_equal(A[:, 3], [4, 4, *[1] * 48][:rows])

@@ -38,6 +38,7 @@ __all__ = ["RULES", "Draft", "ScheduleRule", "drafts_of", "finished"]
 _BLOCK = 4096
 _REDUCED_BLOCKS = 8
 _SHORTEST, _LONGEST = 64, 1024
+_MOST_NESTS = 2
 _HEADS = {
     "start_": "start of ",
     "marks_": "unique cells of ",
@@ -201,6 +202,19 @@ def _points(group: Group, body: StatementLoops, small: bool) -> Iterator[Made]:
     yield "nest_", group.plans, body.scattered() if small else _scattered(body)
 
 
+def _points_in_place(group: Group, setting: NestContext, small: bool) -> Iterator[Made] | None:
+    # Where memory holds the other cells, loops over all of them would test, or store again, what no point writes.
+    first = group.plans[0]
+    if len(group.plans) > 1 or not first.single or first.full or not first.outer or first.extents or first.row_of_data:
+        return None
+    body = StatementLoops(first, setting)
+    if not body.started or first.statement.unique:
+        return None
+    nodes = body.scattered()
+    # Threads share the loop that is a nest's only one; the borders of both axes are better rows of one loop.
+    return iter(("nest_", group.plans, (node,)) for node in nodes) if len(nodes) <= _MOST_NESTS else None
+
+
 def _parts(group: Group, setting: NestContext, small: bool) -> Iterator[Made] | None:
     if small or len(group.plans) > 1 or not in_parts(group.plans[0]):
         return None
@@ -246,6 +260,7 @@ RULES: tuple[ScheduleRule, ...] = (
     ScheduleRule("order", "every cell is read before it is written", _read_first),
     ScheduleRule("serial", "few cells of memory that another statement writes", _few_cells),
     ScheduleRule("scatter", "all points, each to the cell that it finds", _all_points),
+    ScheduleRule("points", "only the cells that are written, whose memory holds the others", _points_in_place),
     ScheduleRule("partial", "blocks have results of their own, which are joined in order", _parts),
     ScheduleRule("tile", "what is read across rows serves many of the target's rows", _rows_in_tiles),
     ScheduleRule("split", "the row in blocks", _row_in_blocks),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tcdsl as tc
-from tcdsl import op
+from tcdsl import cd, op
 from tcdsl.autodiff import adjoint
 from tcdsl.errors import DataIndexError, NanError, ShapeError
 from tcdsl.ir.interpreter.interpreter import interpret
@@ -242,6 +242,36 @@ def test_loops_that_end_at_once_do_not_keep_interrupts_waiting() -> None:
     threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
     with pytest.raises(KeyboardInterrupt):
         restless(10)
+
+
+@cd
+def rows_of_rounds(A: real[N, N]):
+    for a in range(N):
+        for b in range(a):
+            A[a, b] -= 1e-9 * sum(A[a, k] * A[b, k] for k in range(b))
+
+
+@pytest.mark.skipif(not hasattr(signal, "ITIMER_PROF"), reason="counts time of the processor")
+def test_rounds_with_long_rows_look_for_interrupts_as_often() -> None:
+    A = np.ones((1200, 1200))
+    expected = np.ones((40, 40))
+    for a in range(40):
+        for b in range(a):
+            expected[a, b] -= 1e-9 * (expected[a, :b] @ expected[b, :b])
+    rows_of_rounds(A[:40, :40].copy())
+    assert "repeat" not in rows_of_rounds.explain("loops", A)
+    heard: list[int] = []
+    before = signal.signal(signal.SIGPROF, lambda number, frame: heard.append(number))
+    try:
+        signal.setitimer(signal.ITIMER_PROF, 0.005, 0.005)
+        rows_of_rounds(A)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        # 700,000 rounds: fewer than there are of one cell between two looks.
+        assert len(heard) > 4
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    np.testing.assert_allclose(A[:40, :40], expected, rtol=1e-12)
 
 
 def test_loops_whose_bounds_depend_on_the_round_run_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,9 @@ from tcdsl.lowering.loopir.loops import (
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps
 from tcdsl.lowering.loopir.traversal import size_extents, walk_nodes
-from tcdsl.targets.cpu.emission.emitted_functions import scalar
+from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, scalar
 from tcdsl.targets.cpu.emission.expression_emission import ExpressionEmission
-from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, operation
+from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, EXTREMES, operation
 from tcdsl.targets.cpu.emission.rounds import InterruptibleRounds
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name, settled_names
 from tcdsl.targets.cpu.emission.transposed_copies import TransposedCopy, transposed, transposed_copy
@@ -185,6 +185,9 @@ class NestEmission(ExpressionEmission):
         elif node.accumulate in ARITHMETIC:
             held = self._named(name, self._accumulating)
             self._assign(name, operation(ARITHMETIC[node.accumulate], held, self._scalar(value)), varies=True)
+        elif node.accumulate in EXTREMES:
+            joined = FUNCTIONS[EXTREMES[node.accumulate]](self._builder, self._held(*name), self._value(value))
+            self._assign(name, joined, varies=True)
         else:
             joined = apply(ACCUMULATORS[node.accumulate].primitive, Local(node.name, value.dtype), value)
             self._assign(name, self._scalar(joined), varies=True)
@@ -290,6 +293,17 @@ class NestEmission(ExpressionEmission):
             self._at_once(loop)
             return
         first, last = self._bounds(loop)
+        self._looped(loop, first, last)
+        if self._rounds is not None and self._is_row(loop):
+            self._rounds.passed(scalar(self._builder, first), scalar(self._builder, last))
+
+    def _is_row(self, loop: Loop) -> bool:
+        # Whether it is work that rounds around it do: an innermost loop, whose length the code alone knows.
+        if loop.rounds or self._lanes is not None or not any(each.rounds for each in self._loops):
+            return False
+        return not is_short(loop) and not any(isinstance(each, Loop) for each in walk_nodes(loop.body))
+
+    def _looped(self, loop: Loop, first: Any, last: Any) -> None:
         copy = None if self._machine is None or self._lanes is not None else transposed_copy(loop, self._kind_of)
         if copy is not None and {("", copy.along_source), ("", copy.along_target)} <= self._settled:
             self._transposed(loop, copy, scalar(self._builder, first), scalar(self._builder, last))
@@ -381,7 +395,8 @@ class NestEmission(ExpressionEmission):
                 self._steps(begin, end, lambda at: self._step(loop, at), order="!=", going_on=going_on)
 
         holds = None if condition is None else lambda: self._scalar(condition).value
-        found.loop(self._frame.value, first, last, holds, some)
+        rows = any(isinstance(each, Loop) and not each.rounds for each in walk_nodes(loop.body))
+        found.loop(self._frame.value, first, last, holds, some, rows=rows)
 
     def _at_once(self, loop: Loop) -> None:
         # The steps of a loop, in lanes: its variable is that of the first one.

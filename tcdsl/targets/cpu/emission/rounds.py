@@ -13,7 +13,9 @@
             left = 2**20
         begin = end
 
-So a round costs no more than that of another loop, and LLVM sees loops that it knows.
+So a round costs no more than that of another loop, and LLVM sees loops that it knows. Cells of the rows that rounds go
+through count as rounds do. Since only the code knows how long rows are, rounds with rows run in blocks that begin
+short. They become twice as long while they are less work than there is between two looks, half as long where more.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ __all__ = ["InterruptibleRounds"]
 
 _MANY = 1 << 20
 """After so many rounds of all its loops, some milliseconds, a function looks for interrupts."""
+_FEW = 16
+"""So many rounds with rows run first."""
 
 
 class InterruptibleRounds:
@@ -45,8 +49,12 @@ class InterruptibleRounds:
         last: Scalar,
         condition: Callable[[], ir.Operand] | None,
         some: Callable[[Scalar, Scalar, Callable[[ir.Operand], None] | None], None],
+        *,
+        rows: bool = False,
     ) -> None:
         """Rounds from ``first`` to ``last``, each of which runs only if the ``condition``, where there is one, holds.
+
+        With ``rows`` they may be more work than a few scalars; `passed` counts it.
 
         ``some(begin, end, going_on)`` writes those that come before the next look; ``going_on(following)``, if it is
         given, is to be called behind a round, with the number of the next one.
@@ -67,6 +75,9 @@ class InterruptibleRounds:
         begin.least = first.least
         left = first.like(builder.load(WORD, self._left))
         count = FORMULAS["minimum"](first.like(builder.sub(last.value, begin, steady=True)), left)
+        length = builder.place(WORD, first=ir.ConstantOperand(WORD, _FEW)) if rows else None
+        if length is not None:
+            count = FORMULAS["minimum"](count, first.like(builder.load(WORD, length)))
         end = builder.add(begin, builder.opaque(count.value), steady=True)
 
         def going_on(following: ir.Operand) -> None:
@@ -81,6 +92,8 @@ class InterruptibleRounds:
 
         some(first.like(begin), first.like(end), None if condition is None else going_on)
         self._take(begin, end)
+        if length is not None:
+            self._adapt(length, left)
         none_left = builder.compare_signed("<=", builder.load(WORD, self._left), ir.ConstantOperand(WORD, 0))
         with builder.seldom(none_left):
             with builder.seldom(interrupted(builder, frame).value):
@@ -90,6 +103,21 @@ class InterruptibleRounds:
         builder.cbranch(builder.compare_signed("<", end, last.value), head, after)
         builder.leave(start)
         builder.leave(after)
+
+    def passed(self, first: Scalar, last: Scalar) -> None:
+        """A row of so many cells has been gone through."""
+        cells = FORMULAS["maximum"](
+            first.like(self._builder.sub(last.value, first.value, steady=True)), first.constant(0)
+        )
+        self._take(first.constant(0).value, cells.value)
+
+    def _adapt(self, length: ir.Operand, before: Scalar) -> None:
+        # The length of the next block, from how much was left before this one and after it.
+        held, left = (before.like(self._builder.load(WORD, each)) for each in (length, self._left))
+        work = before - left
+        longer = (work < _MANY // 4).choose(FORMULAS["minimum"](held + held, held.constant(_MANY)), held)
+        shorter = FORMULAS["maximum"](held >> 1, held.constant(1))
+        self._builder.store((work > _MANY).choose(shorter, longer).value, length)
 
     def _take(self, begin: ir.Operand, end: ir.Operand) -> None:
         # These rounds have run.

@@ -119,8 +119,8 @@ def calls(f: Any, *given: tuple[tuple[Any, ...], dict[str, Any], Any]) -> None:
             np.testing.assert_array_equal(found, expected)
 
 
-def python_calls(call: Any) -> int:
-    """How many Python functions ``call()`` passes."""
+def passed_by(call: Any) -> list[str]:
+    """The Python functions that ``call()`` passes."""
     passed: list[str] = []
 
     def profile(frame: Any, event: str, argument: Any) -> None:
@@ -132,7 +132,12 @@ def python_calls(call: Any) -> int:
         call()
     finally:
         sys.setprofile(None)
-    return len(passed)
+    return passed
+
+
+def python_calls(call: Any) -> int:
+    """How many Python functions ``call()`` passes."""
+    return len(passed_by(call))
 
 
 def test_a_repeated_call_passes_few_python_functions() -> None:
@@ -444,3 +449,63 @@ def test_the_shortest_way_tells_of_faults() -> None:
     both = np.zeros(3, np.int64)
     with pytest.raises(tc.TcdslError):
         moved_in_place(both, both)
+
+
+@op
+def smoothed(x, steps, rate, p):
+    total = 0.0
+    for _t in range(steps):
+        moved[i] = x[p[i]]
+        x = x + rate * (moved - x)
+        total = total + x[0]
+    return x, {"total": total, "half": 0.5 * x}
+
+
+def test_loops_with_several_results_take_the_shortest_way() -> None:
+    x, p = np.arange(4.0), np.array([1, 2, 3, 0])
+
+    def expected(x: np.ndarray, steps: int, rate: float) -> tuple[np.ndarray, float]:
+        total = 0.0
+        for _ in range(steps):
+            x = x + rate * (x[p] - x)
+            total += x[0]
+        return x, total
+
+    # Each kind of call four times in a row, so that the last ones are served by the shortest way, or refused by it.
+    for steps, rate in ((3, 0.5), (3, 0.25), (4, 0.25), (0, 0.25), (-2, 0.25), (3, 0.5)):
+        for _ in range(4):
+            wanted, total = expected(x, steps, rate)
+            found, others = smoothed(x, steps, rate, p)
+            np.testing.assert_allclose(found, wanted)
+            np.testing.assert_allclose(others["total"], total)
+            assert not isinstance(others["total"], np.ndarray)
+            np.testing.assert_allclose(others["half"], 0.5 * wanted)
+    assert "RepeatedCall.run" not in passed_by(lambda: smoothed(x, 3, 0.5, p))
+    with pytest.raises(IndexError, match="out of range"):
+        smoothed(x, 3, 0.5, p + 1)
+    np.testing.assert_allclose(smoothed(x, 3, 0.5, p)[0], expected(x, 3, 0.5)[0])
+
+
+@cd
+def summed_in_place(A: real[N, M], p):
+    for k in range(1, A.shape[0]):
+        A[k] = A[k] + A[k - 1]
+        A[k, p[k]] += 1.0
+    return A[0], 2 * A[-1]
+
+
+def test_loops_in_place_take_the_shortest_way() -> None:
+    p = np.array([0, 1, 0])
+    for _ in range(5):
+        A = np.ones((3, 2))
+        first, last = summed_in_place(A, p)
+        np.testing.assert_array_equal(A, [[1, 1], [2, 3], [4, 4]])
+        np.testing.assert_array_equal(first, [1, 1])
+        np.testing.assert_array_equal(last, [8, 8])
+    A = np.ones((3, 2))
+    with pytest.raises(IndexError, match="out of range"):
+        summed_in_place(A, p + 1)
+    np.testing.assert_array_equal(A, 1)
+    A.flags.writeable = False
+    with pytest.raises(tc.TcdslError, match="read-only"):
+        summed_in_place(A, p)

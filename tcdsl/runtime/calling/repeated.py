@@ -137,7 +137,7 @@ class RepeatedCalls:
                 continue
             if done is not None:
                 if repeated.times == 1 and out is None:
-                    self._last = repeated.again()
+                    self._last = repeated.again(arguments)
                 if repeated is not known[0]:
                     self._known[types] = (repeated, *(other for other in known if other is not repeated))
                 return done
@@ -283,22 +283,28 @@ class RepeatedCall:
             return (structure.value,)
         return (structure.build([array if array.ndim else array[()] for array in results]),)
 
-    def again(self) -> _Last | None:
-        """The result, in a tuple, of a call whose arguments are arrays as those of the last two; None of other calls.
+    def again(self, arguments: tuple[Any, ...]) -> _Last | None:
+        """The result, in a tuple, of a call with arrays and sizes as those of the last two; None of other calls.
 
-        It is made once for calls in a row; there is none where more has to be asked.
+        It is made once for calls in a row, of which the last one was with ``arguments``; there is none where more has
+        to be asked.
         """
-        kind = self._structure.kind
-        asks = not self._bare or self._draws or self._has_constants or self._keywords or self._numbers
-        if self._plan is None or asks or kind not in ("leaf", "constant"):
+        fixed = self._sizes_given()
+        if self._plan is None or fixed is None or self._draws or self._has_constants or self._keywords or self._scalars:
             return None
         kernel, plan = self._plan
-        launch = kernel.repeating(plan)
         settings, _ = self._launches
-        constant = (self._structure.value,) if kind == "constant" else None
-        entry, staleness, count, get = self.entry, self._staleness, self._count, CURRENT.get
+        places = None if self._direct else self._places
+        behind = () if places is None else (self._gathered(arguments, {}) or ())[len(places) :]
+        known = {*self.number_positions, *range(len(self._places), len(self._types))}
+        launch = kernel.repeating(plan, known, self._pack, settings.threads or None if settings is not None else None)
+        sizes = [(place, arguments[place]) for place in fixed]
+        types = tuple(map(type, arguments))
+        entry, staleness, given, get = self.entry, self._staleness, self._numbers, CURRENT.get
+        count = len(arguments) if places is None else len(self._types)
+        build = None if self._structure.kind == "leaf" else self._structure.builder()
 
-        def called(arguments: tuple[Any, ...]) -> tuple[Any] | None:
+        def called(inputs: tuple[Any, ...], numbers: tuple[Any, ...] = ()) -> tuple[Any] | None:
             unchanged = staleness.decisive
             if unchanged is None or (get() or PROCESS.settings or from_environment()) is not settings:
                 return None
@@ -306,16 +312,36 @@ class RepeatedCall:
                 same = unchanged()
             except Exception:  # as in `Staleness.unchanged`
                 return None
-            results = launch(arguments) if same and len(arguments) == count else None  # type: ignore[misc]
+            results = launch(inputs, numbers) if same and len(inputs) == count else None  # type: ignore[misc]
             if results is None:
                 return None
             entry.hits += 1
-            if constant is not None:
-                return constant
+            if build is not None:
+                return (build(results),)
             array = results[0]
             return (array if array.ndim else array[()],)
 
-        return None if launch is None else called
+        def gathered(arguments: tuple[Any, ...]) -> tuple[Any] | None:
+            if tuple(map(type, arguments)) != types or any([arguments[at] != value for at, value in sizes]):  # noqa: C419
+                return None
+            numbers = tuple([default if at is None else arguments[at] for at, default in given])  # type: ignore[index]
+            if places is None:
+                return called(arguments, numbers)
+            return called((*[None if at is None else arguments[at] for at in places], *behind), numbers)  # type: ignore[index]
+
+        return None if launch is None else called if self._bare else gathered
+
+    def _sizes_given(self) -> list[int] | None:
+        # Where the call has the integers that are sizes, if nothing else stands beside its arrays and numbers.
+        found: list[int] = []
+        for other in self._others:
+            if not isinstance(other, CarriedInteger) or not isinstance(other.place, int):
+                return None
+            place = self._where[other.place]
+            if other.place in self._defaults or not isinstance(place, int):
+                return None
+            found.append(place)
+        return found
 
     def _same_constants(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
         for name, value in self._configuration:

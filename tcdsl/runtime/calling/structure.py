@@ -90,6 +90,14 @@ class Structure:
         """Put ``leaves`` into their places."""
         return self._build(iter(leaves))
 
+    def builder(self) -> Callable[[Sequence[Any]], Any]:
+        """What puts arrays into their places, those without axes as numbers: made once for many results."""
+        if self.kind == "constant":
+            return lambda _arrays: self.value
+        if self.kind == "tuple" and all(part.kind == "leaf" for part in self.parts):
+            return lambda arrays: tuple([_result(array) for array in arrays[: len(self.parts)]])
+        return lambda arrays: self.build([_result(array) for array in arrays])
+
     def _build(self, leaves: Iterator[Any]) -> Any:
         match self.kind:
             case "leaf":
@@ -103,6 +111,10 @@ class Structure:
             case _:
                 items = [part._build(leaves) for part in self.parts]
                 return items if self.kind == "list" else tuple(items)
+
+
+def _result(array: Any) -> Any:
+    return array if array.ndim else array[()]
 
 
 LEAF = Structure("leaf")

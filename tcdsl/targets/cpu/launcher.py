@@ -207,32 +207,44 @@ class Launcher:
             return made
         return self._finished(PreparedCall(plan, frame, inputs, made))
 
-    def repeating(self, plan: LaunchPlan) -> Callable[[tuple[Any, ...]], tuple[Array, ...] | None] | None:
-        """What `launch` does on arrays alone, all of which the driver sees; see `LaunchedKernel.repeating`."""
+    def repeating(
+        self, plan: LaunchPlan, known: Set[int], pack: Callable[..., None], threads: int | None
+    ) -> Callable[[tuple[Any, ...], tuple[Any, ...]], Sequence[Array] | None] | None:
+        """What `launch` does where the driver sees all arrays; see `LaunchedKernel.repeating`."""
         facts = self.facts
-        if plan.parallel or facts.rounds or not (plan.pooled and facts.plain and len(facts.given) == facts.inputs):
+        if {*range(facts.inputs)} - {position for position, _ in facts.given} - known:
             return None
         free, run, count, address, empty = self._free, self._drivers.run, self._count, plan.address, plan.make
         described = tuple(zip(plan.made, self._made_types, strict=True))
+        driven, kept = plan.parallel or facts.rounds, plan.pooled and facts.plain
         one = len(described) == 1
         shape, dtype = described[0] if one else ((), None)
 
-        def launch(inputs: tuple[Any, ...]) -> tuple[Array, ...] | None:
+        def launch(inputs: tuple[Any, ...], numbers: tuple[Any, ...]) -> Sequence[Array] | None:
             try:
                 frame = free.pop()
             except IndexError:
                 frame = self._frame(plan)
             if frame.plan is not plan:
                 frame.take(plan)
+            if numbers:
+                try:
+                    pack(frame.words, self._numbers_at, *numbers)
+                except struct.error:  # an integer of more than 64 bits
+                    return None
             made = (empty(shape, dtype),) if one else tuple([empty(*each) for each in described])
             done = run(address, frame.address, inputs, made, 0)
-            if done == count:
-                free.append(frame)
-                return made
             if done < 0:
                 self._release(frame)
                 return None
-            raise self._stopped(PreparedCall(plan, frame, inputs, made), 1, done)
+            if driven:
+                self._execute(PreparedCall(plan, frame, inputs, made), threads)
+            elif done != count:
+                raise self._stopped(PreparedCall(plan, frame, inputs, made), 1, done)
+            if kept:
+                free.append(frame)
+                return made
+            return self._finished(PreparedCall(plan, frame, inputs, made))
 
         return launch
 

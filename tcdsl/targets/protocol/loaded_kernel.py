@@ -71,8 +71,10 @@ class LaunchedKernel(Protocol):
         inputs share cells with one that is written; it may be left out where a simpler test shows that none do.
         """
 
-    def repeating(self, plan: Any) -> Callable[[tuple[Any, ...]], tuple[np.ndarray, ...] | None] | None:
-        """A function of the arguments that does the same where each of them is an array, as many as there are inputs.
+    def repeating(
+        self, plan: Any, known: Set[int], pack: Callable[..., None], threads: int | None
+    ) -> Callable[[tuple[Any, ...], tuple[Any, ...]], Sequence[np.ndarray] | None] | None:
+        """A function of the inputs and the numbers that does the same, where it sees all inputs but the ``known`` ones.
 
         Any objects may be given; ``None`` says again that nothing was run. There is none where `launch` does more.
         """

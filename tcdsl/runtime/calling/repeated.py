@@ -289,7 +289,7 @@ class RepeatedCall:
         It is made once for calls in a row, of which the last one was with ``arguments``; there is none where more has
         to be asked.
         """
-        fixed = self._sizes_given()
+        fixed = self._sizes_given() if self._others else []
         if self._plan is None or fixed is None or self._draws or self._has_constants or self._keywords or self._scalars:
             return None
         kernel, plan = self._plan
@@ -298,7 +298,7 @@ class RepeatedCall:
         behind = () if places is None else (self._gathered(arguments, {}) or ())[len(places) :]
         known = {*self.number_positions, *range(len(self._places), len(self._types))}
         launch = kernel.repeating(plan, known, self._pack, settings.threads or None if settings is not None else None)
-        sizes = [(place, arguments[place]) for place in fixed]
+        sizes = [(place, arguments[place]) for place in fixed] if fixed else []
         types = tuple(map(type, arguments))
         entry, staleness, given, get = self.entry, self._staleness, self._numbers, CURRENT.get
         count = len(arguments) if places is None else len(self._types)

@@ -212,7 +212,7 @@ class Launcher:
     ) -> Callable[[tuple[Any, ...], tuple[Any, ...]], Sequence[Array] | None] | None:
         """What `launch` does where the driver sees all arrays; see `LaunchedKernel.repeating`."""
         facts = self.facts
-        if {*range(facts.inputs)} - {position for position, _ in facts.given} - known:
+        if len(facts.given) < facts.inputs and {*range(facts.inputs)} - {place for place, _ in facts.given} - known:
             return None
         free, run, count, address, empty = self._free, self._drivers.run, self._count, plan.address, plan.make
         described = tuple(zip(plan.made, self._made_types, strict=True))

@@ -19,9 +19,9 @@ OF_ROUNDS: Enabled = frozenset(("carried_cells", "eager_sums"))
 OPTIONAL: Enabled = OF_ROUNDS | frozenset((
     "chains", "checks_ahead", "columns", "constants", "contractions", "copies", "data_bounds", "dead_statements",
     "dots", "end_checks", "forwarding", "fusion", "hoisting", "interchange", "joining", "long_sums", "merging",
-    "one_thread", "padding", "panels", "phase_rows", "phases", "plain_cells", "products", "row_buffers", "scans",
-    "single_steps", "sparse_tensors", "summing", "sweeps", "terms", "tiles", "transposing", "unit_axes", "unpacked",
-    "windows",
+    "one_thread", "padding", "panels", "phase_rows", "phases", "plain_cells", "products", "row_blocks", "row_buffers",
+    "scans", "single_steps", "sparse_tensors", "summing", "sweeps", "terms", "tiles", "transposing", "unit_axes",
+    "unpacked", "windows",
 ))  # fmt: skip
 
 

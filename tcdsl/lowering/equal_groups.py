@@ -17,9 +17,9 @@ from tcdsl.lowering.loopir.kinds import Named, kind_of, with_names
 from tcdsl.lowering.loopir.loops import Buffer, Check, Node
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.nests.bodies import NestContext
-from tcdsl.lowering.nests.schedules import Draft
 from tcdsl.lowering.program_passes.merging import Group
 from tcdsl.lowering.program_passes.schedule import LoopOrder
+from tcdsl.lowering.scheduling.schedules import Draft
 
 __all__ = ["Drafted", "EqualGroups"]
 
@@ -29,8 +29,10 @@ Drafted = tuple[Draft, tuple[Node, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    # What was made of a group, the names in the group and in its nests, and the memory that these need besides.
+    # What was made of a group, which of its plans each nest is for, the names in the group and in its nests, and the
+    # memory that these need besides.
     nests: tuple[Drafted, ...]
+    places: tuple[tuple[int, ...], ...]
     names: tuple[Named, ...]
     inside: tuple[Named, ...]
     extra: tuple[Buffer, ...]
@@ -54,13 +56,18 @@ class EqualGroups:
         made = tuple(make(group))
         # What is told of a check are the user's own names and place.
         if not any(isinstance(node, Check) for _, nodes in made for node in walk_nodes(nodes)):
-            self._known[key] = _Made(made, names, kind_of(nodes for _, nodes in made)[1], tuple(setting.extra[before:]))
+            places = tuple(_places(draft, group) for draft, _ in made)
+            self._known[key] = _Made(
+                made, places, names, kind_of(nodes for _, nodes in made)[1], tuple(setting.extra[before:])
+            )
         return made
 
     def _key(self, group: Group) -> tuple[object, tuple[Named, ...]]:
         # All that the loops of a group depend on, but for its names.
         setting = self._setting
-        kind, names = kind_of(map(_parts, group.plans))
+        rows = group.rows
+        levels = () if rows is None else tuple(map(_variables, rows.levels))
+        kind, names = kind_of((*map(_parts, group.plans), levels))
         tensors = [name for what, name in names if what == "buffer"]
         numbers: dict[str, int] = {}
         memory = tuple(
@@ -72,11 +79,19 @@ class EqualGroups:
                 name in setting.in_place,
                 name in setting.thin,
                 setting.marks.get(name),
+                None if rows is None else rows.own.get(setting.buffers[name]),
             )
             for name in tensors
         )
-        depths = group.depth, tuple((each.depth, len(each.plans)) for each in group.swept), len(group.tiled)
-        return (depths, kind, tuple(name for what, name in names if what == "size"), memory), names
+        parts = group.swept if rows is None else rows.groups
+        depths = group.depth, tuple((each.depth, len(each.plans)) for each in parts), len(group.tiled)
+        return (
+            depths,
+            None if rows is None else rows.row,
+            kind,
+            tuple(name for what, name in names if what == "size"),
+            memory,
+        ), names
 
     def _again(self, known: _Made, group: Group, names: tuple[Named, ...]) -> tuple[Drafted, ...]:
         setting, fresh = self._setting, self._setting.names
@@ -94,8 +109,14 @@ class EqualGroups:
             if (what, name) not in others and what != "size":
                 others[what, name] = fresh.fresh(name)
         return tuple(
-            (replace(draft, plans=group.plans, nodes=()), with_names(nodes, others)) for draft, nodes in known.nests
+            (replace(draft, plans=tuple(group.plans[k] for k in places), nodes=()), with_names(nodes, others))
+            for (draft, nodes), places in zip(known.nests, known.places, strict=True)
         )
+
+
+def _places(draft: Draft, group: Group) -> tuple[int, ...]:
+    found = tuple(k for k, plan in enumerate(group.plans) if any(plan is own for own in draft.plans))
+    return found or tuple(range(len(group.plans)))
 
 
 def _parts(plan: LoopOrder) -> tuple[Any, ...]:

@@ -13,10 +13,11 @@ from tcdsl.ir.text.printer import format_program, format_statement
 from tcdsl.lowering.loopir.loop_printer import format_kernel, format_nest, format_schedules
 from tcdsl.lowering.loopir.loops import Kernel, Nest
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.nests.schedules import Draft
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES, NestPass, Nodes, Pass, Work
 from tcdsl.lowering.program_passes.merging import reasons_apart
 from tcdsl.lowering.program_passes.schedule import LoopOrder
+from tcdsl.lowering.scheduling.row_blocks import reasons_apart_in_rows
+from tcdsl.lowering.scheduling.schedules import Draft
 
 __all__ = ["PassLog", "ScheduleLog"]
 
@@ -99,6 +100,9 @@ class ScheduleLog:
         if done.name == "loops":
             for first, second, reason in reasons_apart(work.groups, work.memory, work.context):
                 self._apart[first, second] = reason
+            if work.runs("row_blocks") and not work.alone:
+                found = reasons_apart_in_rows(work.groups, work.memory, work.tensors, work.context, work.kept)
+                self._apart |= {(first, second): reason for first, second, reason in found}
 
     def after_nest(self, done: NestPass, draft: Draft, before: Nodes, nodes: Nodes, work: Work) -> None:
         """A pass over one nest is done: its draft says so."""
@@ -119,7 +123,10 @@ def _lines(work: Work) -> list[str]:
     lines = [f"{name} lies in {place}" for name, place in work.memory.of.items() if name != place]
     for group in work.groups:
         indent = ""
-        if len(group.plans) > 1:
+        if group.rows is not None:
+            lines.append(f"blocks of rows of {group.rows.levels[0][group.rows.row]} around:")
+            indent = "    "
+        elif len(group.plans) > 1:
             lines.append(f"{group.depth} loops around:" if group.depth != 1 else "one loop around:")
             indent = "    "
         lines.extend(indent + _order(made) for made in group.plans)

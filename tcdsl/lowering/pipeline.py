@@ -41,9 +41,6 @@ from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure, S
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
-from tcdsl.lowering.nests.schedules import Draft, drafts_of, finished
-from tcdsl.lowering.nests.stencil_chains import chained
-from tcdsl.lowering.nests.sweeps import swept
 from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, totalled, widened
 from tcdsl.lowering.program_passes.fusion import fuse
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
@@ -56,6 +53,11 @@ from tcdsl.lowering.program_passes.summing import summed
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.lowering.program_passes.transposing import transposed, with_columns_copied
 from tcdsl.lowering.program_passes.unneeded_statements import folded, own_outputs
+from tcdsl.lowering.scheduling.row_block_nests import without_shared
+from tcdsl.lowering.scheduling.row_blocks import in_row_blocks
+from tcdsl.lowering.scheduling.schedules import Draft, drafts_of, finished
+from tcdsl.lowering.scheduling.stencil_chains import chained
+from tcdsl.lowering.scheduling.sweeps import swept
 from tcdsl.pass_names import OPTIONAL, Enabled
 from tcdsl.polyhedra.index_variables import renamed
 from tcdsl.polyhedra.scatter_to_gather import target_variables
@@ -121,6 +123,11 @@ class Work:
     def outputs(self) -> tuple[str, ...]:
         """The memory of the program's outputs."""
         return tuple(self.memory.of[name] for name in self.program.outputs)
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The tensors that are needed as a whole behind the last nest."""
+        return frozenset((*self.program.outputs, *(name for _, name in self.program.updates)))
 
     def runs(self, name: str) -> bool:
         """Whether the pass of that name runs."""
@@ -302,8 +309,7 @@ def _memory(work: Work) -> None:
 
 
 def _chains(work: Work) -> None:
-    kept = frozenset((*work.program.outputs, *(name for _, name in work.program.updates)))
-    work.groups = chained(work.groups, work.memory, kept)
+    work.groups = chained(work.groups, work.memory, work.kept)
 
 
 def _merging(work: Work) -> None:
@@ -313,6 +319,13 @@ def _merging(work: Work) -> None:
 def _phases(work: Work) -> None:
     parts = [in_phases(group, work.tensors, work.context, work.names) for group in work.groups]
     work.groups = [part for group in parts for part in group]
+
+
+def _row_blocks(work: Work) -> None:
+    if work.alone:
+        return
+    work.groups = in_row_blocks(work.groups, work.memory, work.tensors, work.context, work.kept)
+    work.memory = replace(work.memory, buffers=tuple(without_shared(work.groups, work.memory.buffers)))
 
 
 def _sweeps(work: Work) -> None:
@@ -430,6 +443,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("chains", "stencils of stencils are made a tile at a time", _chains),
     Pass("merging", "statements share outer loops", _merging),
     Pass("phases", "statements whose targets go in steps are done one phase at a time", _phases),
+    Pass("row_blocks", "sums of products go through blocks of rows together with what shares them", _row_blocks),
     Pass("sweeps", "reductions of rows go through them together with what else does", _sweeps),
     Pass("loops", "loops with exact bounds, nest by nest, through the passes of nests", _loops),
     Pass("joining", "consecutive nests without parallel loops become one", _joining),

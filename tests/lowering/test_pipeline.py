@@ -26,6 +26,7 @@ from tests.lowering import (
     test_data_ranges,
     test_end_checks,
     test_phases,
+    test_row_blocks,
     test_row_buffers,
     test_stencil_chains,
     test_summing,
@@ -113,6 +114,8 @@ def samples() -> dict[str, Sample]:
         ("stencils", test_stencil_chains.twice),
     ):
         found[name] = Sample(staged(function, images[0]), [images[0]])
+    rows = test_row_blocks.three(30, 17, 2)
+    found["attention"] = Sample(staged(test_row_blocks.of_matrices, *rows), rows)
     sums = [RNG.normal(size=200), np.arange(200) // 60, 4]
     found["segments"] = Sample(staged(test_end_checks.segments, *sums), [*sums[:2], np.array(4)])
     windows = test_end_checks.arrays(4, 3)

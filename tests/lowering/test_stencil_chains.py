@@ -12,7 +12,7 @@ from tcdsl import cd, op
 from tcdsl.lowering.loopir.loops import Kernel, LocalBuffer
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.nests import stencil_chains
+from tcdsl.lowering.scheduling import stencil_chains
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_plausible_faults import staged
 

@@ -12,7 +12,8 @@ import tcdsl as tc
 from tcdsl import op
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.lower import lower
-from tcdsl.lowering.nests import parallel_reductions, sweeps
+from tcdsl.lowering.nests import parallel_reductions
+from tcdsl.lowering.scheduling import sweeps
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_plausible_faults import staged
 

@@ -57,7 +57,9 @@ class _Blocks:
         return tuple(out)
 
     def loop(self, loop: Loop, types: Mapping[str, str]) -> tuple[Node, ...]:
-        """The loop, or one over its blocks."""
+        """The loop, or one over its blocks; one in lanes has blocks of its own."""
+        if loop.kind == "vector":
+            return (loop,)
         own = {node.name for node in walk_nodes(loop.body) if isinstance(node, Define)}
         sums = {
             node.name: node.accumulate

@@ -36,7 +36,7 @@ the plain loops run instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 
 import islpy as isl
@@ -44,7 +44,6 @@ import islpy as isl
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of, truth
 from tcdsl.ir.expressions import Constant, Expr, Local, Read, index_variables, substitute, transform
-from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.contraction import Side, SumOfProducts, may_hold
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
@@ -61,22 +60,23 @@ from tcdsl.lowering.loopir.loops import (
 from tcdsl.lowering.loopir.point_code import update
 from tcdsl.lowering.loopir.tiles import ClippedTerms, is_of_cells, quotient_up, within_limits
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
+from tcdsl.lowering.nests.rows_of_tiles import (
+    ROWS,
+    ROWS_OF_BLOCK,
+    UNITS,
+    RowBlock,
+    at_least_one,
+    defined,
+    digit,
+    in_tiles,
+)
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["ContractionTiles", "contraction_tiles"]
 
-_ROWS = 6
-"""Rows of a tile: with four registers of lanes their sums take twenty-four of thirty-two registers."""
-
-_ROWS_OF_BLOCK = 48
-"""Rows that a panel serves before the next one comes."""
-
 _TERMS = 256
 """Terms that are added before the next block: what a panel has of them stays in the second cache."""
-
-_UNITS = 16
-"""Units of work for threads at least, if there are so many tiles."""
 
 _SIDE = 64
 """Terms of a block of a panel that is stored across."""
@@ -107,7 +107,7 @@ class ContractionTiles:
         pays = found.pays
         self._pays = None if isinstance(pays, Constant) else pays
         #: Whether there are panels: one block of rows would read them hardly more often than they are written.
-        one_block = apply("le", found.count_of_rows, integer(_ROWS_OF_BLOCK))
+        one_block = apply("le", found.count_of_rows, integer(ROWS_OF_BLOCK))
         self._is_packed = apply("not_", one_block) if found.unpacked else truth(value=True)
         #: Whether it is large enough for any sizes.
         self.is_large = self._pays is None
@@ -280,13 +280,13 @@ class ContractionTiles:
 
     def _tiles(self) -> tuple[Node, ...]:
         found, names = self._found, self._names
-        block, panel = names.fresh("block"), names.fresh("panel")
+        block = names.fresh("block")
         out: list[Node] = []
         most, units, count = self._units(out)
         rest: Expr = index(block)
         places: list[Expr] = []
         for title, length in reversed(units[1:]):
-            rest, place = _digit(rest, length, title, names, out)
+            rest, place = digit(rest, length, title, names, out)
             places.insert(0, place)
         *outer, number, group = rest, *places
         values: _Values = {index(side.variable): side.at(at) for side, at in zip(found.outer, outer, strict=True)}
@@ -295,45 +295,93 @@ class ContractionTiles:
         low, high = Local(names.fresh("low"), "int64"), Local(names.fresh("high"), "int64")
         out.append(Define(low.name, apply("mul", number, most), index=True))
         out.append(Define(high.name, apply("min", rows_inside, apply("add", low, most)), index=True))
-        rows = _RowBlock.of(inner.rows, low, high, names)
-        first, lanes, ends = self._lanes_of(panel)
-        sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, first, lanes)
-        ends = (*ends, *self._own_of_panel(values, rows, first, lanes))
-        share = _defined("share", quotient_up(self._panels, units[-1][1]), names, out)
+        rows = RowBlock.of(inner.rows, low, high, names)
+        share = defined("share", quotient_up(self._panels, units[-1][1]), names, out)
         begin = apply("mul", group, share)
         stop = apply("min", self._panels, apply("add", begin, share))
-        panels = Loop(panel, begin, stop, 1, (*ends, *sums, *self._stores(values, rows, first, lanes)))
-        nodes: tuple[Node, ...] = (*out, *rows.nodes, panels)
+        nodes: tuple[Node, ...] = (*out, *rows.nodes, self._of_panels(values, inner, outer, rows, (begin, stop)))
         if self._sound is not None:
             before: list[Node] = []
             runs = self._soundness(before)
             nodes = (*before, Branch(runs, nodes))
         return (Loop(block, integer(0), self._where_pays(count), 1, nodes, "parallel"),)
 
+    def _of_panels(
+        self, values: _Values, inner: SumOfProducts, outer: Sequence[Expr], rows: RowBlock, ends: tuple[Expr, Expr]
+    ) -> Loop:
+        # A block of rows and one panel after the other.
+        panel = self._names.fresh("panel")
+        first, lanes, defined = self._lanes_of(panel)
+        own = self._own_of_panel(values, rows, first, lanes)
+        at_once = self._at_once(inner, lanes)
+        sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, first, lanes, at_once)
+        stores = self._stores(values, rows, first, lanes)
+        if at_once is not None:
+            stores = (Branch(apply("not_", at_once), stores),)
+        return Loop(panel, *ends, 1, (*defined, *own, *sums, *stores))
+
+    def _at_once(self, inner: SumOfProducts, lanes: Expr) -> Expr | None:
+        # Whether sums go from registers to the target: those of all terms, in a target's cells side by side, that
+        # hold nothing before. A last row again and again stores the same.
+        target = self._plan.statement.target.indices
+        if (
+            self._found.limits
+            or self._held
+            or target[-1] != index(self._found.lane.variable)
+            or self._plan.statement.accumulate != "add"
+        ):
+            return None
+        if not all(isinstance(node, Store) and _is_zero(node.value) for node in self._body.start_of(target)):
+            return None
+        terms = product_of(tuple(side.length for side in inner.summed))
+        whole = reduce(partial(apply, "or_"), (apply("eq", lanes, integer(width)) for width in self._widths))
+        return apply("and_", apply("le", terms, integer(_TERMS)), whole)
+
+    def of_rows(self, values: _Values, row: str, low: Expr, high: Expr) -> tuple[Node, ...]:
+        """The rows ``low .. high`` of the variable ``row``, at most `ROWS_OF_BLOCK`, where variables have the
+        ``values``; of all others, all.
+
+        Panels are made before.
+        """
+        found = self._found
+        free = [
+            side for side in (*found.outer, *found.rows) if side.variable != row and index(side.variable) not in values
+        ]
+        counters, at = self._counters(free)
+        values = {**values, **at}
+        inner = found.within(values)
+        rows = RowBlock.of(tuple(side for side in inner.rows if side.variable == row), low, high, self._names)
+        places = {side.variable: index(name) for side, name in zip(free, counters, strict=True)}
+        outer = [
+            places.get(side.variable, values.get(index(side.variable), index(side.variable))) for side in found.outer
+        ]
+        panels = self._of_panels(values, inner, outer, rows, (integer(0), self._panels))
+        return self._over(counters, free, (*rows.nodes, panels))
+
     def _units(self, out: list[Node]) -> tuple[Expr, list[tuple[str, Expr]], Expr]:
         # Rows of a block at most, the loops around blocks, over blocks, and over groups of panels, and how many steps
         # these have. There shall be enough for threads, but few rows in a block only where there are few panels.
         total, outer = self._found.count_of_rows, [(side.variable, side.length) for side in self._found.outer]
         count = product_of(tuple(length for _, length in outer))
-        tiles = quotient_up(total, integer(_ROWS))
+        tiles = quotient_up(total, integer(ROWS))
         least = apply("min", tiles, _units_over(apply("mul", self._panels, count)))
-        blocks = _at_least_one(apply("max", quotient_up(total, integer(_ROWS_OF_BLOCK)), least))
-        number = _defined("blocks", blocks, self._names, out)
+        blocks = at_least_one(apply("max", quotient_up(total, integer(ROWS_OF_BLOCK)), least))
+        number = defined("blocks", blocks, self._names, out)
 
         def groups(blocks: Expr) -> Expr:
-            return _at_least_one(apply("min", self._panels, _units_over(apply("mul", blocks, count))))
+            return at_least_one(apply("min", self._panels, _units_over(apply("mul", blocks, count))))
 
-        group = _defined("groups", groups(number), self._names, out)
-        rows = apply("min", integer(_ROWS_OF_BLOCK), _in_tiles(_at_least_one(quotient_up(tiles, number))))
-        most = _defined("most", rows, self._names, out)
+        group = defined("groups", groups(number), self._names, out)
+        rows = apply("min", integer(ROWS_OF_BLOCK), in_tiles(at_least_one(quotient_up(tiles, number))))
+        most = defined("most", rows, self._names, out)
         return most, [*outer, ("number", number), ("group", group)], product_of((count, blocks, groups(blocks)))
 
-    def _own_of_panel(self, values: _Values, rows: _RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
+    def _own_of_panel(self, values: _Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
         # What is own to the cells of a block of rows and a panel, and 0 behind the last lane.
         if not self._own:
             return ()
         row, lane, out = self._names.fresh("row"), self._names.fresh("lane"), list[Node]()
-        cell, bounds = (index(row), index(lane)), (_ROWS_OF_BLOCK, self._lanes)
+        cell, bounds = (index(row), index(lane)), (ROWS_OF_BLOCK, self._lanes)
         side = self._found.lane
         place = {**values, **rows.at(index(row), out), index(side.variable): side.at(apply("add", first, index(lane)))}
         nodes: list[Node] = []
@@ -349,9 +397,10 @@ class ContractionTiles:
         values: _Values,
         summed: tuple[Side, ...],
         panel: tuple[Expr, ...],
-        rows: _RowBlock,
+        rows: RowBlock,
         first: Expr,
         lanes: Expr,
+        at_once: Expr | None,
     ) -> tuple[Node, ...]:
         # The sums of all terms of a block of rows and a panel.
         names, found = self._names, self._found
@@ -360,7 +409,8 @@ class ContractionTiles:
         at: _Values = {
             index(side.variable): side.at(index(place)) for side, (place, _, _) in zip(summed, parts, strict=True)
         }
-        cells = [{**values, **at, **rows.at(apply("add", index(tile), integer(k)), out)} for k in range(_ROWS)]
+        lines = [{**values, **rows.at(apply("add", index(tile), integer(k)), out)} for k in range(ROWS)]
+        cells = [{**line, **at} for line in lines]
         ends = {name: (value, cells[-1][name]) for name, value in cells[0].items()}
         side, behind = found.lane, apply("add", first, lanes)
         ends[index(side.variable)] = side.at(first), side.at(apply("sub", behind, integer(1)))
@@ -377,10 +427,16 @@ class ContractionTiles:
         def inside(width: int) -> Expr:
             return apply("min", lanes, integer(width))
 
+        def stored(lane: str, sums: Sequence[Expr], nodes: tuple[Node, ...]) -> Node:
+            if at_once is None:
+                return nodes[0]
+            cells = (self._stored(line, first, lane, total) for line, total in zip(lines, sums, strict=True))
+            return Branch(at_once, tuple(node for each in cells for node in each), nodes)
+
         def made(right: Callable[[str], Expr], end: Callable[[int], Expr]) -> tuple[Node, ...]:
             nodes: tuple[Node, ...] = ()
             for width in self._widths:
-                wide = self._sums_of_tile(tile, right, cells, clipped, end(width))
+                wide = self._sums_of_tile(tile, right, cells, clipped, end(width), stored)
                 nodes = (Branch(apply("gt", lanes, integer(width // 2)), wide, nodes),) if nodes else wide
             return nodes
 
@@ -391,10 +447,10 @@ class ContractionTiles:
                 sums = made(lying, inside)
             case _:
                 sums = (Branch(self._is_packed, made(packed, integer), made(lying, inside)),)
-        bounds = _ROWS_OF_BLOCK, self._lanes
+        bounds = ROWS_OF_BLOCK, self._lanes
         return (
             LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds),
-            *around((Loop(tile, integer(0), rows.count, _ROWS, (*out, *clipped.around(sums))),)),
+            *around((Loop(tile, integer(0), rows.count, ROWS, (*out, *clipped.around(sums))),)),
         )
 
     def _blocks_of_terms(
@@ -408,13 +464,13 @@ class ContractionTiles:
         for span in reversed(summed):
             first, end = self._local("first"), self._local("end")
             room = apply("max", apply("floor_div", integer(_TERMS), inside), integer(1))
-            steps = _defined("steps", apply("min", _at_least_one(span.length), room), self._names, out)
+            steps = defined("steps", apply("min", at_least_one(span.length), room), self._names, out)
             inside = apply("mul", inside, steps)
             number = self._names.fresh("part")
             stop = apply("min", span.length, apply("add", first, steps))
             low = apply("mul", index(number), steps)
             ends = Define(first.name, low, index=True), Define(end.name, stop, index=True)
-            loops.append((number, _at_least_one(quotient_up(span.length, steps)), ends))
+            loops.append((number, at_least_one(quotient_up(span.length, steps)), ends))
             parts.append((self._names.fresh(span.variable), first, end))
 
         def around(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -431,12 +487,13 @@ class ContractionTiles:
         places: Sequence[_Values],
         terms: ClippedTerms,
         end: Expr,
+        stored: Callable[[str, Sequence[Expr], tuple[Node, ...]], Node],
     ) -> tuple[Node, ...]:
         # The sums of six rows, in lanes up to ``end``, in each of which the right factor is another one.
         names = self._names
         lane, right = names.fresh("lane"), Local(names.fresh("right"), self._dtype)
         sums = [Local(names.fresh("sum"), self._dtype) for _ in places]
-        cells = [(apply("add", index(tile), integer(k)), index(lane)) for k in range(_ROWS)]
+        cells = [(apply("add", index(tile), integer(k)), index(lane)) for k in range(ROWS)]
         step: list[Node] = [Define(right.name, factor(lane))]
         some: list[Node] = [*step]
         before: list[Node] = []
@@ -454,11 +511,11 @@ class ContractionTiles:
             *before,
             *(Define(total.name, constant(0, self._dtype)) for total in sums),
             *terms.loops(tuple(step), tuple(some)),
-            Branch(begin, stores, updates),
+            stored(lane, sums, (Branch(begin, stores, updates),)),
         )
         return (Loop(lane, integer(0), end, 1, nodes, "vector"),)
 
-    def _stores(self, values: _Values, rows: _RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
+    def _stores(self, values: _Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
         # The sums of a block of rows and a panel, where they belong.
         found, names = self._found, self._names
         lane, row = names.fresh("lane"), names.fresh("row")
@@ -467,21 +524,21 @@ class ContractionTiles:
         if found.lane.variable in index_variables(last) or side.variable not in index_variables(last):
             inside: list[Node] = []
             place = {**values, **rows.at(index(row), inside)}
-            stored = self._stored(place, first, lane, index(row))
+            stored = self._stored(place, first, lane, self._sum_at(index(row), lane))
             inside.append(Loop(lane, integer(0), lanes, 1, stored, seldom=True))
             return (Loop(row, integer(0), apply("sub", rows.high, rows.low), 1, tuple(inside)),)
         if len(rows.sides) == 1:
             place = {**values, index(side.variable): side.at(index(row))}
-            stored = self._stored(place, first, lane, apply("sub", index(row), rows.low))
+            stored = self._stored(place, first, lane, self._sum_at(apply("sub", index(row), rows.low), lane))
             return (Loop(lane, integer(0), lanes, 1, (self._along(row, rows.low, rows.high, stored),)),)
         # Rows of the target, one after the other.
         line, out = names.fresh("line"), list[Node]()
-        start = _defined("start", apply("min", rows.high, apply("mul", index(line), side.length)), self._names, out)
-        begin = _defined("begin", apply("max", rows.low, start), self._names, out)
-        end = _defined("end", apply("min", rows.high, apply("add", start, side.length)), self._names, out)
+        start = defined("start", apply("min", rows.high, apply("mul", index(line), side.length)), self._names, out)
+        begin = defined("begin", apply("max", rows.low, start), self._names, out)
+        end = defined("end", apply("min", rows.high, apply("add", start, side.length)), self._names, out)
         place = {**values, **rows.at(apply("sub", begin, rows.low), out), index(side.variable): side.at(index(row))}
         number = apply("sub", apply("add", index(row), start), rows.low)
-        stored = self._stored(place, first, lane, number)
+        stored = self._stored(place, first, lane, self._sum_at(number, lane))
         along = self._along(row, apply("sub", begin, start), apply("sub", end, start), stored)
         out.append(Loop(lane, integer(0), lanes, 1, (along,)))
         low = apply("floor_div", rows.low, side.length)
@@ -491,11 +548,13 @@ class ContractionTiles:
         # What is a copy alone goes in squares, and all else cell by cell.
         return Loop(row, low, high, 1, nodes, seldom=len(nodes) > 1 or not isinstance(nodes[0], Store))
 
-    def _stored(self, values: _Values, first: Expr, lane: str, row: Expr) -> tuple[Node, ...]:
+    def _sum_at(self, row: Expr, lane: str) -> Expr:
+        return plain_read(self._sums, (row, index(lane)), self._dtype)
+
+    def _stored(self, values: _Values, first: Expr, lane: str, total: Expr) -> tuple[Node, ...]:
         side, accumulate = self._found.lane, self._plan.statement.accumulate
         place = {**values, index(side.variable): side.at(apply("add", first, index(lane)))}
         cell = tuple(substitute(axis, place) for axis in self._found.statement.target.indices)
-        total: Expr = plain_read(self._sums, (row, index(lane)), self._dtype)
         if self._found.scale != constant(1, self._dtype):
             total = apply("mul", total, self._found.scale)
         if self._held:
@@ -513,85 +572,12 @@ class ContractionTiles:
 
 
 def _units_over(count: Expr) -> Expr:
-    return apply("add", apply("floor_div", integer(_UNITS - 1), _at_least_one(count)), integer(1))
+    return apply("add", apply("floor_div", integer(UNITS - 1), at_least_one(count)), integer(1))
 
 
-def _at_least_one(expr: Expr) -> Expr:
-    return apply("max", expr, integer(1))
+def _is_zero(value: Expr) -> bool:
+    return value == constant(0, value.dtype)
 
 
 def _parallel(node: Node) -> Node:
     return replace(node, kind="parallel") if isinstance(node, Loop) else node
-
-
-def _defined(title: str, value: Expr, names: FreshNames, out: list[Node]) -> Local:
-    """A new scalar for a position or a bound."""
-    local = Local(names.fresh(title), "int64")
-    out.append(Define(local.name, value, index=True))
-    return local
-
-
-def _digit(number: Expr, length: Expr, title: str, names: FreshNames, out: list[Node]) -> tuple[Expr, Expr]:
-    """What is left of a number behind its last digit, which has so many values; and the digit."""
-    place = _defined(title, apply("mod", number, length), names, out)
-    return _defined("left", apply("floor_div", number, length), names, out), place
-
-
-def _in_tiles(count: Expr) -> Expr:
-    """The rows of so many tiles."""
-    return apply("mul", integer(_ROWS), count)
-
-
-@dataclass(frozen=True, slots=True)
-class _RowBlock:
-    """The rows ``low .. high``, which are ``count`` in whole tiles. ``nodes`` are before what is done in them.
-
-    What several variables are in each row is taken apart once::
-
-        count = min(48, 6 * ((high - low + 5) // 6))      whole tiles; the last row again behind it
-        for row in 0 .. count:
-            here = min(low + row, high - 1)
-            places_y[row] = here % Y
-            places_x[row] = here // Y
-    """
-
-    sides: tuple[Side, ...]
-    low: Expr
-    high: Expr
-    count: Expr
-    nodes: tuple[Node, ...]
-    _kept: Mapping[str, str]
-    _names: FreshNames
-
-    @staticmethod
-    def of(sides: tuple[Side, ...], low: Expr, high: Expr, names: FreshNames) -> _RowBlock:
-        """The block, with its rows counted by the ``sides``."""
-        before: list[Node] = []
-        length = apply("max", apply("sub", high, low), integer(0))
-        whole = _in_tiles(quotient_up(length, integer(_ROWS)))
-        count = _defined("count", apply("min", integer(_ROWS_OF_BLOCK), whole), names, before)
-        if len(sides) == 1:
-            return _RowBlock(sides, low, high, count, tuple(before), {}, names)
-        row = names.fresh("row")
-        inside: list[Node] = []
-        last = apply("sub", high, integer(1))
-        here: Expr = _defined("here", apply("min", apply("add", low, index(row)), last), names, inside)
-        kept = {side.variable: names.fresh(f"places_{side.variable}") for side in sides}
-        for k, side in reversed(tuple(enumerate(sides))):
-            here, place = _digit(here, side.length, side.variable, names, inside) if k else (here, here)
-            inside.append(Store(kept[side.variable], (index(row),), place))
-        before += (LocalBuffer(each, "int64", (integer(_ROWS_OF_BLOCK),), (_ROWS_OF_BLOCK,)) for each in kept.values())
-        before.append(Loop(row, integer(0), count, 1, tuple(inside), seldom=True))
-        return _RowBlock(sides, low, high, count, tuple(before), kept, names)
-
-    def at(self, row: Expr, out: list[Node]) -> dict[Expr, Expr]:
-        """What the variables are in a row, counted from the first one of the block."""
-        if not self._kept:
-            (side,) = self.sides
-            here = apply("min", apply("add", self.low, row), apply("sub", self.high, integer(1)))
-            return {index(side.variable): side.at(_defined("row", here, self._names, out))}
-        read = {side: plain_read(self._kept[side.variable], (row,), "int64") for side in self.sides}
-        return {
-            index(side.variable): side.at(_defined(side.variable, place, self._names, out))
-            for side, place in read.items()
-        }

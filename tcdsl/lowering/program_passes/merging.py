@@ -30,6 +30,7 @@ __all__ = [
     "LARGEST",
     "REACH",
     "Group",
+    "SharedRows",
     "Touched",
     "Ways",
     "aligned",
@@ -51,14 +52,31 @@ LARGEST = 1024
 class Group:
     """Statements, in order, that share their first ``depth`` outer loops; those loops have the same variables.
 
-    Those of the groups ``swept`` go over the same rows, some of which reduce them (`tcdsl.lowering.nests.sweeps`);
-    those of the groups ``tiled`` are stencils of stencils (`tcdsl.lowering.nests.stencil_chains`).
+    Those of the groups ``swept`` go over the same rows, some of which reduce them (`tcdsl.lowering.scheduling.sweeps`);
+    those of the groups ``tiled`` are stencils of stencils (`tcdsl.lowering.scheduling.stencil_chains`); ``rows`` says
+    what groups with sums of products have in common (`tcdsl.lowering.scheduling.row_blocks`).
     """
 
     plans: tuple[LoopOrder, ...]
     depth: int
     swept: tuple[Group, ...] = ()
     tiled: tuple[Group, ...] = ()
+    rows: SharedRows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRows:
+    """``groups`` that go through blocks of the same rows together.
+
+    Each has a variable for each of the loops that they share, its ``levels``; that at the place ``row`` counts the rows
+    of a block, those of ``outer`` are around. Of the memory in ``own`` a block has rows of its own: for each the axes
+    that the levels index.
+    """
+
+    groups: tuple[Group, ...]
+    levels: tuple[tuple[str, ...], ...]
+    row: int
+    own: Mapping[str, tuple[int, ...]]
 
 
 def merge(given: Sequence[Group], memory: Memory, context: isl.Set, names: FreshNames) -> list[Group]:
@@ -85,7 +103,7 @@ def reasons_apart(groups: Sequence[Group], memory: Memory, context: isl.Set) -> 
     """For each of the ``groups`` and the next one: targets of both, and why they share no loops."""
     touched, names = Touched(memory), FreshNames(())
     for one, other in pairwise(groups):
-        last, following = (*one.swept, one)[len(one.swept) - 1], (*other.swept, other)[0]
+        last, following = (*_parts(one), one)[len(_parts(one)) - 1], (*_parts(other), other)[0]
         found = [_joined(last, plan, touched, context, names) for plan in following.plans]
         first, second = (group.plans[-1].statement.target.tensor for group in (last, following))
         yield (
@@ -93,6 +111,10 @@ def reasons_apart(groups: Sequence[Group], memory: Memory, context: isl.Set) -> 
             second,
             next((each for each in found if isinstance(each, str)), "a statement is in between"),
         )
+
+
+def _parts(group: Group) -> tuple[Group, ...]:
+    return group.swept if group.rows is None else group.rows.groups
 
 
 def is_contraction(plan: LoopOrder) -> bool:

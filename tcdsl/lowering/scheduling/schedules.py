@@ -7,7 +7,7 @@ of the statements' loops and the passes that have changed them since, is the sch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tcdsl.ir.build import apply, index, integer, product_of
@@ -25,11 +25,12 @@ from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
 from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
 from tcdsl.lowering.nests.shared_tiles import in_shared_tiles
-from tcdsl.lowering.nests.stencil_chains import chained_nest
-from tcdsl.lowering.nests.sweeps import swept_nests
 from tcdsl.lowering.program_passes.effort import is_small, points_of
 from tcdsl.lowering.program_passes.merging import Group
 from tcdsl.lowering.program_passes.schedule import LoopOrder
+from tcdsl.lowering.scheduling.row_block_nests import RowBlockNests
+from tcdsl.lowering.scheduling.stencil_chains import chained_nest
+from tcdsl.lowering.scheduling.sweeps import swept_nests
 
 __all__ = ["RULES", "Draft", "ScheduleRule", "drafts_of", "finished"]
 
@@ -45,7 +46,9 @@ _HEADS = {
     "parts_": "partial results of ",
     "join_": "all results of ",
     "pack_": "panels of ",
+    "rows_": "blocks of rows of\n",
 }
+_OTHERWISE_ROWS = (Step("else", "where blocks of rows do not pay"),)
 _OTHERWISE = Step("else", "where tiles do not pay, or a factor is not finite beside a zero that stands for no term")
 
 Made = tuple[str, tuple[LoopOrder, ...], tuple[Node, ...]]
@@ -83,10 +86,13 @@ class ScheduleRule:
         return (Step(self.primitive, self.what),) if self.primitive != "fuse" or len(plans) > 1 else ()
 
 
-def drafts_of(group: Group, setting: NestContext) -> Iterator[Draft]:
-    """The nests of a group; without nodes for a statement that leaves memory as it is."""
+def drafts_of(group: Group, setting: NestContext, *, tiled: bool = True) -> Iterator[Draft]:
+    """The nests of a group; without nodes for a statement that leaves memory as it is. Products are ``tiled``."""
+    if group.rows is not None:
+        yield from _in_row_blocks(group, setting)
+        return
     small = setting.alone or is_small(group.plans, setting.tensors)
-    tiles = contraction_tiles(group.plans[0], setting) if len(group.plans) == 1 and not small else None
+    tiles = contraction_tiles(group.plans[0], setting) if tiled and len(group.plans) == 1 and not small else None
     if tiles is not None:
         for hint, nodes, work in tiles.nests():
             yield Draft(hint, group.plans, nodes, small, work)
@@ -99,6 +105,20 @@ def drafts_of(group: Group, setting: NestContext) -> Iterator[Draft]:
     for rule, (hint, plans, body) in _made(group, setting, small):
         nodes = body if tiles is None else tiles.elsewhere(_outermost(body))
         yield Draft(hint, plans, _outermost(nodes), small, None, (*otherwise, *rule.steps(plans)))
+
+
+def _in_row_blocks(group: Group, setting: NestContext) -> Iterator[Draft]:
+    assert group.rows is not None
+    nests = RowBlockNests(group, setting, lambda each: _inside(each, each.depth, setting))
+    for plan, hint, nodes, work in nests.panels():
+        yield Draft(hint, (plan,), nodes, False, work)
+    step = Step("fuse", "a block of rows goes through all statements")
+    yield Draft("rows_", group.plans, nests.nest(), False, None, (step,))
+    for each in () if nests.always else group.rows.groups:
+        before = len(setting.extra)
+        for draft in drafts_of(each, setting, tiled=nests.tiles_elsewhere(each)):
+            yield replace(draft, nodes=_outermost(nests.elsewhere(draft.nodes)), steps=(*_OTHERWISE_ROWS, *draft.steps))
+        setting.extra[before:] = [nests.where_elsewhere(buffer) for buffer in setting.extra[before:]]
 
 
 def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: NestContext) -> Nest:
@@ -121,6 +141,12 @@ def _schedule(draft: Draft) -> tuple[Step, ...]:
             orders = [Step("tile", f"{tiles}: sums stay in registers")]
         case "pack_", SumOfProducts():
             orders = [Step("stage", f"{format_expr(tiles.right)} in panels of {tiles.lane.variable}")]
+        case "rows_", _:
+            tiled = (f"{plan.statement.target.tensor}: {plan.contraction}" for plan in draft.plans if plan.contraction)
+            orders = [
+                *(Step("tile", each) for each in tiled),
+                *_steps_of(plan for plan in draft.plans if not plan.contraction),
+            ]
         case "nest_" | "parts_", _:
             orders = list(_steps_of(draft.plans))
         case "join_", _:
@@ -143,7 +169,7 @@ def _made(group: Group, setting: NestContext, small: bool) -> Iterator[tuple[Sch
             return
 
 
-def _steps_of(plans: Sequence[LoopOrder]) -> Iterator[Step]:
+def _steps_of(plans: Iterable[LoopOrder]) -> Iterator[Step]:
     """What the orders of the statements' loops say: for each the loops from the outermost one, and how it sums."""
     for plan in plans:
         of = f"{plan.statement.target.tensor}: "

@@ -1,0 +1,1 @@
+"""Groups of statements become nests, by rules."""

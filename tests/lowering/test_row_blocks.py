@@ -264,6 +264,20 @@ def test_equal_layers_have_equal_nests() -> None:
     np.testing.assert_allclose(twice(Q, K, V), twice.interpret(Q, K, V), rtol=1e-10)
 
 
+def test_sizes_that_are_known() -> None:
+    @op
+    def known(Q: real[200, 64], K: real[300, 64], V: real[300, 32]):
+        S[i, j] += Q[i, d] * K[j, d]
+        top[i] >>= S[i, j]
+        E[i, j] = exp(S[i, j] - top[i])
+        O[i, d] += E[i, j] * V[j, d]
+        return O
+
+    arrays = [real(200, 64), real(300, 64), real(300, 32)]
+    assert in_rows(lower(staged(known, *arrays)))
+    np.testing.assert_array_equal(known(*arrays), alone(known, *arrays))
+
+
 def test_rows_whose_mask_leaves_nothing() -> None:
     arrays = [*three(60, 30, 5), np.arange(60 * 30).reshape(60, 30) >= 90]
     np.testing.assert_array_equal(masked(*arrays), alone(masked, *arrays))

@@ -24,7 +24,7 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, index_variables
 from tcdsl.ir.program import Access, statement_reads
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.loopir.contraction import Side, SumOfProducts, may_hold
+from tcdsl.lowering.loopir.contraction import SumOfProducts, may_hold
 from tcdsl.lowering.program_passes.effort import is_small
 from tcdsl.lowering.program_passes.merging import LARGEST, REACH, Group, SharedRows, Touched, Ways, is_contraction
 from tcdsl.lowering.program_passes.schedule import LoopOrder
@@ -126,7 +126,8 @@ def _member(group: Group, touched: Touched) -> _Member | None:
             return None
         sides = {side.variable: side for side in (*found.around, *found.rows)}
         cells = [name for axis in first.statement.target.indices for name in index_variables(axis) if name in sides]
-        variables = tuple(name for name in cells if _is_whole(sides[name], first.extent(name)))
+        # Those that begin at 0 run over all cells, because every cell has rows and lanes.
+        variables = tuple(name for name in cells if sides[name].first == integer(0))
         rows = frozenset(side.variable for side in found.rows)
     else:
         if not group.depth or not all(map(_goes_by_rows, group.plans)):
@@ -140,10 +141,6 @@ def _member(group: Group, touched: Touched) -> _Member | None:
         for name, ways_of in touched.ways(replace(plan, outer=variables)).items():
             ways.setdefault(name, set()).update(ways_of)
     return _Member(group, variables, rows & set(variables), ways)
-
-
-def _is_whole(side: Side, extent: Expr) -> bool:
-    return side.first == integer(0) and side.length == extent
 
 
 def _goes_by_rows(plan: LoopOrder) -> bool:

@@ -9,9 +9,7 @@ indexes the right one alone, and *around* if it indexes both; all others are *su
 
 `tcdsl.lowering.nests.contraction_tiles` makes the loops.
 
-In the gradient of a convolution with strides, whose factors are at ``z - 2*x`` and at ``x``, cells are counted as
-``z = 2*q + p`` and ``x = q - m``. Then one factor is at ``2*m + p`` and the other at ``q - m``, which is a convolution
-again: the phases p are others, with loops around.
+The gradient of a convolution with strides is one in phases (`in_phases`), which are others, with loops around.
 
 Where a convolution leaves out terms outside of the image, its left factor has zeros around
 (`tcdsl.lowering.program_passes.prepared_contractions`). Conditions such as ``j <= i`` and ``k < i`` are *limits*: what
@@ -27,7 +25,7 @@ from types import MappingProxyType
 import islpy as isl
 
 from tcdsl.ir.build import apply, in_range, index, integer, product_of, size, truth
-from tcdsl.ir.domain import Domain, text_of
+from tcdsl.ir.domain import text_of
 from tcdsl.ir.expressions import (
     Boundary,
     Constant,
@@ -40,13 +38,12 @@ from tcdsl.ir.expressions import (
     size_names,
     substitute,
 )
-from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Statement, Tensor, map_statement
+from tcdsl.ir.program import Statement, Tensor
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.loopir.factors import factors_of, product_term, term_of, terms_of
+from tcdsl.lowering.loopir.factors import factors_of, in_phases, product_term, term_of, terms_of
 from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming, with_names
-from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, holds, substituted, universe
+from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, holds, universe
 from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
 from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, parameter_names
 from tcdsl.recent import Recent
@@ -245,7 +242,7 @@ def is_sum_of_products(statement: Statement, tensors: Declarations) -> bool:
 
 def _found_ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts]:
     tensor = tensors[statement.target.tensor]
-    form, phases = _in_phases(statement, factors_of(statement.value), tensors)
+    form, phases = in_phases(statement, factors_of(statement.value), tensors)
     pairs = zip(form.target.indices, tensor.shape, strict=True)
     extents = {axis.name: extent for axis, extent in pairs if isinstance(axis, IndexValue)}
     ways: list[SumOfProducts] = []
@@ -408,51 +405,6 @@ class _Roles:
         return around, rows, others, spans[self.lanes[-1]], terms
 
 
-def _in_phases(
-    statement: Statement, factors: Sequence[Expr], tensors: Declarations
-) -> tuple[Statement, dict[str, int]]:
-    """The statement with its cells counted in steps where a factor is at ``z - 2*x`` and the other one at ``x``.
-
-    Then ``z = 2*q + p`` and ``x = q - m``, for phases p of 0 and 1: the factors are at ``2*m + p`` and at ``q - m``.
-    """
-    match factors:
-        case (Read() as one, Read() as other):
-            pass
-        case _:
-            return statement, {}
-    points, variables = statement.domain.set, statement.domain.variables
-    cells = frozenset().union(*map(index_variables, statement.target.indices))
-    names = FreshNames((*variables, *parameter_names(points)))
-    values: dict[Expr, Expr] = {}
-    made: dict[str, tuple[str, ...]] = {}
-    phases: dict[str, int] = {}
-    for own, its in ((one, other), (other, one)):
-        for axis, extent in zip(own.indices, tensors[own.tensor].shape, strict=True):
-            terms = {atom.name: scale for atom, scale in linear_form(axis)[0].items() if isinstance(atom, IndexValue)}
-            found = [
-                (cell, back, -terms[back] * terms[cell]) for cell in terms for back in terms if cell in cells - {back}
-            ]
-            for cell, back, step in found:
-                if back in cells or step < 2 or abs(terms[cell]) != 1 or {index(cell), index(back)} & values.keys():
-                    continue
-                if not _is_window(extent, _extents(its, back, tensors), tensors[statement.target.tensor].shape):
-                    continue
-                q, p, m = (names.fresh(f"{cell}_{title}") for title in ("step", "phase", "back"))
-                values[index(cell)] = apply("add", apply("mul", integer(step), index(q)), index(p))
-                values[index(back)] = apply("sub", index(q), index(m))
-                made |= {cell: (q, p), back: (m,)}
-                phases[p] = step
-    if not phases:
-        return statement, {}
-    order = [name for each in variables for name in made.get(each, (each,))]
-    inside = substituted(points, values, order)
-    for p, step in phases.items():
-        inside = inside.intersect(condition_set(in_range(index(p), integer(step)), inside))
-    # A domain of its own also where phases leave it as it is.
-    form = map_statement(statement, lambda expr: normalized(substitute(expr, values)))
-    return replace(form, domain=Domain.from_set(inside)), phases
-
-
 def points_of(statement: Statement, context: isl.Set, extents: Sequence[Expr] = ()) -> isl.Set:
     """The points of a statement, in the order of its variables, with what is known of the sizes of its ``extents``."""
     points = arranged(statement.domain.set, statement.domain.variables)
@@ -507,22 +459,6 @@ def _goes_down(factor: Expr, name: str) -> bool:
 def is_plain(factor: Expr) -> bool:
     """Whether nothing is out of range where a factor is read."""
     return all(set(read.boundaries) <= {Boundary.SKIP} for read in reads(factor))
-
-
-def _extents(read: Read, name: str, tensors: Declarations) -> list[Expr]:
-    shape = tensors[read.tensor].shape
-    return [extent for axis, extent in zip(read.indices, shape, strict=True) if name in index_variables(axis)]
-
-
-def _is_window(extent: Expr, others: Sequence[Expr], cells: Sequence[Expr]) -> bool:
-    # Whether a factor with such an axis is the window over one that has the others. With dilation, where a window x is
-    # read beside an image z - 2*x, there are no phases.
-    def simple(axis: Expr) -> tuple[int, int]:
-        if isinstance(axis, Constant):
-            return 0, int(axis.value)
-        return (1 if isinstance(axis, SizeValue) and axis not in cells else 2), 0
-
-    return bool(others) and all(simple(extent) <= simple(other) for other in others)
 
 
 _Spans = Mapping[str, Side]

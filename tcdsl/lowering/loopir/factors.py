@@ -6,29 +6,42 @@
     (x[i, k] - y[j, k]) ** 2            left x[i, k], right y[j, k]; the term is (left - right) ** 2
     2 * (x[i, k] - y[j, k]) * g[i, j]   left g[i, j], right y[j, k], summed over j; the term is (x[i, k] - right) * left
                                         and the sum is multiplied by 2
+
+In the gradient of a convolution with strides, whose factors are at ``z - 2*x`` and at ``x``, cells are counted as
+``z = 2*q + p`` and ``x = q - m``. Then one factor is at ``2*m + p`` and the other at ``q - m``, which is a convolution
+again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from tcdsl.ir.build import apply, constant
+from tcdsl.ir.build import apply, constant, in_range, index, integer
+from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import (
     Apply,
     Cast,
     Constant,
     Expr,
+    IndexValue,
     Local,
     Read,
+    SizeValue,
     index_variables,
     is_affine_index,
     reads,
     substitute,
 )
+from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.program import Statement, map_statement
+from tcdsl.lowering.loopir.boundary_reads import Declarations
+from tcdsl.polyhedra.affine import condition_set, substituted
+from tcdsl.polyhedra.linear import linear_form, normalized
+from tcdsl.polyhedra.spaces import parameter_names
 
-__all__ = ["TermOfFactors", "factors_of", "is_simple", "product_term", "term_of", "terms_of"]
+__all__ = ["TermOfFactors", "factors_of", "in_phases", "is_simple", "product_term", "term_of", "terms_of"]
 
 # What factors may be made of, and terms of two reads; and of so many parts, so that a multiplication with an addition
 # is most of the work.
@@ -121,3 +134,62 @@ def _parts(expr: Expr, primitives: Set[str]) -> int:
             return 1 + sum(_parts(argument, primitives) for argument in arguments)
         case _:
             return _PARTS + 1
+
+
+def in_phases(statement: Statement, factors: Sequence[Expr], tensors: Declarations) -> tuple[Statement, dict[str, int]]:
+    """The statement with its cells counted in steps where a factor is at ``z - 2*x`` and the other one at ``x``.
+
+    Then ``z = 2*q + p`` and ``x = q - m``, for phases p of 0 and 1: the factors are at ``2*m + p`` and at ``q - m``.
+    """
+    match factors:
+        case (Read() as one, Read() as other):
+            pass
+        case _:
+            return statement, {}
+    points, variables = statement.domain.set, statement.domain.variables
+    cells = frozenset().union(*map(index_variables, statement.target.indices))
+    names = FreshNames((*variables, *parameter_names(points)))
+    values: dict[Expr, Expr] = {}
+    made: dict[str, tuple[str, ...]] = {}
+    phases: dict[str, int] = {}
+    for own, its in ((one, other), (other, one)):
+        for axis, extent in zip(own.indices, tensors[own.tensor].shape, strict=True):
+            terms = {atom.name: scale for atom, scale in linear_form(axis)[0].items() if isinstance(atom, IndexValue)}
+            found = [
+                (cell, back, -terms[back] * terms[cell]) for cell in terms for back in terms if cell in cells - {back}
+            ]
+            for cell, back, step in found:
+                if back in cells or step < 2 or abs(terms[cell]) != 1 or {index(cell), index(back)} & values.keys():
+                    continue
+                if not _is_window(extent, _extents(its, back, tensors), tensors[statement.target.tensor].shape):
+                    continue
+                q, p, m = (names.fresh(f"{cell}_{title}") for title in ("step", "phase", "back"))
+                values[index(cell)] = apply("add", apply("mul", integer(step), index(q)), index(p))
+                values[index(back)] = apply("sub", index(q), index(m))
+                made |= {cell: (q, p), back: (m,)}
+                phases[p] = step
+    if not phases:
+        return statement, {}
+    order = [name for each in variables for name in made.get(each, (each,))]
+    inside = substituted(points, values, order)
+    for p, step in phases.items():
+        inside = inside.intersect(condition_set(in_range(index(p), integer(step)), inside))
+    # A domain of its own also where phases leave it as it is.
+    form = map_statement(statement, lambda expr: normalized(substitute(expr, values)))
+    return replace(form, domain=Domain.from_set(inside)), phases
+
+
+def _extents(read: Read, name: str, tensors: Declarations) -> list[Expr]:
+    shape = tensors[read.tensor].shape
+    return [extent for axis, extent in zip(read.indices, shape, strict=True) if name in index_variables(axis)]
+
+
+def _is_window(extent: Expr, others: Sequence[Expr], cells: Sequence[Expr]) -> bool:
+    # Whether a factor with such an axis is the window over one that has the others. With dilation, where a window x is
+    # read beside an image z - 2*x, there are no phases.
+    def simple(axis: Expr) -> tuple[int, int]:
+        if isinstance(axis, Constant):
+            return 0, int(axis.value)
+        return (1 if isinstance(axis, SizeValue) and axis not in cells else 2), 0
+
+    return bool(others) and all(simple(extent) <= simple(other) for other in others)

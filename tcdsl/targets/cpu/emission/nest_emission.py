@@ -171,7 +171,8 @@ class NestEmission(ExpressionEmission):
             value = value.in_lanes(self._lanes.count)
         place = self._placed(name, value)
         # What is behind the last step is never stored.
-        masked = self._here is not None and self._here.mask is not (self._here.there if self._has_own_sums else None)
+        own = self._vectors is not None and bool(self._vectors.own)
+        masked = self._here is not None and self._here.mask is not (self._here.there if own else None)
         if self._here is not None and self._here.mask is not None and masked:
             value = value.like(self._here.mask, "bool").choose(value, self._named(name))
         self._builder.store(value.value, place)
@@ -222,7 +223,8 @@ class NestEmission(ExpressionEmission):
 
     def _branch(self, node: Branch) -> None:
         lanes = self._lanes
-        ends = part_of_row(node.condition, lanes.variable) if lanes is not None and self._has_own_sums else None
+        own = lanes is not None and self._vectors is not None and self._vectors.own
+        ends = part_of_row(node.condition, lanes.variable) if lanes is not None and own else None
         if lanes is not None and ends is not None:
             first, stop = self._positions(ends)
             self._in_lanes(lanes.between(first, stop), lambda: self._block(node.body))
@@ -240,7 +242,9 @@ class NestEmission(ExpressionEmission):
         number = next(self._around.numbers)
 
         def stop() -> None:
-            value, extent = (self._scalar(_integer(each)) for each in (node.value, node.extent))
+            given = (node.value, node.extent)
+            exact = [each if each.dtype in ("int64", *WIDE_INTEGERS) else Cast(each, "int64") for each in given]
+            value, extent = map(self._scalar, exact)
             shown = [self._held("", loop.variable) for loop in shown_loops(self._loops, self._around.shown)]
             assert self._frame is not None
             fail(self._builder, self._frame.value, number, value, extent, shown)
@@ -520,10 +524,6 @@ class NestEmission(ExpressionEmission):
         if not masks:
             counted(builder, begin, last, 1, lambda at: self._step(loop, at))
 
-    @property
-    def _has_own_sums(self) -> bool:
-        return self._vectors is not None and bool(self._vectors.own)
-
     def _around_first(
         self, loop: Loop, known: VectorLoop, condition: Expr, first: Scalar, last: Scalar
     ) -> tuple[Scalar, Scalar]:
@@ -598,7 +598,3 @@ class NestEmission(ExpressionEmission):
         if not masks:
             counted(builder, first, end, 1, cells(border))
             self._steps(end, last, cells(begin), seldom=True)
-
-
-def _integer(expr: Expr) -> Expr:
-    return expr if expr.dtype in ("int64", *WIDE_INTEGERS) else Cast(expr, "int64")

@@ -22,9 +22,9 @@ the left factor where it lies, so that a multiplication with an addition is one 
         C[rows, lanes] = sums
 
 Several variables of rows are one axis, whose positions are taken apart once a block: so the pixels of an image are
-rows, whatever their number along each side. The last panel has fewer lanes where these are enough. Rows behind the last
-one are that one again, and are not stored. Sums are stored along memory, be that rows or lanes. Blocks depend on the
-sizes alone, and so do all bits of a result.
+rows, whatever their number along each side. The lanes of the last panel are made a register at a time. Rows behind the
+last one are that one again, and are not stored. Sums are stored along memory, be that rows or lanes. Blocks depend on
+the sizes alone, and so do all bits of a result.
 
 Where one block has all rows, a panel would be read hardly more often than it is written. Then the right factor is read
 where it lies, if lanes lie side by side there, in vectors that have masks behind its last cell (`unpacked`).
@@ -102,8 +102,8 @@ class ContractionTiles:
         self._body = body
         self._names = body.setting.names
         self._dtype = plan.tensor.dtype
-        self._widths = body.setting.machine.widths(self._dtype)
-        self._lanes = self._widths[-1]
+        #: Lanes of one register, and of a panel.
+        self._narrow, self._lanes = body.setting.machine.widths(self._dtype)
         pays = found.pays
         self._pays = None if isinstance(pays, Constant) else pays
         #: Whether there are panels: one block of rows would read them hardly more often than they are written.
@@ -221,12 +221,9 @@ class ContractionTiles:
             ),
         )
 
-    def _width_of(self, count: Expr) -> Expr:
-        # The lanes of the tile that so many are made in.
-        most: Expr = integer(self._widths[0])
-        for width in self._widths[1:]:
-            most = apply("where", apply("gt", count, integer(width // 2)), integer(width), most)
-        return most
+    def _whole_registers(self, count: Expr) -> Expr:
+        # The lanes of all registers that so many lie in.
+        return apply("mul", quotient_up(count, integer(self._narrow)), integer(self._narrow))
 
     # -- panels
 
@@ -255,7 +252,7 @@ class ContractionTiles:
             zero = (Loop(along[0], index(start), stop, 1, zero, seldom=True),)
         nodes: tuple[Node, ...] = (
             Loop(lane, integer(0), count, 1, copy),
-            Loop(lane, count, self._width_of(count), 1, zero, seldom=True),
+            Loop(lane, count, self._whole_registers(count), 1, zero, seldom=True),
         )
         if along:
             nodes = (Loop(start, integer(0), last.length, _SIDE, nodes),)
@@ -322,7 +319,7 @@ class ContractionTiles:
 
     def _at_once(self, inner: SumOfProducts, lanes: Expr) -> Expr | None:
         # Whether sums go from registers to the target: those of all terms, in a target's cells side by side, that
-        # hold nothing before. A last row again and again stores the same.
+        # hold nothing before, and of a whole panel. A last row again and again stores the same.
         target = self._plan.statement.target.indices
         if (
             self._found.limits
@@ -334,8 +331,7 @@ class ContractionTiles:
         if not all(isinstance(node, Store) and _is_zero(node.value) for node in self._body.start_of(target)):
             return None
         terms = product_of(tuple(side.length for side in inner.summed))
-        whole = reduce(partial(apply, "or_"), (apply("eq", lanes, integer(width)) for width in self._widths))
-        return apply("and_", apply("le", terms, integer(_TERMS)), whole)
+        return apply("and_", apply("le", terms, integer(_TERMS)), apply("eq", lanes, integer(self._lanes)))
 
     def of_rows(self, values: _Values, row: str, low: Expr, high: Expr) -> tuple[Node, ...]:
         """The rows ``low .. high`` of the variable ``row``, at most `ROWS_OF_BLOCK`, where variables have the
@@ -388,7 +384,10 @@ class ContractionTiles:
         for read, name in self._own:
             nodes.append(LocalBuffer(name, self._dtype, tuple(map(integer, bounds)), bounds))
             copy, zero = Store(name, cell, self._value(read, place)), Store(name, cell, constant(0, self._dtype))
-            loops = Loop(lane, integer(0), lanes, 1, (copy,)), Loop(lane, lanes, self._width_of(lanes), 1, (zero,))
+            loops = (
+                Loop(lane, integer(0), lanes, 1, (copy,)),
+                Loop(lane, lanes, self._whole_registers(lanes), 1, (zero,)),
+            )
             nodes.append(Loop(row, integer(0), rows.count, 1, (*out, *loops)))
         return tuple(nodes)
 
@@ -424,29 +423,32 @@ class ContractionTiles:
             cell: _Values = {index(found.lane.variable): found.lane.at(apply("add", first, index(lane)))}
             return self._value(found.right, {**values, **at, **cell})
 
-        def inside(width: int) -> Expr:
-            return apply("min", lanes, integer(width))
-
-        def stored(lane: str, sums: Sequence[Expr], nodes: tuple[Node, ...]) -> Node:
+        def whole(lane: str, sums: Sequence[Expr], held: Node) -> Node:
             if at_once is None:
-                return nodes[0]
+                return held
             cells = (self._stored(line, first, lane, total) for line, total in zip(lines, sums, strict=True))
-            return Branch(at_once, tuple(node for each in cells for node in each), nodes)
+            return Branch(at_once, tuple(node for each in cells for node in each), (held,))
 
-        def made(right: Callable[[str], Expr], end: Callable[[int], Expr]) -> tuple[Node, ...]:
-            nodes: tuple[Node, ...] = ()
-            for width in self._widths:
-                wide = self._sums_of_tile(tile, right, cells, clipped, end(width), stored)
-                nodes = (Branch(apply("gt", lanes, integer(width // 2)), wide, nodes),) if nodes else wide
-            return nodes
+        def made(right: Callable[[str], Expr], *, masked: bool) -> tuple[Node, ...]:
+            # All lanes of a panel at once, fewer a register at a time; what is packed has zeros behind the last lane.
+            begin = names.fresh("begin")
+            end = apply("add", index(begin), integer(self._narrow))
+            part = index(begin), apply("min", lanes, end) if masked else end
+            wide, narrow = (
+                self._sums_of_tile(tile, right, cells, clipped, ends, act)
+                for ends, act in (((integer(0), integer(self._lanes)), whole), (part, None))
+            )
+            least = self._lanes if masked else self._lanes - self._narrow + 1
+            parts = (Loop(begin, integer(0), lanes, self._narrow, narrow),)
+            return (Branch(apply("ge", lanes, integer(least)), wide, parts),)
 
         match self._is_packed:
             case Constant(value=True):
-                sums = made(packed, integer)
+                sums = made(packed, masked=False)
             case Constant():
-                sums = made(lying, inside)
+                sums = made(lying, masked=True)
             case _:
-                sums = (Branch(self._is_packed, made(packed, integer), made(lying, inside)),)
+                sums = (Branch(self._is_packed, made(packed, masked=False), made(lying, masked=True)),)
         bounds = ROWS_OF_BLOCK, self._lanes
         return (
             LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds),
@@ -486,10 +488,10 @@ class ContractionTiles:
         factor: Callable[[str], Expr],
         places: Sequence[_Values],
         terms: ClippedTerms,
-        end: Expr,
-        stored: Callable[[str, Sequence[Expr], tuple[Node, ...]], Node],
+        ends: tuple[Expr, Expr],
+        whole: Callable[[str, Sequence[Expr], Node], Node] | None,
     ) -> tuple[Node, ...]:
-        # The sums of six rows, in lanes up to ``end``, in each of which the right factor is another one.
+        # The sums of six rows, in lanes between the ``ends``, in each of which the right factor is another one.
         names = self._names
         lane, right = names.fresh("lane"), Local(names.fresh("right"), self._dtype)
         sums = [Local(names.fresh("sum"), self._dtype) for _ in places]
@@ -507,13 +509,14 @@ class ContractionTiles:
         begin = apply("eq", reduce(partial(apply, "add"), (first for _, first, _ in terms.parts)), integer(0))
         stores = tuple(Store(self._sums, cell, total) for cell, total in zip(cells, sums, strict=True))
         updates = tuple(Update(self._sums, cell, "add", total) for cell, total in zip(cells, sums, strict=True))
+        held: Node = Branch(begin, stores, updates)
         nodes = (
             *before,
             *(Define(total.name, constant(0, self._dtype)) for total in sums),
             *terms.loops(tuple(step), tuple(some)),
-            stored(lane, sums, (Branch(begin, stores, updates),)),
+            held if whole is None else whole(lane, sums, held),
         )
-        return (Loop(lane, integer(0), end, 1, nodes, "vector"),)
+        return (Loop(lane, *ends, 1, nodes, "vector"),)
 
     def _stores(self, values: _Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
         # The sums of a block of rows and a panel, where they belong.

@@ -30,7 +30,7 @@ class Machine:
     masks: bool = False
     near_bytes: int = 1 << 18
 
-    def widths(self, dtype: str) -> tuple[int, int]:
-        """How many cells side by side sums of products are made of: those of one register; of two, or four if many."""
+    def widths(self, dtype: str) -> tuple[int, ...]:
+        """How many cells side by side sums of products are made of: those of one register, two, and four if many."""
         cells = self.vector_bytes // numpy_dtype(dtype).itemsize
-        return cells, cells * (4 if self.registers >= 32 else 2)
+        return tuple(cells << k for k in range(3 if self.registers >= 32 else 2))

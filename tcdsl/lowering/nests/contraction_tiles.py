@@ -103,7 +103,9 @@ class ContractionTiles:
         self._names = body.setting.names
         self._dtype = plan.tensor.dtype
         #: Lanes of one register, and of a panel.
-        self._narrow, self._lanes = body.setting.machine.widths(self._dtype)
+        self._narrow, *others, self._lanes = body.setting.machine.widths(self._dtype)
+        #: Lanes between these, where a tile of its own saves reads of what is no row of a matrix.
+        self._medium = None if found.unpacked or not others else others[0]
         pays = found.pays
         self._pays = None if isinstance(pays, Constant) else pays
         #: Whether there are panels: one block of rows would read them hardly more often than they are written.
@@ -223,7 +225,10 @@ class ContractionTiles:
 
     def _whole_registers(self, count: Expr) -> Expr:
         # The lanes of all registers that so many lie in.
-        return apply("mul", quotient_up(count, integer(self._narrow)), integer(self._narrow))
+        whole = apply("mul", quotient_up(count, integer(self._narrow)), integer(self._narrow))
+        if self._medium is None:
+            return whole
+        return apply("where", apply("gt", count, integer(self._medium)), integer(self._lanes), whole)
 
     # -- panels
 
@@ -431,15 +436,17 @@ class ContractionTiles:
 
         def made(right: Callable[[str], Expr], *, masked: bool) -> tuple[Node, ...]:
             # All lanes of a panel at once, fewer a register at a time; what is packed has zeros behind the last lane.
+            tiles = partial(self._sums_of_tile, tile, right, cells, clipped)
             begin = names.fresh("begin")
             end = apply("add", index(begin), integer(self._narrow))
-            part = index(begin), apply("min", lanes, end) if masked else end
-            wide, narrow = (
-                self._sums_of_tile(tile, right, cells, clipped, ends, act)
-                for ends, act in (((integer(0), integer(self._lanes)), whole), (part, None))
-            )
+            part = tiles((index(begin), apply("min", lanes, end) if masked else end), None)
+            parts: tuple[Node, ...] = (Loop(begin, integer(0), lanes, self._narrow, part),)
             least = self._lanes if masked else self._lanes - self._narrow + 1
-            parts = (Loop(begin, integer(0), lanes, self._narrow, narrow),)
+            if self._medium is not None:
+                least = self._medium + 1
+                medium = tiles((integer(0), integer(self._medium)), None)
+                parts = (Branch(apply("gt", lanes, integer(self._narrow)), medium, parts),)
+            wide = tiles((integer(0), integer(self._lanes)), whole)
             return (Branch(apply("ge", lanes, integer(least)), wide, parts),)
 
         match self._is_packed:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.names.array_calls import call_function
+from tcdsl.frontend.names.held_names import HeldNames
 from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS
 from tcdsl.frontend.source.assigned_names import binder_of
 from tcdsl.frontend.source.function_source import readable_source, span_of
@@ -76,7 +77,12 @@ class FunctionScope:
     """
 
     def __init__(
-        self, session: Session, function: FunctionType, own: Collection[str], held: Mapping[str, object], filename: str
+        self,
+        session: Session,
+        function: FunctionType,
+        own: Collection[str],
+        held: Mapping[str, object] | HeldNames,
+        filename: str,
     ) -> None:
         self.letters: frozenset[str] = frozenset()
         self.session = session

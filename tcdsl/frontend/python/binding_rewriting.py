@@ -162,9 +162,9 @@ class BindingRewriter(ast.NodeTransformer):
 
     def _local(self, method: str, original: ast.expr, made: ast.expr, name: str, node: ast.stmt | ast.expr) -> ast.expr:
         named = set(letters_outside_subscripts(original)) - self.own
-        uses = self._uses.after(node)
-        letters = frozenset(letter for letter in named if not self.names.targets.isdisjoint(uses.get(letter, ())))
-        bases = {letter: uses.get(letter, frozenset()) for letter in named - letters}
+        indexed = {letter: self._uses.indexed_after(node, letter) for letter in named}
+        letters = frozenset(letter for letter in named if not self.names.targets.isdisjoint(indexed[letter]))
+        bases = {letter: indexed[letter] for letter in named - letters}
         plain = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], original), node)
         statement = self._statement_name(RecordedDefinition(plain, name, letters, bases))
         return recorder_call(method, statement, ast.copy_location(thunk(made), original), at=node)
@@ -241,7 +241,8 @@ class LetterUses:
     """Where a function's body indexes with one-letter names, and what it indexes."""
 
     def __init__(self, definition: ast.FunctionDef) -> None:
-        self._uses: list[tuple[_Position, str, str]] = []
+        #: For each letter, where each name is indexed with it for the last time.
+        self._uses: dict[str, dict[str, _Position]] = {}
         self._loops = [
             (_start(node), _end(node)) for node in ast.walk(definition) if isinstance(node, ast.For | ast.While)
         ]
@@ -259,21 +260,18 @@ class LetterUses:
             for name in _names(node.slice):
                 if is_letter(name.id) and name.id not in hidden:
                     # A local definition indexes where it is used, which is after it and after whatever is before that.
-                    self._uses.append((_LAST if defines else _start(node), name.id, node.value.id))
+                    last, place = self._uses.setdefault(name.id, {}), _LAST if defines else _start(node)
+                    last[node.value.id] = max(place, last.get(node.value.id, place))
         for child in ast.iter_child_nodes(node):
             self._collect(child, hidden, defines)
 
-    def after(self, statement: ast.stmt | ast.expr) -> Mapping[str, frozenset[str]]:
-        """The letters that what runs after ``statement`` indexes with, and the names of what they index."""
+    def indexed_after(self, statement: ast.stmt | ast.expr, letter: str) -> frozenset[str]:
+        """The names of what is indexed with ``letter`` by what runs after ``statement``."""
         since = _end(statement)
         for start, end in self._loops:
             if start <= _start(statement) < end:
                 since = min(since, start)
-        found: dict[str, frozenset[str]] = {}
-        for position, letter, base in self._uses:
-            if position >= since:
-                found[letter] = found.get(letter, frozenset()) | {base}
-        return found
+        return frozenset(name for name, place in self._uses.get(letter, {}).items() if place >= since)
 
 
 def letters_outside_subscripts(node: ast.AST) -> Iterator[str]:

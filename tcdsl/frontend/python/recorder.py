@@ -17,6 +17,7 @@ from tcdsl.frontend.arrays.array_stores import record_in_view, refuse_bitwise, s
 from tcdsl.frontend.arrays.unpacking import own_memory
 from tcdsl.frontend.names.annotated_targets import Dimensions, bind_dimensions, binds_objects, declared_target
 from tcdsl.frontend.names.function_scope import FunctionScope
+from tcdsl.frontend.names.held_names import HeldNames
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue
 from tcdsl.frontend.python.list_operands import augmented_operand
 from tcdsl.frontend.python.operator_recorder import OperatorRecorder
@@ -71,10 +72,10 @@ class Recorder(LoopRecorder, OperatorRecorder):
         self._filename = filename
         self._in_place = in_place
 
-    def _scope(self, frame: FrameType | None) -> FunctionScope:
-        assert frame is not None
+    def _scope(self, frame: FrameType, *parts: Callable[[], Any] | None) -> FunctionScope:
+        # ``parts`` are those of the statement, as functions.
         session = session_of("a tensor statement")
-        return FunctionScope(session, self._function, self._own, frame.f_locals, self._filename)
+        return FunctionScope(session, self._function, self._own, HeldNames(frame, parts), self._filename)
 
     # -- entry -----------------------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ class Recorder(LoopRecorder, OperatorRecorder):
         ``term`` gives the parts of the value where the statement may be one in logic notation.
         """
         node, name = statement.node, statement.name
-        scope = self._scope(own_frame())
+        scope = self._scope(own_frame(), ordinary, term)
         session = scope.session
         current = scope.holds(name)
         if isinstance(current, Poison):
@@ -268,18 +269,18 @@ class Recorder(LoopRecorder, OperatorRecorder):
 
     def local(self, definition: RecordedDefinition, ordinary: Callable[[], object]) -> object:
         """``z = x[i] * x[i]``: a scalar at each point if it has free index variables, else ordinary Python."""
-        scope = self._scope(own_frame())
+        scope = self._scope(own_frame(), ordinary)
         return self._bound(definition.name, self._defined(scope, definition, ordinary), scope.holds)
 
     def part(self, definition: RecordedDefinition, ordinary: Callable[[], object]) -> object:
         """One of the values that are unpacked: scalars at a point, or Python's."""
-        return (
-            ordinary() if current_session() is None else self._defined(self._scope(own_frame()), definition, ordinary)
-        )
+        if current_session() is None:
+            return ordinary()
+        return self._defined(self._scope(own_frame(), ordinary), definition, ordinary)
 
-    def defines(self, definition: RecordedDefinition) -> bool:
+    def defines(self, definition: RecordedDefinition, ordinary: Callable[[], object]) -> bool:
         """Whether ``z = a if c else b`` is a local definition, and not a branch."""
-        scope = self._scope(own_frame())
+        scope = self._scope(own_frame(), ordinary)
         scope.letters = _letters(definition, scope)
         return is_local_definition(definition.node, scope)
 

@@ -51,7 +51,7 @@ from tcdsl.frontend.source.assigned_names import (
 from tcdsl.frontend.source.changes_in_place import names_from_outside, names_of_nested_functions
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.frontend.source.logic_operands import term_thunk
-from tcdsl.frontend.source.rewritten_functions import is_result, thunk
+from tcdsl.frontend.source.rewritten_functions import DEFINITION, is_result, thunk
 from tcdsl.frontend.source.spacing import SpacedSign
 from tcdsl.frontend.source.syntax_trees import copied
 
@@ -99,11 +99,15 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         bound = self._binding(node, name)
         assert isinstance(bound, ast.Assign)
         assert isinstance(bound.value, ast.Call)
-        statement = bound.value.args[0]
+        statement, ordinary = bound.value.args
         assert isinstance(statement, ast.Name)
-        defines = recorder_call("defines", ast.Name(statement.id, ast.Load()), at=branch)
+        kept = self._store((DEFINITION,), ordinary, branch)
+        bound.value.args[1] = ast.Name(DEFINITION, ast.Load())
+        defines = recorder_call(
+            "defines", ast.Name(statement.id, ast.Load()), ast.Name(DEFINITION, ast.Load()), at=branch
+        )
         made = ast.If(defines, [bound], self._visited([branch]))
-        return [ast.fix_missing_locations(ast.copy_location(made, branch))]
+        return [ast.fix_missing_locations(ast.copy_location(each, branch)) for each in (kept, made)]
 
     def _statement(self, node: ast.stmt, name: str, memory: str = "") -> ast.stmt:
         given = [self._statement_name(TensorStatement(node, name, memory)), self._ordinary(node)]

@@ -8,7 +8,17 @@ from types import CellType, CodeType, FunctionType
 
 from tcdsl.frontend.source.nested_blocks import with_few_blocks, without_inner_names
 
-__all__ = ["ARM", "CHOICE", "RECORDER", "RESULT", "compiled_definition", "is_result", "thunk", "with_closure"]
+__all__ = [
+    "ARM",
+    "CHOICE",
+    "DEFINITION",
+    "RECORDER",
+    "RESULT",
+    "compiled_definition",
+    "is_result",
+    "thunk",
+    "with_closure",
+]
 
 RECORDER = "__tcdsl__"
 """The closure variable of a rewritten function that holds its recorder; other names made up there begin with it."""
@@ -19,6 +29,8 @@ RESULT = f"{RECORDER}result"
 CHOICE = f"{RECORDER}choice"
 """What `a if c else b` gives."""
 
+DEFINITION = f"{RECORDER}definition"
+"""What a local definition computes, as a function, where it may be a branch as well."""
 
 ARM = f"{RECORDER}arm"
 """How names begin that say which arm of a branch, or which round of a ``while``, is being staged."""

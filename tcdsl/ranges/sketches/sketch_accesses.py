@@ -13,7 +13,8 @@ else only filters: other variables or factors beside the variable, ``!=``, ``or`
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 
 from tcdsl.ir.build import all_of, apply, conjuncts, in_range
 from tcdsl.ir.expressions import (
@@ -219,13 +220,11 @@ class _Collector:
         if not uses:
             return
         # The value is computed where one of the places that use it is reached.
-        if guard not in uses and len(set(uses)) == 1:
-            guard = uses[0]
-        elif guard not in uses:
-            reached = [all_of(use[len(guard) :]) for use in dict.fromkeys(uses)]
-            either = reached[0]
-            for other in reached[1:]:
-                either = apply("or_", either, other)
+        reached = _alternatives([use[len(guard) :] for use in uses])
+        if len(reached) == 1:
+            guard = (*guard, *reached[0])
+        else:
+            either = reduce(partial(apply, "or_"), map(all_of, reached))
             guard = guard if either in guard else (*guard, either)
         self.visit(value, level, guard)
 
@@ -290,6 +289,33 @@ class _Collector:
             if name not in kept:
                 found[name] = self.names.fresh(domain_name(name))
         return found
+
+
+def _alternatives(uses: Sequence[Guard]) -> list[Guard]:
+    """Guards of which one holds where one of ``uses`` does: both arms of a choice are the place of the choice.
+
+    So a value that both arms use has no condition of its own, and the guards in long chains of choices stay short.
+    """
+    found = dict.fromkeys(uses)
+    for length in range(max(map(len, uses)), 0, -1):
+        arms: dict[Guard, dict[Expr, Guard]] = {}
+        for use in found:
+            if len(use) == length:
+                arms.setdefault(use[:-1], {})[use[-1]] = use
+        for outer, conditions in arms.items():
+            if outer in found or any(_denied(condition) in conditions for condition in conditions):
+                for use in conditions.values():
+                    del found[use]
+                found[outer] = None
+    return list(found)
+
+
+def _denied(condition: Expr) -> Expr | None:
+    # What `not` stands before, behind the `Let`s around a condition.
+    if isinstance(condition, Let):
+        body = _denied(condition.body)
+        return None if body is None else replace(condition, body=body)
+    return condition.arguments[0] if isinstance(condition, Apply) and condition.primitive == "not_" else None
 
 
 @dataclass(slots=True)

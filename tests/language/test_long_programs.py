@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 import threading
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import islpy as isl
@@ -15,7 +15,10 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.frontend.names.held_names import HeldNames
-from tcdsl.ir.expressions import Expr
+from tcdsl.frontend.python import template
+from tcdsl.frontend.source.rewritten_functions import compiled_definition
+from tcdsl.frontend.staging import subprograms
+from tcdsl.ir.expressions import Expr, size_names
 from tcdsl.polyhedra import size_facts
 from tcdsl.polyhedra.affine import knowing
 from tests.differential.loading import loaded
@@ -98,7 +101,14 @@ def python_calls(action: Any) -> int:
 )
 def test_many_local_definitions_that_are_choices(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     copies: list[FrameType] = []
+    codes: list[CodeType] = []
+
+    def compiled(*given: Any) -> CodeType:
+        codes.append(compiled_definition(*given))
+        return codes[-1]
+
     monkeypatch.setattr(HeldNames, "_all", property(lambda self: copies.append(self._frame) or self._frame.f_locals))
+    monkeypatch.setattr(template, "compiled_definition", compiled)
     positions = np.arange(len(x))[::-1].copy()
 
     def staged(count: int) -> int:
@@ -113,6 +123,22 @@ def test_many_local_definitions_that_are_choices(line: str, monkeypatch: pytest.
     assert more < 4 * few
     # The variables of the function are not copied for each statement: that would be quadratic too.
     assert len(copies) < 20
+    # Nor does Python's compiler look through a variable for each.
+    assert all(len(code.co_freevars) < 10 for code in codes)
+    assert len(codes) == 3
+
+
+def test_of_many_branches_each_asks_for_the_sizes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Expr] = []
+    monkeypatch.setattr(subprograms, "size_names", lambda expr: asked.append(expr) or size_names(expr))
+
+    def staged(count: int) -> int:
+        asked.clear()
+        lines = "".join(f"    if x[{k}] > 0:\n        s = s * 0.5 + y\n" for k in range(count))
+        loaded(f"def f(x, y):\n    s = y * 1\n{lines}    return s\n").program(np.arange(40.0), x)
+        return len(asked)
+
+    assert staged(24) <= 3 * staged(12)
 
 
 def summed(vectors: int, body: str) -> tuple[Any, list[np.ndarray]]:

@@ -23,7 +23,7 @@ from tcdsl.frontend.arrays.unpacking import Parts
 from tcdsl.frontend.names.name_resolution import is_letter
 from tcdsl.frontend.python.recorded_statements import RecordedDefinition
 from tcdsl.frontend.source.assigned_names import is_of_names
-from tcdsl.frontend.source.rewritten_functions import RECORDER, thunk
+from tcdsl.frontend.source.rewritten_functions import RECORDER, STATEMENTS, thunk
 from tcdsl.frontend.source.syntax_trees import copied
 from tcdsl.frontend.symbols.recognition import REDUCTIONS
 
@@ -67,8 +67,8 @@ class BindingRewriter(ast.NodeTransformer):
         self.names = names
         self.own = names.own
         self.in_place = in_place
-        #: What the recorder is told of the statements, by the closure variables that hold it.
-        self.statements: dict[str, object] = {}
+        #: What the recorder is told of the statements.
+        self.statements: list[object] = []
         self._uses = LetterUses(definition)
         #: Names that may hold local definitions.
         self._locals: set[str] = set()
@@ -84,9 +84,9 @@ class BindingRewriter(ast.NodeTransformer):
         return node
 
     def _statement_name(self, statement: object) -> ast.expr:
-        name = f"{RECORDER}statement_{len(self.statements)}"
-        self.statements[name] = statement
-        return ast.Name(name, ast.Load())
+        self.statements.append(statement)
+        position = ast.Constant(len(self.statements) - 1)
+        return ast.Subscript(ast.Name(STATEMENTS, ast.Load()), position, ast.Load())
 
     def _store(self, names: tuple[str, ...], value: ast.expr, at: ast.stmt, several: bool = False) -> ast.stmt:
         if not names:

@@ -9,13 +9,14 @@
     A.bind_dims(N, K)                 Dimensions(node, "A", "any", (N, K))
     for t in range(T):                LoopStatement(("t",), names)
 
-The rewritten function holds them as closure variables (`Rewritten.statements`) and passes them to the recorder.
+The rewritten function holds them in one closure variable (`Rewritten.statements`) and passes them to the recorder: with
+one for each, Python's compiler would take time that is quadratic in their number.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tcdsl.frontend.names.annotated_targets import Dimensions
@@ -68,12 +69,12 @@ class FunctionEntry:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The rewritten definition, and the objects for its statements by the closure variables that hold them.
+    """The rewritten definition, and the objects for its statements.
 
     ``own_names`` are all names that it binds, ``targets`` those that nothing else than tensor statements binds.
     """
 
     definition: ast.FunctionDef
-    statements: Mapping[str, object]
+    statements: Sequence[object]
     own_names: frozenset[str]
     targets: frozenset[str]

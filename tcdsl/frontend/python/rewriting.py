@@ -18,8 +18,9 @@ which the rewritten function holds as the closure variable `RECORDER`::
     while r > e:                      for _ in RECORDER.while_rounds(STATEMENT, lambda: r > e):
     if c:                             for arm in RECORDER.arms(STATEMENT, lambda: c):
 
-``STATEMENT`` is a closure variable too, one for each statement (`tcdsl.frontend.python.recorded_statements`). What the
-function's own names hold, the recorder reads in the frame that calls it.
+``STATEMENT`` is an item of a closure variable too, one for each statement
+(`tcdsl.frontend.python.recorded_statements`). What the function's own names hold, the recorder reads in the functions
+that it is given, or in the frame that calls it.
 """
 
 from __future__ import annotations
@@ -100,12 +101,9 @@ class _Rewriter(LoopRewriter, ast.NodeTransformer):
         assert isinstance(bound, ast.Assign)
         assert isinstance(bound.value, ast.Call)
         statement, ordinary = bound.value.args
-        assert isinstance(statement, ast.Name)
         kept = self._store((DEFINITION,), ordinary, branch)
         bound.value.args[1] = ast.Name(DEFINITION, ast.Load())
-        defines = recorder_call(
-            "defines", ast.Name(statement.id, ast.Load()), ast.Name(DEFINITION, ast.Load()), at=branch
-        )
+        defines = recorder_call("defines", copied(statement), ast.Name(DEFINITION, ast.Load()), at=branch)
         made = ast.If(defines, [bound], self._visited([branch]))
         return [ast.fix_missing_locations(ast.copy_location(each, branch)) for each in (kept, made)]
 

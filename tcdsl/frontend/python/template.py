@@ -17,7 +17,7 @@ from tcdsl.frontend.python.rewriting import RECORDER, rewrite
 from tcdsl.frontend.source.annotations import keep_tensor_annotations, parameter_size_names
 from tcdsl.frontend.source.assigned_names import binding_of, parameters_of
 from tcdsl.frontend.source.function_source import FunctionSource
-from tcdsl.frontend.source.rewritten_functions import compiled_definition, with_closure
+from tcdsl.frontend.source.rewritten_functions import STATEMENTS, compiled_definition, with_closure
 from tcdsl.frontend.source.syntax_trees import copied
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.surroundings.impure_calls import warning_of_impure_calls
@@ -66,7 +66,7 @@ class Template:
         recorder = Recorder(function, rewritten, source.filename, in_place)
         self.surroundings = Surroundings(function, text, rewritten.own_names)
         self._function, self._definition = function, text
-        added = {RECORDER: recorder, **rewritten.statements}
+        added = {RECORDER: recorder, STATEMENTS: rewritten.statements}
         code = compiled_definition(function, rewritten.definition, added, source.filename)
         self._run = with_closure(function, code, added)
 

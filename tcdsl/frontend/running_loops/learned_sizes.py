@@ -44,13 +44,13 @@ def learn_for_all_rounds(
         found = [
             replace(each, condition=apply("or_", other, each.condition), assumed=False) for each in since.assertions
         ]
-        since = replace(since, assertions=dict.fromkeys(found))
+        since = replace(since, assertions={each: size_names(each.condition) for each in found})
     number = next(iter(size_names(counter.shape[0])), "") if counter.shape else ""
     changing = sizes_of_round(number, since.sizes) if number else frozenset()
     fixed = [size for name, size in since.sizes.items() if name not in changing]
-    lasting = [each for each in since.assertions if not size_names(each.condition) & changing]
+    lasting = [each for each, names in since.assertions.items() if not names & changing]
     builder.learn(fixed, _where_a_round_runs(session, lasting, rounds))
-    asked = [each for each in since.assertions if size_names(each.condition) & changing]
+    asked = [each for each, names in since.assertions.items() if names & changing]
     if asked:
         names = changing.union(*(size_names(each.condition) for each in asked))
         around = builder.known().about(names - changing)
@@ -73,7 +73,7 @@ def learn_for_all_rounds(
 def _enlarge_open_sizes(session: Session, since: Learned, changing: frozenset[str], span: Span | None) -> None:
     # Open extents are what all rounds need.
     builder = session.builder
-    asked = [each for each in since.assertions if size_names(each.condition) & changing]
+    asked = [each for each, names in since.assertions.items() if names & changing]
     for size in since.enlarged:
         assert not isinstance(size.source, AxisExtent)
         needed = size.source

@@ -14,6 +14,7 @@ __all__ = [
     "DEFINITION",
     "RECORDER",
     "RESULT",
+    "STATEMENTS",
     "compiled_definition",
     "is_result",
     "thunk",
@@ -25,6 +26,9 @@ RECORDER = "__tcdsl__"
 
 RESULT = f"{RECORDER}result"
 """What a function returns that has several `return`s."""
+
+STATEMENTS = f"{RECORDER}statements"
+"""The closure variable that holds what the recorder is told of each statement."""
 
 CHOICE = f"{RECORDER}choice"
 """What `a if c else b` gives."""

@@ -60,7 +60,7 @@ class ProgramBuilder:
         self._sizes: dict[str, Size] = {}
         #: What is recorded now: the program itself, or a part of it (`nested`).
         self.recording = Recording()
-        self._assertions: dict[Assertion, None] = {}
+        self._assertions: dict[Assertion, frozenset[str]] = {}
         self._declared: dict[str, Tensor] = {}
         self._known: SizeFacts | None = None
         self._open: set[str] = set()
@@ -220,7 +220,7 @@ class ProgramBuilder:
 
     def _require(self, assertion: Assertion) -> None:
         if assertion not in self._assertions:
-            self._assertions[assertion] = None
+            self._assertions[assertion] = size_names(assertion.condition)
             if assertion.assumed and self._known is not None:
                 self._known.add(assertion.condition)
 
@@ -377,6 +377,11 @@ class ProgramBuilder:
     def assertions(self) -> tuple[Assertion, ...]:
         """What holds at every call."""
         return tuple(self._assertions)
+
+    @property
+    def sizes_of_assertions(self) -> Mapping[Assertion, frozenset[str]]:
+        """What holds at every call, and the names of the sizes in it: each body asks about all of them."""
+        return self._assertions
 
     # -- nested recordings (`tcdsl.frontend.staging.subprograms`) -----------------------------------------------
 

@@ -113,7 +113,7 @@ class Part:
         inputs = [self._builder.tensor(each) for each in read]
         sizes, carriers = self._sizes(statements, [*tensors, *placeholders, *inputs])
         inputs.extend(tensor for tensor in carriers if tensor.name not in read)
-        assertions = self._builder.assertions
+        own = {size.name for size in sizes}
         program = Program(
             name=name,
             inputs=(*inputs, *placeholders),
@@ -121,7 +121,7 @@ class Part:
             tensors=tuple(tensors),
             statements=tuple(statements),
             outputs=tuple(outputs),
-            assertions=tuple(each for each in assertions if size_names(each.condition) <= {s.name for s in sizes}),
+            assertions=tuple(each for each, names in self._builder.sizes_of_assertions.items() if names <= own),
             rules=tuple(recording.rules),
             repeats=tuple(recording.repeats),
         )
@@ -162,7 +162,7 @@ class Part:
         pending.update(name for repeat in self._recording.repeats for end in repeat.ends for name in size_names(end))
         placeholders = {tensor.name for tensor in self._recording.placeholders}
         carriers: dict[str, Tensor] = {}
-        conditions = [size_names(assertion.condition) for assertion in builder.assertions]
+        conditions = builder.sizes_of_assertions.values()
         while pending:
             found |= pending
             fresh = pending

@@ -36,13 +36,13 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Sizes and assertions, in order, and which of the sizes are open.
+    """Sizes and assertions, in order, these with the names of the sizes in them, and which of the sizes are open.
 
     ``enlarged`` are open sizes that were there before, as large as they have become.
     """
 
     sizes: dict[str, Size]
-    assertions: dict[Assertion, None]
+    assertions: dict[Assertion, frozenset[str]]
     open_sizes: frozenset[str]
     enlarged: tuple[Size, ...] = ()
 
@@ -51,7 +51,7 @@ class Learned:
         own = {name for tensor in inputs for extent in tensor.shape for name in size_names(extent)}
         return Learned(
             {name: size for name, size in self.sizes.items() if name not in before.sizes and name not in own},
-            {each: None for each in self.assertions if each not in before.assertions},
+            {each: names for each, names in self.assertions.items() if each not in before.assertions},
             self.open_sizes - before.open_sizes,
             tuple(size for name, size in self.sizes.items() if before.sizes.get(name, size) != size),
         )

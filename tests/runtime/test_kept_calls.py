@@ -54,6 +54,9 @@ assert (info.programs, info.misses) == (0, 0)
 m.by_text(x), m.by_text(x + 1), m.by_text(np.arange(7.0))
 info = m.by_text.cache_info()
 assert (info.programs, info.misses, info.hits, info.from_disk) == (1, 0, 3, 1)
+with tc.config(optimize=False):  # other machine code
+    m.by_text(x)
+assert m.by_text.cache_info().misses == 1
 # Other layouts and types are staged, and right.
 assert m.by_text(np.arange(8.0)[::2]).tolist() == [2, 4, 6, 8]
 assert m.by_text(np.arange(4, dtype=np.float32)).tolist() == [2, 3, 4, 5]

@@ -134,7 +134,7 @@ class KeptCalls:
         out: Out,
     ) -> tuple[Any] | None:
         for record, kernel in _found(name, call, current):
-            entry = KeptEntry(record, kernel, readings)
+            entry = KeptEntry(record, kernel, readings, current)
             repeated = RepeatedCall(entry, call, arguments, keywords)
             with suppress(NestStopped):
                 done = repeated.run(arguments, keywords, out) if repeated.is_usable else None

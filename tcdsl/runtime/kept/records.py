@@ -34,7 +34,9 @@ class KeptEntry:
 
     narrowed = ()
 
-    def __init__(self, record: Mapping[str, Any], kernel: LaunchedKernel, readings: Sequence[Reading]) -> None:
+    def __init__(
+        self, record: Mapping[str, Any], kernel: LaunchedKernel, readings: Sequence[Reading], current: Settings
+    ) -> None:
         self.name: str = record["name"]
         self.constants: Mapping[int | str, Any] = record["constants"]
         self.inputs = tuple(_source(each, readings) for each in record["inputs"])
@@ -49,6 +51,7 @@ class KeptEntry:
         self._values = SizeFunction(*record["values"]).bound()
         self._guards = None if record["guards"] is None else SizeFunction(*record["guards"]).bound()
         self._kernel = kernel
+        self._made_with = _choices(current)
 
     def serves(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
         """Whether the guards hold for inputs of these shapes."""
@@ -73,13 +76,19 @@ class KeptEntry:
         return None if found is None or found[1] >= self._harmless else found
 
     def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> Any:
-        """The machine code for inputs of this layout; None if it was not kept."""
-        fits = contiguous == self._contiguous and max(map(abs, sizes.values()), default=0) <= self._kernel.limit
+        """The machine code for inputs of this layout and such settings; None if it was not kept."""
+        fits = contiguous == self._contiguous and _choices(current) == self._made_with
+        fits = fits and max(map(abs, sizes.values()), default=0) <= self._kernel.limit
         return self._kernel if fits else None
 
     def check_written(self, inputs: Sequence[np.ndarray]) -> None:
         """Arrays may share memory with one that is written."""
         raise NestStopped
+
+
+def _choices(current: Settings) -> tuple[Any, ...]:
+    # The settings that machine code depends on.
+    return current.optimize, current.target
 
 
 def record_of(

@@ -275,7 +275,10 @@ def _scans(work: Work) -> None:
 def _tiled(work: Work, plan: LoopOrder) -> LoopOrder:
     if not plan.plain or plan.extents or plan.fixed is not None or plan.scan:
         return plan
-    return replace(plan, contraction=contraction_of(plan.statement, work.tensors, work.context, work.zeros_around))
+    found = contraction_of(plan.statement, work.tensors, work.context, work.zeros_around)
+    if found is not None:
+        found = replace(found, windows=work.machine.masks and work.runs("windows"))
+    return replace(plan, contraction=found)
 
 
 def _panels(work: Work) -> None:

@@ -294,9 +294,45 @@ def test_few_products_of_long_rows_are_no_tiles(terms: int, length: int, tiled: 
     for function, order, whole in ((along_rows, "abe", tiled), (across_rows, "aeb", True)):
         kernel = lower(staged(function, G, B), machine=MACHINES[1])
         np.testing.assert_allclose(function(G, B), np.einsum(f"bf,afe->{order}", G, B), rtol=1e-10, atol=1e-12)
-        sizes = bind_sizes(kernel.program, [G.shape, B.shape])
-        packed = next(buffer for buffer in kernel.buffers if buffer.name.startswith("panels"))
-        assert (prod(evaluate_size(extent, sizes) for extent in packed.shape) > 0) == whole
+        assert packs(kernel, G, B) == whole
+
+
+def packs(kernel: Kernel, *arrays: np.ndarray) -> bool:
+    """Whether there are panels for arrays of these shapes."""
+    sizes = bind_sizes(kernel.program, [array.shape for array in arrays])
+    packed = next(buffer for buffer in kernel.buffers if buffer.name.startswith("panels"))
+    return prod(evaluate_size(extent, sizes) for extent in packed.shape) > 0
+
+
+@pytest.mark.parametrize(("channels", "length", "tiled"), [(4, 16, False), (5, 16, True), (4, 15, True)])
+def test_windows_of_few_channels_are_no_tiles_where_lanes_have_masks(channels: int, length: int, tiled: bool) -> None:
+    @op
+    def valid(I, K):
+        O[n, c, x, y] += I[n, d, x + r, y + s] * K[c, d, r, s]
+        return O
+
+    @op
+    def adjoint(G, K):
+        D[n, c, x, y] += G[n, d, x - r + 2, y - s + 1] * K[d, c, r, s]
+        return D
+
+    @op
+    def strided(I, K):
+        O[n, c, x, y] += I[n, d, x + r, 2 * y + s] * K[c, d, r, s]
+        return O
+
+    I, K = real(2, 9, 4, length + 1), real(channels, 9, 3, 2)
+    I[0, 1, 2, 3], I[1, 0, 0, 0] = np.nan, np.inf
+    program = staged(valid, I, K)
+    kernels = [lower(program, machine=machine) for machine in MACHINES[1:]]
+    assert [packs(kernel, I, K) for kernel in kernels] == [True, tiled]
+    assert packs(lower(program, machine=MACHINES[2], optimize="-windows"), I, K)
+    expected = valid.interpret(I, K)
+    for kernel in kernels:
+        np.testing.assert_allclose(execute(kernel, [I, K]).outputs[0], expected, rtol=1e-10, atol=1e-12)
+    assert packs(lower(staged(strided, wide := real(2, 9, 4, 2 * length), K), machine=MACHINES[2]), wide, K)
+    other = real(9, channels, 3, 2)
+    assert packs(lower(staged(adjoint, I, other), machine=MACHINES[2]), I, other) == tiled
 
 
 def test_integers_wrap_around() -> None:

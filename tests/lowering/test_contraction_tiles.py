@@ -49,6 +49,12 @@ def batched(A, B):
 
 
 @op
+def batched_along(A, B):
+    C[i, j, b] += A[i, k, b] * B[k, j, b]
+    return C
+
+
+@op
 def of_many_axes(A, B):
     C[i, a, j, b] += A[i, k, a, l] * B[l, j, b, k]
     return C
@@ -151,6 +157,14 @@ CASES: dict[str, tuple[Any, Callable[..., np.ndarray], list[Arrays]]] = {
     ),
     "of columns": (of_columns, lambda A, B: -(A.T @ B.T).T, [[real(9, 14), real(19, 9)], [real(2, 30), real(3, 2)]]),
     "batched": (batched, lambda A, B: (A @ B).transpose(1, 0, 2), [[real(3, 14, 5), real(3, 5, 17)]]),
+    "batched along": (
+        batched_along,
+        lambda A, B: np.einsum("ikb,kjb->ijb", A, B),
+        [
+            [real(m, k, b)[::-1], real(k, n, b)]
+            for m, k, n, b in ((13, 3, 17, 5), (55, 2, 1, 1), (6, 0, 9, 3), (7, 2, 9, 0))
+        ],
+    ),
     "of many axes": (
         of_many_axes,
         lambda A, B: np.einsum("ikal,ljbk->iajb", A, B),
@@ -302,6 +316,11 @@ def packs(kernel: Kernel, *arrays: np.ndarray) -> bool:
     sizes = bind_sizes(kernel.program, [array.shape for array in arrays])
     packed = next(buffer for buffer in kernel.buffers if buffer.name.startswith("panels"))
     return prod(evaluate_size(extent, sizes) for extent in packed.shape) > 0
+
+
+def test_neighbours_along_the_target_are_stored_one_after_the_other() -> None:
+    kernel = lower(staged(batched_along, real(9, 3, 5), real(3, 8, 5)), machine=MACHINES[2])
+    assert " = block % A_2\n" in format_kernel(kernel)
 
 
 @pytest.mark.parametrize(("channels", "length", "tiled"), [(4, 16, False), (5, 16, True), (4, 15, True)])

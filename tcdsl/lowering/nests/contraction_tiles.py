@@ -290,15 +290,20 @@ class ContractionTiles:
         for title, length in reversed(units[1:]):
             rest, place = digit(rest, length, title, names, out)
             places.insert(0, place)
-        *outer, number, group = rest, *places
-        values: _Values = {index(side.variable): side.at(at) for side, at in zip(found.outer, outer, strict=True)}
+        apart, along = self._apart_and_along()
+        places.insert(0, rest)
+        number, group = places[len(apart) : len(apart) + 2]
+        del places[len(apart) : len(apart) + 2]
+        at = dict(zip((*apart, *along), places, strict=True))
+        outer = [at[side] for side in found.outer]
+        values: _Values = {index(side.variable): side.at(place) for side, place in at.items()}
         inner = found.within(values)
         rows_inside = product_of(tuple(side.length for side in inner.rows))
         low, high = Local(names.fresh("low"), "int64"), Local(names.fresh("high"), "int64")
         out.append(Define(low.name, apply("mul", number, most), index=True))
         out.append(Define(high.name, apply("min", rows_inside, apply("add", low, most)), index=True))
         rows = RowBlock.of(inner.rows, low, high, names)
-        share = defined("share", quotient_up(self._panels, units[-1][1]), names, out)
+        share = defined("share", quotient_up(self._panels, units[len(apart) + 1][1]), names, out)
         begin = apply("mul", group, share)
         stop = apply("min", self._panels, apply("add", begin, share))
         nodes: tuple[Node, ...] = (*out, *rows.nodes, self._of_panels(values, inner, outer, rows, (begin, stop)))
@@ -362,8 +367,8 @@ class ContractionTiles:
     def _units(self, out: list[Node]) -> tuple[Expr, list[tuple[str, Expr]], Expr]:
         # Rows of a block at most, the loops around blocks, over blocks, and over groups of panels, and how many steps
         # these have. There shall be enough for threads, but few rows in a block only where there are few panels.
-        total, outer = self._found.count_of_rows, [(side.variable, side.length) for side in self._found.outer]
-        count = product_of(tuple(length for _, length in outer))
+        total, count = self._found.count_of_rows, product_of(tuple(side.length for side in self._found.outer))
+        apart, along = ([(side.variable, side.length) for side in part] for part in self._apart_and_along())
         tiles = quotient_up(total, integer(ROWS))
         least = apply("min", tiles, _units_over(apply("mul", self._panels, count)))
         blocks = at_least_one(apply("max", quotient_up(total, integer(ROWS_OF_BLOCK)), least))
@@ -375,7 +380,17 @@ class ContractionTiles:
         group = defined("groups", groups(number), self._names, out)
         rows = apply("min", integer(ROWS_OF_BLOCK), in_tiles(at_least_one(quotient_up(tiles, number))))
         most = defined("most", rows, self._names, out)
-        return most, [*outer, ("number", number), ("group", group)], product_of((count, blocks, groups(blocks)))
+        units = [*apart, ("number", number), ("group", group), *along]
+        return most, units, product_of((count, blocks, groups(blocks)))
+
+    def _apart_and_along(self) -> tuple[list[Side], list[Side]]:
+        # The variables whose loops are around blocks, and those that go along the target's memory: neighbours store
+        # into the same lines, one after the other.
+        found = self._found
+        last = frozenset[str]().union(*map(index_variables, found.statement.target.indices[-1:]))
+        along = [side for side in found.around if side.variable in last]
+        apart = [side for side in found.outer if side not in along]
+        return apart, along
 
     def _own_of_panel(self, values: _Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
         # What is own to the cells of a block of rows and a panel, and 0 behind the last lane.

@@ -11,7 +11,7 @@ from tcdsl.targets.cpu.intrinsics.conversions import convert
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS, repeated_product, whole_power
 from tcdsl.targets.cpu.intrinsics.frame_memory import box, fail, frame_buffer, frame_size, local_buffer
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
-from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY, power_of_half
+from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY, POWERS_OF_HALVES
 
 __all__ = ["FUNCTIONS", "EmittedFunction", "scalar"]
 
@@ -60,8 +60,8 @@ def _power(builder: ir.Builder, a: Any, b: Any) -> Scalar:
     base = scalar(builder, a)
     if isinstance(b, int) and (b >= 0 or base.floating):
         return repeated_product(base, b)
-    if b == 0.5 and base.floating:
-        return power_of_half(base)
+    if isinstance(b, float) and b in POWERS_OF_HALVES and base.floating:
+        return POWERS_OF_HALVES[b](base)
     result: Scalar = _formula(ELEMENTARY["power"] if base.floating else whole_power)(builder, base, b)
     return result
 

@@ -14,7 +14,7 @@ from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local,
 from tcdsl.ir.primitives import LAZY, PRIMITIVES
 from tcdsl.targets.cpu.emission.control_flow import ControlFlow, require_one_type
 from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, scalar
-from tcdsl.targets.cpu.emission.primitive_code import EXTREMES, is_whole_power, primitive_code
+from tcdsl.targets.cpu.emission.primitive_code import EXTREMES, constant_exponent, primitive_code
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name
 from tcdsl.targets.cpu.emission.vector_loops import Cell, VectorLoop
 from tcdsl.targets.cpu.instructions import ir
@@ -108,10 +108,9 @@ class ExpressionEmission(ControlFlow):
 
     def _applied(self, expr: Apply) -> Any:
         arguments = expr.arguments
-        if is_whole_power(expr):
-            base, exponent = arguments
-            assert isinstance(exponent, Constant)
-            return FUNCTIONS["power"](self._builder, self._value(base), int(exponent.value))
+        exponent = constant_exponent(expr)
+        if exponent is not None:
+            return FUNCTIONS["power"](self._builder, self._value(arguments[0]), exponent)
         if expr.primitive in EXTREMES:
             return FUNCTIONS[f"late_{EXTREMES[expr.primitive]}"](self._builder, *map(self._value, arguments))
         as_bytes = PRIMITIVES[expr.primitive].kind == "compare" and arguments[0].dtype == "bool"

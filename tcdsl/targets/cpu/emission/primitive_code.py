@@ -19,7 +19,7 @@ from tcdsl.targets.cpu.emission.emitted_functions import FUNCTIONS, scalar
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
-from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY
+from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY, POWERS_OF_HALVES
 
 __all__ = [
     "ARITHMETIC",
@@ -27,7 +27,7 @@ __all__ = [
     "EXTREMES",
     "OPERATORS",
     "PrimitiveCode",
-    "is_whole_power",
+    "constant_exponent",
     "operation",
     "primitive_code",
 ]
@@ -162,10 +162,11 @@ def _compared(comparison: ast.cmpop, a: Scalar, b: Scalar) -> Scalar:
     return COMPARISONS[type(comparison)](a, b)
 
 
-def is_whole_power(expr: Apply) -> bool:
-    """Whether ``expr`` is a power by a small whole number, which multiplies repeatedly."""
+def constant_exponent(expr: Apply) -> int | float | None:
+    """The exponent of a power by a small whole number, or by halves, which is made of products and roots."""
     if expr.primitive != "pow" or not isinstance(expr.arguments[1], Constant):
-        return False
+        return None
     exponent = expr.arguments[1].value
-    small = abs(exponent) <= _REPEATED and exponent == int(exponent)
-    return small and (exponent >= 0 or is_floating(expr.dtype))
+    if abs(exponent) <= _REPEATED and exponent == int(exponent):
+        return int(exponent) if exponent >= 0 or is_floating(expr.dtype) else None
+    return float(exponent) if is_floating(expr.dtype) and exponent in POWERS_OF_HALVES else None

@@ -27,7 +27,7 @@ from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local,
 from tcdsl.ir.primitives import LAZY
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, LocalBuffer, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import own_expressions, walk_nodes
-from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, is_whole_power, primitive_code
+from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, constant_exponent, primitive_code
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name
 from tcdsl.targets.cpu.intrinsics.frame_memory import BufferKind
 
@@ -403,7 +403,8 @@ class _Steps:
             case Apply(primitive=primitive, arguments=arguments):
                 code = primitive_code(primitive)
                 # Exponents of whole numbers take loops of their own.
-                self._require(code.steps and (primitive != "pow" or is_floating(expr.dtype) or is_whole_power(expr)))
+                steps = primitive != "pow" or is_floating(expr.dtype) or constant_exponent(expr) is not None
+                self._require(code.steps and steps)
                 self._work += code.work
                 for argument in arguments:
                     self._value(argument)

@@ -2,7 +2,8 @@
 
 None of them calls the C library, and none branches, but for sin, cos and tan of very large numbers (`rare_calls`).
 All are within two units in the last place of what is exact, for all arguments; ``tests/targets/mathematics`` has a
-bound for each. float16 is computed in float32.
+bound for each. Constant exponents of 1/2, 3/2, 5/2 and minus these are roots and products, within three units.
+float16 is computed in float32.
 
 A formula is a function of the module: written once, and put by LLVM where it is called; those of vectors in place. The
 instructions of a formula have no fast-math flags, whatever liberties the nest takes that calls it: sums of parts
@@ -12,6 +13,7 @@ are added in the order in which they are written, and infinities, NaN and signed
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 from tcdsl.targets.cpu.instructions import ir
@@ -26,7 +28,7 @@ from tcdsl.targets.cpu.mathematics import (
     trigonometric,
 )
 
-__all__ = ["ELEMENTARY", "function", "power_of_half"]
+__all__ = ["ELEMENTARY", "POWERS_OF_HALVES", "function"]
 
 
 def function(name: str, formula: Callable[..., Scalar]) -> Callable[..., Scalar]:
@@ -102,5 +104,7 @@ ELEMENTARY: Mapping[str, Callable[..., Scalar]] = MappingProxyType(
 )
 """By name, what writes a call of the function."""
 
-power_of_half = function("power_of_half", powers.power_of_half)
-"""What a constant exponent of 1/2 means, at a fraction of the cost of any exponent."""
+POWERS_OF_HALVES: Mapping[float, Callable[..., Scalar]] = MappingProxyType(
+    {n / 2: function(f"power.{n / 2}", partial(powers.power_of_halves, halves=n)) for n in powers.HALVES}
+)
+"""By constant exponent, what writes the power: at a fraction of the cost of any exponent."""

@@ -26,7 +26,7 @@ from tcdsl.targets.cpu.mathematics.arithmetic import (
 from tcdsl.targets.cpu.mathematics.exponentials import LOG_2, exponential, exponential_parts, scaled
 from tcdsl.targets.cpu.mathematics.logarithms import exponent_and_fraction, logarithm, normalized
 
-__all__ = ["power", "power_of_half"]
+__all__ = ["HALVES", "power", "power_of_halves"]
 
 # Those of 2 artanh(s) = 2 s + s**3 (2/3 + s**2 Q(s**2)), by Remez' exchange.
 _COEFFICIENTS = (
@@ -98,7 +98,18 @@ def _logarithm(x: Scalar) -> Pair:
     return quick_sum(total, lost + (k * second + low))
 
 
-def power_of_half(x: Scalar) -> Scalar:
-    """``x`` to the power of 1/2, which is its root but for minus zero and minus infinity."""
-    root = x.intrinsic("sqrt").intrinsic("fabs")
-    return x.equals(-math.inf).choose(x.constant(math.inf), root)
+def power_of_halves(x: Scalar, halves: int) -> Scalar:
+    """``x`` to the power of ``halves / 2``, one of `HALVES`: a root, and at most three products and quotients.
+
+    Within three units in the last place: no product overflows, and no quotient loses digits, where the result is
+    neither 0 nor infinite.
+    """
+    root, whole = x.intrinsic("sqrt"), abs(halves) // 2
+    factor = (x.constant(1), x, x * x)[whole]
+    result = factor * root if halves > 0 else (1 / factor if whole else factor) / root
+    # Minus infinity has no root, but a power; powers of minus zero have no sign.
+    return x.equals(-math.inf).choose(x.constant(math.inf if halves > 0 else 0.0), magnitude(result))
+
+
+HALVES = (1, 3, 5, -1, -3, -5)
+"""The exponents, times 2, of `power_of_halves`: of larger ones rounding adds up to more than three units."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tcdsl as tc
 from tcdsl import op, output
 from tcdsl.autodiff import gradient
 from tcdsl.ir.expressions import Apply, walk
@@ -82,6 +83,56 @@ def cheap_beside_a_stencil(x, w):
     y = output(N)
     y[i] = get(a[i - 1], 0.0) * get(b[i - 1], 0.0) + get(a[i + 1], 0.0) * get(b[i + 1], 0.0)
     total[()] += y[i] * w[i]
+    return total
+
+
+@op
+def pulls(x, y, m):
+    heavy[i, j] = where(x[i] == y[j], 0.0, abs(x[i] - y[j]) ** -1.5)
+    pulled[i, j] = (x[i] - y[j]) * heavy[i, j]
+    a[i] += pulled[i, j] * m[j]
+    b[i] += heavy[i, j] * m[j]
+    c[i] >>= heavy[i, j] - m[j]
+    return a, b, c
+
+
+@op
+def pulls_of_columns(x, y, m):
+    heavy[i, j] = exp(x[i] - y[j])
+    a[j] += heavy[i, j] * m[j]
+    b[j] += heavy[i, j] * x[i]
+    return a, b
+
+
+@op
+def pulls_of_rows_and_columns(x, y, m):
+    heavy[i, j] = exp(x[i] - y[j])
+    a[i] += heavy[i, j] * m[j]
+    b[j] += heavy[i, j] * x[i]
+    return a, b
+
+
+@op
+def pulls_that_wait(x, y, m):
+    heavy[i, j] = exp(x[i] - y[j])
+    a[i] += heavy[i, j] * m[j]
+    most[()] >>= a[i]
+    b[i] += heavy[i, j] * most
+    return a, b
+
+
+@op
+def light_pulls(x, y, m):
+    light[i, j] = abs(x[i] - y[j])
+    a[i] += light[i, j] * m[j]
+    b[i] += light[i, j] * light[i, j]
+    return a, b
+
+
+@op
+def pull(x, y, m):
+    a, b, c = pulls(x, y, m)
+    total[()] += a[i] * b[i] + c[i]
     return total
 
 
@@ -166,3 +217,41 @@ def test_no_value_costs_twice(function) -> None:
     made, sizes = derivative(function, *shapes, **configuration)
     apart = lower(made.program, optimize=False)
     assert executed_points(made, sizes) <= executed_points(apart, sizes)
+
+
+def memory_of_pulls(function) -> int:
+    arrays = [np.ones(1000), np.ones(900), np.ones(900)]
+    made = lower(staged(function, arrays))
+    return peak_bytes(made, bind_sizes(made.program, [array.shape for array in arrays])).temporaries
+
+
+def test_what_several_sums_of_rows_read_is_computed_once() -> None:
+    made = lower(staged(pulls, [np.ones(3)] * 3))
+    assert applied(made, "pow") == 1
+    assert len(made.nests) == 1
+    assert 8 * 900 <= memory_of_pulls(pulls) <= 64 * 8 * 900 + 64
+
+
+@pytest.mark.parametrize("function", [pulls_of_columns, pulls_of_rows_and_columns, pulls_that_wait, light_pulls])
+def test_what_would_be_memory_for_all_pairs_is_computed_again(function) -> None:
+    assert memory_of_pulls(function) < 8 * 900 * 100
+
+
+@pytest.mark.parametrize("counts", [(0, 3), (3, 0), (1, 1), (70, 130)])
+def test_sums_of_rows_that_share_a_value(counts: tuple[int, int]) -> None:
+    rng = np.random.default_rng(1)
+    x, y, m = (rng.normal(size=count) for count in (*counts, counts[1]))
+    x[2::9], x[3::9], x[4::9], y[:1], x[6::9] = np.inf, np.nan, -np.inf, 0.0, -0.0
+    with np.errstate(all="ignore"):
+        apart = x[:, None] - y
+        heavy = np.where(apart == 0, 0, np.abs(apart) ** -1.5)
+        wanted = (apart * heavy * m).sum(1), (heavy * m).sum(1), (heavy - m).max(1, initial=-np.inf)
+    for optimize in (True, "-fusion"):
+        with tc.config(optimize=optimize):
+            for found, expected in zip(pulls(x, y, m), wanted, strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_gradient_of_sums_that_share_a_value() -> None:
+    rng = np.random.default_rng(1)
+    tc.check_grads(pull, (rng.normal(size=5), 5 + rng.normal(size=4), rng.normal(size=4)))

@@ -8,7 +8,8 @@ A producer, which stores every cell of its tensor once, whatever the data, and c
   reading memory;
 - or if its tensor would be larger than what it reads, and than every input and output, and few reads go over its cells:
   ``D[i, j] = x[i] - y[j]`` would decide how much memory a call takes, and reading it would take as long as computing it
-  again.
+  again; unless the value is a call of a function, or as much, and all that reads it reduces its rows: such statements
+  share loops, and the tensor is memory for a few rows.
 
 Everything else is computed once and stored. What is stored costs memory only if it is read in another nest: statements
 that go over the same cells share loops (`tcdsl.lowering.program_passes.merging`), values that are read where they were
@@ -51,7 +52,7 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads, tensors_read, with_statements
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.program_passes.schedule import covers
+from tcdsl.lowering.program_passes.schedule import covers, plan
 from tcdsl.lowering.program_passes.touched_tensors import evaluated, never_moves, readers
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import arranged
@@ -65,6 +66,8 @@ _TRIVIAL = 2
 _FEW = 4
 # Reads of a large tensor whose value is computed again at each of them.
 _MOST_READS = 8
+# Other statements between a value and the last one that reduces its rows: merging looks no further back.
+_NEAR = 8
 _WEIGHTS = {
     **dict.fromkeys(
         ("add", "sub", "mul", "neg", "max", "min", "where", "abs", "square", "relu", "id", "fst", "snd"), 1
@@ -160,7 +163,7 @@ def _moves(
             return False
     found = [program.statements[position] for position in positions]
     if _outgrows(producer.statement, surroundings, tensors) and _read_where_written(producer, found):
-        return True
+        return not _made_by_rows(producer, surroundings, program, tensors, context)
     if not covers(producer.statement, tensors[name], context):
         return False
     if len(positions) == 1 and _once(found[0], name):
@@ -204,6 +207,63 @@ def _own_cell(reader: Statement, indices: tuple[Expr, ...]) -> tuple[str, ...] |
     # The variables that are the indices of a cell, if these are all of the reader's: each point has its own.
     variables = tuple(axis.name for axis in indices if isinstance(axis, IndexValue))
     return variables if len(variables) == len(indices) and set(variables) == set(reader.domain.variables) else None
+
+
+def _made_by_rows(
+    producer: _Producer, surroundings: _Surroundings, program: Program, tensors: Declarations, context: isl.Set
+) -> bool:
+    """Whether the value takes work, and several statements that will share its outer loops reduce its rows.
+
+    None may need what another one has found: then the rows would have to wait in memory for the last.
+    """
+    statement = producer.statement
+    outer = producer.variables[:-1]
+    if work(producer.value) < _HEAVY or not outer or plan(statement, tensors, context).outer != producer.variables:
+        return False
+    chain, reductions = _readers_of_rows(statement.target.tensor, surroundings, program, tensors)
+    if not 1 < len(reductions) <= _MOST_READS:
+        return False
+    last = max(reductions)
+    if last - producer.position - len(chain) - len(reductions) > _NEAR:
+        return False
+    found: set[str] = set()
+    for position in range(min(reductions), last + 1):
+        reader = program.statements[position]
+        needs = not found.isdisjoint(tensors_read(reader))
+        if needs and position in reductions:
+            return False
+        if needs or position in reductions:
+            found.add(reader.target.tensor)
+    orders = (plan(program.statements[position], tensors, context) for position in reductions)
+    return all(order.plain and order.scalar and order.outer == order.cells for order in orders)
+
+
+def _readers_of_rows(
+    name: str, surroundings: _Surroundings, program: Program, tensors: Declarations
+) -> tuple[set[str], set[int]]:
+    """The tensors that have a cell for each of the tensor's, made of it, and the statements that reduce rows of these.
+
+    No statements, if something reads other cells.
+    """
+    shape = tensors[name].shape
+    chain, waiting, reductions = {name}, [name], set[int]()
+    while waiting:
+        tensor = waiting.pop()
+        for position in surroundings.readers.get(tensor, ()):
+            reader = program.statements[position]
+            target, extents = reader.target, tensors[reader.target.tensor].shape
+            cells = {read.indices for read in statement_reads(reader) if read.tensor == tensor}
+            cell = cells.pop() if len(cells) == 1 else ()
+            if reader.unique or isinstance(reader.start, Keep) or _own_cell(reader, cell) is None:
+                return chain, set()
+            if target.indices == cell[:-1] and extents == shape[:-1]:
+                reductions.add(position)
+            elif target.indices != cell or extents != shape:
+                return chain, set()
+            elif target.tensor not in chain:
+                chain.add(target.tensor)
+                waiting.append(target.tensor)
+    return chain, reductions
 
 
 def _readable(reader: Statement, name: str) -> bool:

@@ -129,6 +129,29 @@ def light_pulls(x, y, m):
     return a, b
 
 
+def limited_flux(u):
+    flux = u[1:] - u[:-1]
+    limited = np.where(flux * u[1:] > 0, 0.0, flux)
+    return u[1:-1] - (limited[1:] - limited[:-1])
+
+
+def flux_of_flux(u):
+    flux = u[1:] * u[:-1] - u[1:]
+    flux = flux[1:] * flux[:-1] - flux[1:]
+    flux = flux[1:] * flux[:-1] - flux[1:]
+    return flux[1:] * flux[:-1] - flux[1:]
+
+
+def far_flux(u):
+    flux = u[1:] * u[:-1] - u[1:]
+    return flux[3:] - flux[:-3]
+
+
+def flux_with_work(u):
+    flux = np.exp(u[1:] * u[:-1])
+    return flux[1:] - flux[:-1]
+
+
 @op
 def pull(x, y, m):
     a, b, c = pulls(x, y, m)
@@ -255,3 +278,20 @@ def test_sums_of_rows_that_share_a_value(counts: tuple[int, int]) -> None:
 def test_the_gradient_of_sums_that_share_a_value() -> None:
     rng = np.random.default_rng(1)
     tc.check_grads(pull, (rng.normal(size=5), 5 + rng.normal(size=4), rng.normal(size=4)))
+
+
+@pytest.mark.parametrize(
+    ("function", "stored"), [(limited_flux, 0), (flux_of_flux, 1), (far_flux, 1), (flux_with_work, 1)]
+)
+def test_little_work_is_done_for_two_cells_beside_each_other(function, stored: int) -> None:
+    # Not again for what was done twice already: work does not grow with the length of a chain.
+    made = op(function)
+    kernel = lower(staged(made, [np.ones(50)]))
+    assert sum(buffer.kind == "temporary" for buffer in kernel.buffers) == stored
+    u = np.random.default_rng(1).normal(size=50)
+    u[7:9], u[20], u[30], u[40] = 0.0, np.nan, np.inf, -0.0
+    with np.errstate(all="ignore"):
+        for count in (50, 30, 5):
+            np.testing.assert_allclose(made(u[:count]), function(u[:count]), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(made(u[::-2]), function(u[::-2]), rtol=1e-12, atol=1e-12)
+    tc.check_grads(made, (np.linspace(1.0, 2.0, 6) ** 2,))

@@ -6,6 +6,8 @@ A producer, which stores every cell of its tensor once, whatever the data, and c
 - or if its value is at most two cheap operations on one tensor as large as its own, and at most four statements read it
   (sums of products only if it is no operation at all): each read then costs two operations more, which is less than
   reading memory;
+- or if its value is at most six cheap operations, and one statement reads it, at two cells beside each other, as the
+  difference of a flux does;
 - or if its tensor would be larger than what it reads, and than every input and output, and few reads go over its cells:
   ``D[i, j] = x[i] - y[j]`` would decide how much memory a call takes, and reading it would take as long as computing it
   again; unless the value is a call of a function, or as much, and all that reads it reduces its rows: such statements
@@ -54,13 +56,17 @@ from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads, te
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.program_passes.schedule import covers, plan
 from tcdsl.lowering.program_passes.touched_tensors import evaluated, never_moves, readers
-from tcdsl.polyhedra.linear import normalized
+from tcdsl.polyhedra.linear import linear_form, normalized
 from tcdsl.polyhedra.spaces import arranged
 
 __all__ = ["fresh_locals", "fuse", "work"]
 
 # Nodes of a statement's expressions beyond which nothing more moves in: compile time grows faster than the code.
 _LARGEST = 160
+# Operations that may be done twice, by one reader.
+_CHEAP = 6
+# How far apart the two cells may be: what both are made of is near.
+_BESIDE = 2
 # Operations that may be repeated by each of a few readers.
 _TRIVIAL = 2
 _FEW = 4
@@ -167,6 +173,8 @@ def _moves(
     if not covers(producer.statement, tensors[name], context):
         return False
     if len(positions) == 1 and _once(found[0], name):
+        return True
+    if len(positions) == 1 and _worth_doubling(producer, found[0]):
         return True
     if len(positions) > _FEW:
         return False
@@ -314,6 +322,25 @@ def _worth_repeating(producer: _Producer, reader: Statement, tensors: Declaratio
         # Contractions stay what they are.
         return own == 0
     return own <= _TRIVIAL
+
+
+def _worth_doubling(producer: _Producer, reader: Statement) -> bool:
+    # Computed for two cells beside each other: less than to store it and to read it back.
+    name = producer.statement.target.tensor
+    cells = {read.indices for read in statement_reads(reader) if read.tensor == name}
+    variables = reader.domain.variables
+    if len(cells) != 2 or not len(variables) == len(reader.target.indices) == len(producer.variables):
+        return False
+    if work(producer.value) > _CHEAP or any(read.fill is not None for read in reads(producer.value)):
+        return False
+    return all(map(_beside, *cells))
+
+
+def _beside(one: Expr, other: Expr) -> bool:
+    if not (is_affine_index(one) and is_affine_index(other)):
+        return False
+    (terms, place), (others, another) = linear_form(one), linear_form(other)
+    return terms == others and abs(place - another) <= _BESIDE
 
 
 def work(expr: Expr) -> int:

@@ -60,7 +60,7 @@ def test_wrong_calls_and_documentation() -> None:
         math.sum_reduce(x, axes=np.array([0]))
     with pytest.raises(tc.ConfigurationError, match="the type `R` is a type"):
         layout.cast(x, R=float)
-    with pytest.raises(AttributeError, match="the module nn of the library has no operator 'convolve'"):
+    with pytest.raises(AttributeError, match="the module nn of the library has no attribute `convolve`"):
         nn.convolve(x)
     assert list(inspect.signature(nn.linear).parameters) == ["input", "filter", "bias"]
     assert nn.relu.__doc__ is not None

@@ -11,8 +11,8 @@ from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 
 def explained(program: CharacteristicProgram, stage: str) -> str:
     arguments = arguments_of(program, program.calls[0], "float32")
-    # Tiles of products are as wide as the processor's vectors.
-    with tc.config(optimize="-padding -panels"):
+    # Tiles of products are as wide as the processor's vectors, and rows of padded windows have masks where these have.
+    with tc.config(optimize="-padding -panels -windows"):
         return str(program.function.explain(stage, *arguments, **program.options))
 
 

@@ -63,12 +63,12 @@ from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.nests.rows_of_tiles import (
     ROWS,
     ROWS_OF_BLOCK,
-    UNITS,
     RowBlock,
     at_least_one,
     defined,
     digit,
     in_tiles,
+    units_over,
 )
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
@@ -265,7 +265,9 @@ class ContractionTiles:
         if self._sound is not None:
             nodes = (*nodes, *self._sound_panel(outer, panel, inner.summed, count))
         nodes = loops_over([(panel, integer(0), self._where_packed(self._panels))], nodes)
-        return tuple(map(_parallel, self._over(outer, found.outer, nodes)))
+        (loop,) = self._over(outer, found.outer, nodes)
+        assert isinstance(loop, Loop)
+        return (replace(loop, kind="parallel"),)
 
     def _sound_panel(self, outer: Sequence[str], panel: str, summed: tuple[Side, ...], count: Expr) -> tuple[Node, ...]:
         # Zero times each factor in a panel, added up.
@@ -331,14 +333,14 @@ class ContractionTiles:
         # Whether sums go from registers to the target: those of all terms, in a target's cells side by side, that
         # hold nothing before, and of a whole panel. A last row again and again stores the same.
         target = self._plan.statement.target.indices
-        if (
-            self._found.limits
-            or self._held
-            or target[-1] != index(self._found.lane.variable)
-            or self._plan.statement.accumulate != "add"
-        ):
+        if self._found.limits or self._held or self._plan.statement.accumulate != "add":
             return None
-        if not all(isinstance(node, Store) and _is_zero(node.value) for node in self._body.start_of(target)):
+        if target[-1] != index(self._found.lane.variable):
+            return None
+        if not all(
+            isinstance(node, Store) and node.value == constant(0, node.value.dtype)
+            for node in self._body.start_of(target)
+        ):
             return None
         terms = product_of(tuple(side.length for side in inner.summed))
         return apply("and_", apply("le", terms, integer(_TERMS)), apply("eq", lanes, integer(self._lanes)))
@@ -370,12 +372,12 @@ class ContractionTiles:
         total, count = self._found.count_of_rows, product_of(tuple(side.length for side in self._found.outer))
         apart, along = ([(side.variable, side.length) for side in part] for part in self._apart_and_along())
         tiles = quotient_up(total, integer(ROWS))
-        least = apply("min", tiles, _units_over(apply("mul", self._panels, count)))
+        least = apply("min", tiles, units_over(apply("mul", self._panels, count)))
         blocks = at_least_one(apply("max", quotient_up(total, integer(ROWS_OF_BLOCK)), least))
         number = defined("blocks", blocks, self._names, out)
 
         def groups(blocks: Expr) -> Expr:
-            return at_least_one(apply("min", self._panels, _units_over(apply("mul", blocks, count))))
+            return at_least_one(apply("min", self._panels, units_over(apply("mul", blocks, count))))
 
         group = defined("groups", groups(number), self._names, out)
         rows = apply("min", integer(ROWS_OF_BLOCK), in_tiles(at_least_one(quotient_up(tiles, number))))
@@ -594,15 +596,3 @@ class ContractionTiles:
             return (*before, replace(start, value=total))  # Sums begin with that.
         value = apply(ACCUMULATORS[accumulate].primitive, start.value, total)
         return (*before, replace(start, value=value))
-
-
-def _units_over(count: Expr) -> Expr:
-    return apply("add", apply("floor_div", integer(UNITS - 1), at_least_one(count)), integer(1))
-
-
-def _is_zero(value: Expr) -> bool:
-    return value == constant(0, value.dtype)
-
-
-def _parallel(node: Node) -> Node:
-    return replace(node, kind="parallel") if isinstance(node, Loop) else node

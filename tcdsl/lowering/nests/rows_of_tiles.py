@@ -15,13 +15,13 @@ from tcdsl.lowering.loopir.tiles import quotient_up
 __all__ = [
     "ROWS",
     "ROWS_OF_BLOCK",
-    "UNITS",
     "RowBlock",
     "at_least_one",
     "defined",
     "digit",
     "in_tiles",
     "rows_of_blocks",
+    "units_over",
 ]
 
 ROWS = 6
@@ -30,7 +30,7 @@ ROWS = 6
 ROWS_OF_BLOCK = 48
 """Rows that a panel serves before the next one comes."""
 
-UNITS = 16
+_UNITS = 16
 """Units of work for threads at least, if there are so many tiles."""
 
 _FEWEST_TILES = 2
@@ -39,9 +39,14 @@ _FEWEST_TILES = 2
 
 def rows_of_blocks(rows: Expr, room: Expr) -> Expr:
     """The rows of a block, whole tiles: as many as there is ``room`` for, so few that threads have enough blocks."""
-    enough = apply("max", integer(_FEWEST_TILES), apply("floor_div", rows, integer(UNITS * ROWS)))
+    enough = apply("max", integer(_FEWEST_TILES), apply("floor_div", rows, integer(_UNITS * ROWS)))
     tiles = apply("min", apply("floor_div", room, integer(ROWS)), enough)
     return apply("min", integer(ROWS_OF_BLOCK), in_tiles(at_least_one(tiles)))
+
+
+def units_over(count: Expr) -> Expr:
+    """In how many parts each of ``count`` is taken, so that there are enough for threads."""
+    return apply("add", apply("floor_div", integer(_UNITS - 1), at_least_one(count)), integer(1))
 
 
 def at_least_one(expr: Expr) -> Expr:

@@ -36,7 +36,7 @@ from tcdsl.errors import (
 )
 
 if TYPE_CHECKING:
-    from tcdsl import comprehensions, skriptnd, tile, train
+    from tcdsl import comprehensions, interop, skriptnd, tile, train
     from tcdsl.frontend.running_loops.round_counts import loop
     from tcdsl.frontend.staging.declarations import output
     from tcdsl.runtime.einsum import einsum
@@ -86,6 +86,7 @@ __all__ = [
     "grad",
     "hessian",
     "hvp",
+    "interop",
     "jacobian",
     "jvp",
     "linearize",
@@ -146,7 +147,7 @@ _LAZY = {
     "vjp": "tcdsl.runtime.transforms.pullbacks",
 }
 
-_LAZY_MODULES = ("comprehensions", "skriptnd", "tile", "train")
+_LAZY_MODULES = ("comprehensions", "interop", "skriptnd", "tile", "train")
 
 
 def __getattr__(name: str) -> Any:

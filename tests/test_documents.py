@@ -13,11 +13,15 @@ import tcdsl as tc
 from tests.documents import examples, run_example, with_outputs
 
 ROOT = Path(__file__).parent.parent
+# Packages that are no part of this one, by the pages that show how to use them.
+NEEDED = {"interop.md": ("torch", "jax")}
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
+    for package in NEEDED.get(path.name, ()):
+        pytest.importorskip(package)
     page = path.read_text(encoding="utf-8")
     module = ModuleType("example")
     monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -10,12 +10,12 @@ import pytest
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.autodiff import adjoint, tangent
-from tcdsl.autodiff.jacobians.batching import batched
 from tcdsl.ir.build import size
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import AxisExtent, Program, Size, tensors_read
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.ir.text.printer import format_program
+from tcdsl.rewrite.batching import batched
 from tcdsl.rewrite.linearization import dependents, linearized
 from tests.autodiff.hard_cases.cases import HardCase
 from tests.autodiff.hard_cases.compositions import program_of

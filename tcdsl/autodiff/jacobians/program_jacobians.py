@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcdsl.autodiff.jacobians.batching import batched
 from tcdsl.autodiff.jacobians.sparse_linear import with_sparse_seed
 from tcdsl.autodiff.modes import adjoint, tangent
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative, check_inputs, chosen_outputs, kept_outputs
@@ -24,6 +23,7 @@ from tcdsl.ir.program import Access, Neutral, Program, Statement, Tensor
 from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.writes import read_cell
+from tcdsl.rewrite.batching import batched
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.rewrite.linearization import dependents
 from tcdsl.rewrite.renaming import with_tensors_renamed

@@ -83,10 +83,14 @@ class Part:
         """What the block has recorded."""
         return self._recording
 
-    def argument(self, tensor: SymbolicTensor) -> SymbolicTensor:
-        """A placeholder for ``tensor``, distinct from it, so that one can differentiate by it."""
-        made = self._builder.placeholder(tensor.label, tensor.element_type, tensor.extents)
-        made.rows = tensor.rows
+    def argument(self, tensor: SymbolicTensor, axes: int = 0) -> SymbolicTensor:
+        """A placeholder for ``tensor``, distinct from it, so that one can differentiate by it.
+
+        It stands for one of the tensors along the first ``axes``, whose program is to be made one for all of them.
+        """
+        made = self._builder.placeholder(tensor.label, tensor.element_type, tensor.extents[axes:])
+        if not axes:
+            made.rows = tensor.rows
         self._arguments[made.name] = self._builder.tensor(tensor.name)
         return made
 

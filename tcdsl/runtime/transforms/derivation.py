@@ -45,6 +45,8 @@ class Derivation(ABC):
     title: ClassVar[str]
     #: Whether it needs what loops have computed, after they have run.
     tapes: ClassVar[bool] = False
+    #: So many first axes of what it is by are not seen by the function.
+    axes: ClassVar[int] = 0
 
     def positions(self, function: str, count: int) -> tuple[int, ...]:
         """The arguments to differentiate by, of the ``count`` positional ones that ``function`` has."""

@@ -150,7 +150,7 @@ class DerivativeStaging(StagedFunction):
         with session.checking_anew():
             with part.recording():
                 for k in positions:
-                    made = part.argument(values[k])
+                    made = part.argument(values[k], self.derivation.axes)
                     stand_ins[k] = made.name
                     values[k] = like(made, positional[k][1])
                 outputs, structure = self._record(session, values, configuration)

@@ -7,15 +7,18 @@
 
 There is no rule per operation: in index notation a batch is one more index. A derivative rule of what depends on the
 inputs is batched likewise, as a program; what it returns for an argument without a batch is summed over the batch.
+
+Where these inputs say how many rounds a loop has, it ends at another round for each of their values: then there is no
+such program, but one whose loop takes one value after the other (`one_by_one`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from tcdsl.ir.build import index
+from tcdsl.ir.build import constant, index, plain_read, size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.expressions import Boundary, Expr, Let, Local, Read, SizeValue, transform, walk
@@ -39,7 +42,7 @@ from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.linearization import dependents
 
-__all__ = ["batched"]
+__all__ = ["batched", "ends_depend_on", "one_by_one", "with_all"]
 
 Item = TypeVar("Item")
 
@@ -237,6 +240,24 @@ def _dependents(program: Program, names: Sequence[str]) -> set[str]:
         found |= more | dependents(program, sorted(more))
 
 
+def with_all(program: Program, position: int) -> Program:
+    """``program`` whose output at ``position``, truth values along one axis, is whether all of them hold."""
+    held = program.tensor(program.outputs[position])
+    free = names_of(program)
+    made = Tensor(free.fresh(held.name), held.dtype, (), held.label)
+    cells = free.cells(1)
+    domain = Domain.from_set(box(cells, held.shape))
+    statement = Statement(Access(made.name, ()), "and", Neutral(), read_cell(held, cells, held.dtype), domain)
+    outputs = list(program.outputs)
+    outputs[position] = made.name
+    return replace(
+        program,
+        tensors=(*program.tensors, made),
+        statements=(*program.statements, statement),
+        outputs=tuple(outputs),
+    )
+
+
 def _summed(program: Program, name: str, count: int, trailing: bool) -> Program:
     """``program`` with the output ``name`` summed over its first, or last, ``count`` axes."""
     tensor = program.tensor(name)
@@ -254,3 +275,102 @@ def _summed(program: Program, name: str, count: int, trailing: bool) -> Program:
         statements=(*program.statements, statement),
         outputs=tuple(made.name if output == name else output for output in program.outputs),
     )
+
+
+def ends_depend_on(program: Program, names: Sequence[str]) -> bool:
+    """Whether the inputs ``names`` say when a loop of ``program`` ends."""
+    if not program.repeats:
+        return False
+    found = dependents(program, names)
+    for repeat in program.repeats:
+        body = repeat.body
+        inside = [each.name for each, name in zip(body.inputs[1:], repeat.inputs, strict=True) if name in found]
+        results = zip(repeat.results, body.updates, strict=True)
+        inside += [name for result, (name, _) in results if result in found and name not in inside]
+        if found & repeat.read_by_ends or repeat.condition in inside or ends_depend_on(body, inside):
+            return True
+    return False
+
+
+def one_by_one(program: Program, inputs: Sequence[str]) -> Program:
+    """``program`` for places along new first axes of ``inputs``, one after the other; all outputs have the axis."""
+    return _OneByOne(program, inputs).whole()
+
+
+class _OneByOne:
+    # A loop, in whose round k each of the inputs is place k of what is given.
+
+    def __init__(self, program: Program, inputs: Sequence[str]) -> None:
+        self.program = program
+        self.free = names_of(program)
+        self.batch, self.number = self.free.fresh("batch"), self.free.fresh("k")
+        #: What is given, by the name of what it is in a round.
+        self.given = {name: self.free.fresh(f"{name}_batch") for name in inputs}
+        self.outputs = [program.tensor(name) for name in program.outputs]
+
+    def whole(self) -> Program:
+        """The program."""
+        starts, results = self._buffers("start"), self._buffers("batch")
+        inputs = [self._batch_of(each, each.name) if each.name in self.given else each for each in self.program.inputs]
+        handed = tuple([each.name for each in (*inputs, *starts)])
+        repeat = Repeat(tuple([each.name for each in results]), size(self.batch), self._body(), handed)
+        empty = [
+            over_box(each.name, self.free.cells(len(each.shape)), each.shape, constant(0, compute_dtype(each.dtype)))
+            for each in starts
+        ]
+        return replace(
+            self.program,
+            inputs=tuple(inputs),
+            sizes=self._sizes({name: name for name in self.given}),
+            tensors=(*starts, *results),
+            statements=tuple(empty),
+            outputs=repeat.results,
+            rules=(),
+            repeats=(repeat,),
+        )
+
+    def _body(self) -> Program:
+        program, at = self.program, size(self.number)
+        counter = Tensor(self.free.fresh("round"), "bool", (at,))
+        before, after = self._buffers("before"), self._buffers("after")
+        taken: list[Statement] = []
+        for name, whole in self.given.items():
+            tensor = program.tensor(name)
+            cells = self.free.cells(len(tensor.shape))
+            value = plain_read(whole, (at, *map(index, cells)), compute_dtype(tensor.dtype))
+            taken.append(over_box(name, cells, tensor.shape, value))
+        put: list[Statement] = []
+        for output, old, new in zip(self.outputs, before, after, strict=True):
+            cells = self.free.cells(len(output.shape))
+            value = read_cell(output, cells, compute_dtype(output.dtype))
+            stored = over_box(new.name, cells, output.shape, value)
+            put.append(replace(stored, target=Access(new.name, (at, *map(index, cells))), start=Keep(old.name)))
+        inputs = [
+            self._batch_of(each, self.given[each.name]) if each.name in self.given else each for each in program.inputs
+        ]
+        return replace(
+            program,
+            inputs=(counter, *inputs, *before),
+            sizes=(Size(self.number, AxisExtent(counter.name, 0)), *self._sizes(self.given)),
+            tensors=(*map(program.tensor, self.given), *program.tensors, *after),
+            statements=(*taken, *program.statements, *put),
+            outputs=(),
+            updates=tuple([(old.name, new.name) for old, new in zip(before, after, strict=True)]),
+            assertions=(),
+        )
+
+    def _buffers(self, word: str) -> list[Tensor]:
+        return [self._batch_of(each, self.free.fresh(f"{each.name}_{word}")) for each in self.outputs]
+
+    def _batch_of(self, tensor: Tensor, name: str) -> Tensor:
+        label = tensor.label or tensor.name
+        return replace(tensor, name=name, shape=(size(self.batch), *tensor.shape), label=label, ends=())
+
+    def _sizes(self, called: Mapping[str, str]) -> tuple[Size, ...]:
+        found = [Size(self.batch, AxisExtent(next(iter(called.values())), 0))]
+        for each in self.program.sizes:
+            source = each.source
+            if isinstance(source, AxisExtent) and source.tensor in called:
+                each = replace(each, source=AxisExtent(called[source.tensor], source.axis + 1))
+            found.append(each)
+        return tuple(found)

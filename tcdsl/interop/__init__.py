@@ -1,0 +1,85 @@
+"""Functions of tcdsl in other people's tools.
+
+::
+
+    layer = tc.interop.torch(f)      # f for tensors of PyTorch, with derivatives of every order
+    layer = tc.interop.jax(f)        # f for arrays of JAX, inside jit, grad, jvp and vmap
+
+None of these packages is needed by tcdsl: each is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from tcdsl.errors import ConfigurationError
+from tcdsl.frontend.names.absent_attributes import missing_attribute
+from tcdsl.runtime.transforms.derivation import kept, require_values
+from tcdsl.tracebacks import user_facing
+
+__all__ = ["jax", "torch"]
+
+
+@user_facing
+def torch(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``layer = tc.interop.torch(f)``: an op, a derivative or a Python function of ops, for tensors of PyTorch.
+
+    ::
+
+        @op
+        def attention(q, k, v):
+            s[i, j] += q[i, d] * k[j, d]
+            top[i] >>= s[i, j]
+            e[i, j] = exp(s[i, j] - top[i])
+            y[i, d] = sum(e[i, j] * v[j, d]) / sum(e[i, j])
+            return y
+
+        layer = tc.interop.torch(attention)
+        layer(q, k, v).sum().backward()                    # q, k, v: tensors that require gradients
+        torch.compile(layer)(q, k, v)
+
+    Tensors are read where they lie, results are new tensors. It works under autograd (of any order, forwards too),
+    ``torch.func``, ``vmap``, ``torch.compile`` and ``torch.export``; Python numbers stay numbers. `DtypeError` for
+    devices other than the CPU and for element types that tcdsl lacks, such as bfloat16 and complex numbers;
+    `ConfigurationError` if PyTorch is not installed.
+    """
+    return _made("torch", "PyTorch", "torch", function)
+
+
+@user_facing
+def jax(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``layer = tc.interop.jax(f)``: an op, a derivative or a Python function of ops, for arrays of JAX.
+
+    ::
+
+        layer = tc.interop.jax(attention)
+        step = jax.jit(jax.grad(lambda q, k, v: layer(q, k, v).sum()))
+        jax.vmap(layer, in_axes=(0, 0, None))(qs, ks, v)
+
+    It is a primitive with derivatives of any order, which XLA calls on its own buffers, without copies. Python numbers
+    stay numbers. A wrong call inside compiled code is an error of JAX, with our message. `ConfigurationError` if JAX is
+    not installed.
+    """
+    return _made("jax", "JAX", "jax", function)
+
+
+def _made(name: str, title: str, package: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    require_values(f"interop.{name}", function)
+    try:
+        import_module(package)
+    except ModuleNotFoundError as fault:
+        if fault.name != package:
+            raise
+        raise ConfigurationError.at(
+            f"tc.interop.{name} needs {title}, which is not installed", hint=f"install it: `pip install {package}`"
+        ) from None
+    kind = getattr(import_module(f"tcdsl.interop.{name}_functions"), f"{name.capitalize()}Function")
+    made: Callable[..., Any] = kept(function, kind, lambda: kind(function))
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    raise missing_attribute("module tcdsl.interop", name, sys.modules[__name__])

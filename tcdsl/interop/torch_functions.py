@@ -1,0 +1,225 @@
+"""Functions for PyTorch: ``layer = tc.interop.torch(f)`` takes and gives tensors, without copies, with derivatives.
+
+All are one operation of ``torch.library``, ``tcdsl::call(str function, Tensor[] arrays) -> Tensor[]``, whose first
+operand is the key of an `ArrayFunction`. A derivative, or a batch, is that operation with another key: so there are
+derivatives of every order, and compiled graphs hold no Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch as pytorch
+
+from tcdsl.errors import DtypeError
+from tcdsl.frontend.staging.given_arrays import given_array
+from tcdsl.interop.array_functions import ArrayFunction, CallForm, Hole, ResultTypes, function_named, taken_apart
+from tcdsl.runtime.calling.structure import Structure
+
+__all__ = ["TorchFunction"]
+
+_LIBRARY = pytorch.library.Library("tcdsl", "DEF")
+_LIBRARY.define("call(str function, Tensor[] arrays) -> Tensor[]")
+_NUMBERS = {float: pytorch.float64, int: pytorch.int64, bool: pytorch.bool}
+_OF_NUMPY = {
+    name: getattr(pytorch, name)
+    for name in (*(f"float{bits}" for bits in (16, 32, 64)), *(f"int{bits}" for bits in (8, 16, 32, 64)), "bool")
+} | {f"uint{bits}": getattr(pytorch, f"uint{bits}") for bits in (8, 16, 32, 64)}
+_TO_NUMPY = {kind: np.dtype(name) for name, kind in _OF_NUMPY.items()}
+
+
+class TorchFunction:
+    """``layer = tc.interop.torch(f)``: ``f`` for tensors of PyTorch; see `tcdsl.interop.torch`."""
+
+    __name__: str
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.function = function
+        self._functions: dict[Any, ArrayFunction] = {}
+        self._structures: dict[tuple[Any, ...], Structure] = {}
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The results as tensors, nested as ``f`` returns them."""
+        if pytorch.compiler.is_compiling():
+            return self._compiled(arguments, keywords)
+        form, operands = taken_apart(self.__name__, arguments, keywords, _is_tensor)
+        function = self.served(form)
+        tensors = [each if isinstance(each, pytorch.Tensor) else _of_number(each) for each in operands]
+        results = _Call.apply(function.key, *tensors)
+        key = (function.key, *[(each.dtype, each.dim()) for each in tensors])
+        found = self._structures.get(key)
+        if found is None:
+            found = self._structures[key] = _result_types(function, tensors).structure
+        return found.build(results)
+
+    def served(self, form: CallForm) -> ArrayFunction:
+        """The function for calls of that form."""
+        key = form.key
+        found = self._functions.get(key)
+        if found is None:
+            found = self._functions[key] = ArrayFunction.of(self.function, form)
+        return found
+
+    def _compiled(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        # What PyTorch's compiler traces: plain Python, and two functions that it runs and takes for constants, as it
+        # does integers. Floats, which it may keep open, are tensors.
+        given = [
+            pytorch.scalar_tensor(each, dtype=pytorch.float64) if type(each) is float else each
+            for each in (*arguments, *keywords.values())
+        ]
+        places: list[tuple[str, Any]] = []
+        for old, each in zip((*arguments, *keywords.values()), given, strict=True):
+            if isinstance(each, pytorch.Tensor):
+                places.append(("number" if type(old) is float else "array", None))
+            else:
+                places.append(("constant", operator.index(each) if type(each) is int else each))
+        key = _key_of_call(self, tuple(places), tuple(keywords))
+        tensors = [each for each in given if isinstance(each, pytorch.Tensor)]
+        results = pytorch.ops.tcdsl.call.default(key, tensors)
+        return _structure_of_call(key, tuple([(str(each.dtype), each.dim()) for each in tensors])).build(results)
+
+    def __repr__(self) -> str:
+        return f"<{self.function!r} for PyTorch>"
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, pytorch.Tensor)
+
+
+def _key_of_call(function: TorchFunction, places: tuple[tuple[str, Any], ...], names: tuple[str, ...]) -> str:
+    # The key for a call with these constants; ``names`` are those of the last places.
+    holes = {"array": Hole(), "number": Hole("float")}
+    filled = tuple([holes.get(kind, value) for kind, value in places])
+    first = len(filled) - len(names)
+    form = CallForm(filled[:first], tuple(zip(names, filled[first:], strict=True)))
+    return function.served(form).key
+
+
+def _structure_of_call(function: str, types: tuple[tuple[str, int], ...]) -> Structure:
+    return _TRACED[function, types]
+
+
+_TRACED: dict[tuple[str, tuple[tuple[str, int], ...]], Structure] = {}
+# As `torch.compiler.assume_constant_result` marks them, for which the compiler would be imported.
+_key_of_call._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_structure_of_call._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def _of_number(value: float) -> pytorch.Tensor:
+    return pytorch.tensor(value, dtype=_NUMBERS[type(value)])
+
+
+def _run(function: str, arrays: Sequence[pytorch.Tensor]) -> list[pytorch.Tensor]:
+    made = function_named(function)
+    try:
+        given = [each.detach().numpy() for each in arrays]
+    except (TypeError, RuntimeError):
+        names = made.operand_names()
+        found = [given_array(each.detach(), names[k], f"{made.name}(): ") for k, each in enumerate(arrays)]
+        given = [each for each in found if each is not None]
+    return [pytorch.from_numpy(each) for each in made(given)]
+
+
+def _result_types(function: ArrayFunction, tensors: Sequence[pytorch.Tensor]) -> ResultTypes:
+    return function.result_types([_like(each) for each in tensors])
+
+
+def _like(tensor: pytorch.Tensor) -> np.ndarray:
+    # An array of its type and about its shape, whose cells are nothing.
+    if tensor.dtype not in _TO_NUMPY:
+        kind = str(tensor.dtype).removeprefix("torch.")
+        raise DtypeError.at(f"a tensor has the element type {kind}, which tcdsl does not handle")
+    return np.broadcast_to(np.zeros((), _TO_NUMPY[tensor.dtype]), [_about(extent) for extent in tensor.shape])
+
+
+def _about(extent: Any) -> int:
+    if isinstance(extent, int):
+        return extent
+    hint = extent.node.hint
+    return 2 if hint is None else int(hint)
+
+
+def _fake(function: str, arrays: Sequence[pytorch.Tensor]) -> list[pytorch.Tensor]:
+    types = _result_types(function_named(function), arrays)
+    _TRACED[function, tuple([(str(each.dtype), each.dim()) for each in arrays])] = types.structure
+    shapes = types.shapes([tuple(each.shape) for each in arrays])
+    return [pytorch.empty(shape, dtype=_OF_NUMPY[kind]) for kind, shape in zip(types.dtypes, shapes, strict=True)]
+
+
+class _Call(pytorch.autograd.Function):
+    generate_vmap_rule: ClassVar[bool] = False
+
+    @staticmethod
+    def forward(function: str, *arrays: pytorch.Tensor) -> tuple[pytorch.Tensor, ...]:
+        return tuple(pytorch.ops.tcdsl.call.default(function, list(arrays)))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[pytorch.Tensor, ...]) -> None:
+        function, *arrays = inputs
+        ctx.function, ctx.results = function_named(function), len(output)
+        ctx.of = tuple([k for k, each in enumerate(output) if each.is_floating_point()])
+        ctx.mark_non_differentiable(*[each for each in output if not each.is_floating_point()])
+        ctx.save_for_backward(*arrays)
+        ctx.save_for_forward(*arrays)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: pytorch.Tensor) -> tuple[Any, ...]:
+        by = tuple([k - 1 for k, needed in enumerate(ctx.needs_input_grad) if needed])
+        pullback = ctx.function.pullback(by, ctx.of)
+        adjoints = iter(_Call.apply(pullback.key, *ctx.saved_tensors, *[cotangents[k] for k in ctx.of]))
+        return tuple([next(adjoints) if needed else None for needed in ctx.needs_input_grad])
+
+    @staticmethod
+    def jvp(ctx: Any, _function: None, *tangents: pytorch.Tensor | None) -> tuple[pytorch.Tensor | None, ...]:
+        by = tuple([k for k, each in enumerate(tangents) if each is not None])
+        pushforward = ctx.function.pushforward(by, ctx.of)
+        made = _Call.apply(pushforward.key, *ctx.saved_tensors, *[each for each in tangents if each is not None])
+        moved = dict(zip(ctx.of, made, strict=True))
+        return tuple([moved.get(k) for k in range(ctx.results)])
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], function: str, *arrays: pytorch.Tensor
+    ) -> tuple[tuple[pytorch.Tensor, ...], tuple[int, ...]]:
+        return _batched(info, (in_dims[0], in_dims[1:]), function, arrays, _Call.apply)
+
+
+def _batched(
+    _info: Any, in_dims: tuple[Any, Sequence[int | None]], function: str, arrays: Sequence[pytorch.Tensor], call: Any
+) -> tuple[tuple[pytorch.Tensor, ...], tuple[int, ...]]:
+    by = tuple([k for k, axis in enumerate(in_dims[1]) if axis is not None])
+    moved = [each if axis is None else each.movedim(axis, 0) for each, axis in zip(arrays, in_dims[1], strict=True)]
+    results = tuple(call(function_named(function).batched(by).key, *moved))
+    return results, (0,) * len(results)
+
+
+def _call(function: str, *arrays: pytorch.Tensor) -> list[pytorch.Tensor]:
+    made: list[pytorch.Tensor] = pytorch.ops.tcdsl.call.default(function, list(arrays))
+    return made
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Sequence[pytorch.Tensor]) -> None:
+    function, arrays = inputs
+    ctx.function = function_named(function)
+    ctx.of = tuple([k for k, each in enumerate(output) if each.is_floating_point()])
+    ctx.by = tuple([k for k, each in enumerate(arrays) if each.requires_grad])
+    ctx.save_for_backward(*arrays)
+
+
+def _pulled_back(ctx: Any, cotangents: Sequence[pytorch.Tensor]) -> tuple[None, list[pytorch.Tensor | None]]:
+    pullback = ctx.function.pullback(ctx.by, ctx.of)
+    adjoints = iter(_call(pullback.key, *ctx.saved_tensors, *[cotangents[k] for k in ctx.of]))
+    return None, [next(adjoints) if k in ctx.by else None for k in range(len(ctx.saved_tensors))]
+
+
+_LIBRARY.impl("call", _run, "CPU")
+pytorch.library.register_autograd("tcdsl::call", _pulled_back, setup_context=_setup, lib=_LIBRARY)
+pytorch.library.register_fake("tcdsl::call", _fake, lib=_LIBRARY)
+pytorch.library.register_vmap(
+    "tcdsl::call", lambda info, dims, function, arrays: _batched(info, dims, function, arrays, _call), lib=_LIBRARY
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,9 @@ class Explanation(str):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self)}</pre>"
+        from tcdsl.runtime.displays.listings import listing
+
+        return listing(self)
 
     def __repr__(self) -> str:
         return str(self)

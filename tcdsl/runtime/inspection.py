@@ -93,6 +93,11 @@ class Inspected:
             entry, arrays = function.staging.entry(function.signature.call(given, keywords))
         return cost_of(entry.executable.program, arrays, entry.differentiable)
 
+    def _repr_html_(self) -> str:
+        from tcdsl.runtime.displays.function_display import function_html
+
+        return function_html(self, self.staging.entries())
+
     def cache_info(self) -> CacheInfo:
         """How many programs were staged and kernels compiled, and how many calls they served."""
         return self.staging.cache_info()

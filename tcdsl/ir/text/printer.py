@@ -55,7 +55,7 @@ from tcdsl.ir.stages import stages
 from tcdsl.ir.text.domain_text import domain_parameters, domain_text, domain_variables
 from tcdsl.ir.text.expression_printer import ExpressionPrinter, format_expr
 
-__all__ = ["format_expr", "format_program", "format_statement", "format_tensor"]
+__all__ = ["format_domain", "format_expr", "format_program", "format_statement", "format_tensor"]
 
 WIDTH = 120
 
@@ -71,7 +71,8 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _format_domain(domain: Domain, sizes: Collection[str]) -> str:
+def format_domain(domain: Domain, sizes: Collection[str]) -> str:
+    """``[i, k]: 0 <= i < N and ...``, or what else isl says of the points; ``sizes`` are those of the program."""
     found = re.fullmatch(r"(?:\[[^\[\]]*\] -> )?\{ (.*) \}", domain.text)
     if found is not None:
         body = found[1].replace("] :", "]:")
@@ -106,7 +107,7 @@ def _parts(statement: Statement, dtype: str, sizes: Collection[str] | None) -> t
             clauses.append("from unset()")
         case _:
             pass
-    clauses.append(f"for {_format_domain(statement.domain, known)}")
+    clauses.append(f"for {format_domain(statement.domain, known)}")
     if statement.condition is not None:
         clauses.append(f"if {printer.text(statement.condition, 'bool')}")
     options = ["unique"] * statement.unique + [f"oob {statement.oob}"] * (statement.oob != "check")

@@ -108,6 +108,11 @@ class Signature:
         return Signature(inspect.Signature([inspect.Parameter(operand, kind) for operand in operands]), name)
 
     @property
+    def shown(self) -> str:
+        """The parameters, in parentheses, as the definition has them."""
+        return "(...)" if self._signature is None else str(self._signature)
+
+    @property
     def required_positional(self) -> int:
         """How many positional arguments have no default."""
         return len(self._required)

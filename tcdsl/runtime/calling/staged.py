@@ -280,6 +280,11 @@ class StagedFunction(ABC):
         """The program that serves ``call``."""
         return self.entry(call)[0].executable.program
 
+    def entries(self) -> list[Entry]:
+        """The programs in the order in which they were staged first; what was served from disk is staged for that."""
+        self.last_entry()
+        return [each for found in self._entries.values() for each in found]
+
     def cache_info(self) -> CacheInfo:
         """How many programs and kernels this function has, and how often they served a call."""
         entries = [(key, entry) for key, found in self._entries.items() for entry in found]

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+import tcdsl
 from tcdsl.errors import TcdslError
+from tcdsl.runtime.explanation import STAGES
 
 __all__ = ["main"]
 
@@ -33,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tcdsl", description="Index notation on NumPy arrays.")
+    parser.add_argument("--version", action="version", version=f"tcdsl {tcdsl.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
 
     demo = commands.add_parser("demo", help="train a classifier of handwritten digits and report")
@@ -42,6 +45,17 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--seed", type=int, default=0, help="of the split, the first weights and the minibatches")
     demo.add_argument("--threads", type=int, default=0, help="most threads to use (default: all cores)")
     demo.set_defaults(run=_demo)
+
+    info = commands.add_parser("info", help="say the versions, the processor, threads, cache and settings in force")
+    info.set_defaults(run=_info)
+
+    explain = commands.add_parser("explain", help="show how a function is compiled")
+    explain.add_argument("function", help="module:function")
+    explain.add_argument(
+        "arguments", nargs="*", metavar="argument", help="float32[8, 3] for an array, 2 for a number, name=... by name"
+    )
+    explain.add_argument("--stage", choices=STAGES, default="ir", help="what to show (default: ir)")
+    explain.set_defaults(run=_explain)
 
     cache = commands.add_parser("cache", help="compiled programs on disk")
     cache.add_argument("action", choices=("info", "clear"), help="say what is there, or remove it")
@@ -126,6 +140,19 @@ def _cache(console: Console, options: argparse.Namespace) -> int:
 
     (clear if options.action == "clear" else show)(console)
     return 0
+
+
+def _info(console: Console, _: argparse.Namespace) -> int:
+    from tcdsl.tools.environment import show
+
+    show(console)
+    return 0
+
+
+def _explain(console: Console, options: argparse.Namespace) -> int:
+    from tcdsl.tools.compiled_programs import explain_function
+
+    return explain_function(console, options.function, options.arguments, options.stage)
 
 
 def _compile(console: Console, options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The compiled programs on disk: ``python -m tcdsl cache info``, ``cache clear`` and ``compile module:function``.
+"""The compiled programs on disk: ``python -m tcdsl cache info``, ``cache clear``, ``compile`` and ``explain``.
 
 What is compiled ahead of time is there for containers and first lessons.
 """
@@ -24,7 +24,7 @@ from tcdsl.config import settings
 from tcdsl.errors import ConfigurationError
 from tcdsl.targets.cache.store import cache_entries, cache_size, clear_cache, default_cache_dir
 
-__all__ = ["clear", "compile_function", "show"]
+__all__ = ["clear", "compile_function", "explain_function", "show"]
 
 
 def _folder() -> Path:
@@ -66,8 +66,7 @@ def compile_function(console: Console, function: str, arguments: Sequence[str]) 
     A kernel serves arrays of every size, so small ones do. `ConfigurationError` if there is no such function.
     """
     called = _function(function)
-    given = [_argument(text) for text in arguments if not _keyword(text)]
-    named = {name: _argument(text.partition("=")[2]) for text in arguments if (name := _keyword(text))}
+    given, named = _arguments(arguments)
     begin = time.perf_counter()
     with np.errstate(all="ignore"):
         called(*given, **named)
@@ -76,6 +75,21 @@ def compile_function(console: Console, function: str, arguments: Sequence[str]) 
     told = f"called {function} in {seconds:.2f} s; compiled programs are in {folder}"
     console.print(told, markup=False, highlight=False, soft_wrap=True)
     return 0
+
+
+def explain_function(console: Console, function: str, arguments: Sequence[str], stage: str) -> int:
+    """Print what ``module:function`` explains of a stage for arguments as `compile_function` takes them."""
+    called = _function(function)
+    if not hasattr(called, "explain"):
+        raise ConfigurationError(f"{function} is no decorated function, which could explain itself")
+    given, named = _arguments(arguments)
+    console.print(called.explain(stage, *given, **named), markup=False, highlight=False, soft_wrap=True, end="")
+    return 0
+
+
+def _arguments(texts: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+    named = {name: _argument(text.partition("=")[2]) for text in texts if (name := _keyword(text))}
+    return [_argument(text) for text in texts if not _keyword(text)], named
 
 
 def _function(text: str) -> Any:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import tcdsl as tc
+from tcdsl import op
 from tcdsl.tools.command_line import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -156,3 +161,29 @@ def test_compile_says_what_is_missing(
     monkeypatch.delitem(sys.modules, "model")
     assert main(["compile", *arguments]) == 1
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_versions_and_settings_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"tcdsl {tc.__version__}\n")
+    with tc.config(check="nan,bounds", cache_dir=str(tmp_path)):
+        assert main(["info"]) == 0
+    told = capsys.readouterr().out
+    for words in (f"numpy {np.__version__}", "vectors of", "threads", "check='bounds,nan'", platform.python_version()):
+        assert words in told
+
+
+def test_a_function_of_a_module_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "tests.tools.test_command_line:scaled", "float32[3]", "by=2.0"]) == 0
+    assert "y[i] = x[i] * float32(by)" in capsys.readouterr().out
+    assert main(["explain", "tests.tools.test_command_line:scaled", "float32[3]", "--stage", "schedule"]) == 0
+    assert "y[i] = " in capsys.readouterr().out
+    assert main(["explain", "tests.tools.test_command_line:tcdsl", "1"]) == 1
+    assert "tests.tools.test_command_line:tcdsl is no decorated function" in capsys.readouterr().err
+
+
+@op
+def scaled(x: Any, *, by: float = 3.0) -> Any:
+    y[i] = x[i] * by
+    return y

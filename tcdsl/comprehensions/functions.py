@@ -15,8 +15,8 @@ from tcdsl.frontend.comprehensions.text.syntax import Source
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.locks import computed_once
+from tcdsl.runtime.calls.content import Contents
 from tcdsl.runtime.explanation import STAGES, Explanation
-from tcdsl.runtime.kept.content import Contents
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tracebacks import user_facing
 

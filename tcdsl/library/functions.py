@@ -16,7 +16,7 @@ from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.library.texts import find_in_library, library_module
 from tcdsl.locks import computed_once
-from tcdsl.runtime.kept.content import Contents
+from tcdsl.runtime.calls.content import Contents
 from tcdsl.tensors.functions.decorators import TensorFunction
 from tcdsl.tracebacks import missing_name, user_facing
 

@@ -21,13 +21,12 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, Symbolic
 from tcdsl.ir.program import Program
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.entries import Traced
-from tcdsl.runtime.calling.repeated import RepeatedCalls
 from tcdsl.runtime.calling.results import returned_if_passed
-from tcdsl.runtime.calling.staged import StagedFunction
+from tcdsl.runtime.calls.staged import StagedFunction
 
 if TYPE_CHECKING:
     from tcdsl.frontend.source.function_source import FunctionSource
-    from tcdsl.runtime.kept.kept_calls import KeptCalls
+    from tcdsl.runtime.calls.table import CallTable
     from tcdsl.runtime.rules.custom_rules import Rule, RuleRecording
     from tcdsl.span import Span
 
@@ -62,8 +61,7 @@ class Decorated(Protocol):
     oob: str
     signature: Signature
     rules: dict[str, Any]
-    repeated: RepeatedCalls
-    kept: KeptCalls
+    calls: CallTable
 
     def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Where the declarations of this function go while it runs as part of another one."""
@@ -92,8 +90,7 @@ class DecoratedStaging(StagedFunction):
     """The staged programs of one decorated function."""
 
     def __init__(self, owner: Decorated) -> None:
-        super().__init__()
-        self.serve_first(owner.repeated, owner.kept)
+        super().__init__(owner.calls)
         self._owner = owner
         self.oob = owner.oob
 

@@ -11,7 +11,7 @@ from tcdsl.frontend.logics.logic_staging import check_spec, checked_accumulator,
 from tcdsl.frontend.logics.logic_staging import einsum as einsum_of_symbols
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graph_tensors import algebra_of
-from tcdsl.runtime.calling.staged import StagedOperation
+from tcdsl.runtime.calls.staged import StagedOperation
 from tcdsl.tracebacks import user_facing
 
 __all__ = ["einsum"]

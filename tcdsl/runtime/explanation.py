@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tcdsl.runtime.calling.arguments import Call
     from tcdsl.runtime.calling.entries import Entry
     from tcdsl.runtime.calling.execution import Executable
-    from tcdsl.runtime.calling.staged import StagedFunction
+    from tcdsl.runtime.calls.staged import StagedFunction
 
 __all__ = ["STAGES", "Explanation", "explain", "explain_program"]
 

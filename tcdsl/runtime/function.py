@@ -23,10 +23,9 @@ from tcdsl.frontend.staging.active_session import ACTIVE_SESSION, DeclarationMet
 from tcdsl.frontend.surroundings.readings import MISSING, Reading
 from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.arguments import Signature
-from tcdsl.runtime.calling.repeated import RepeatedCalls
+from tcdsl.runtime.calls.content import Contents, UnknownContentError
+from tcdsl.runtime.calls.table import CallTable
 from tcdsl.runtime.inspection import Inspected
-from tcdsl.runtime.kept.content import Contents, UnknownContentError
-from tcdsl.runtime.kept.kept_calls import KeptCalls
 from tcdsl.span import Span
 from tcdsl.tracebacks import hide_library_frames, told_of_a_wrong_call, user_facing, with_large_stack
 
@@ -48,8 +47,7 @@ _ATTRIBUTES = frozenset(
         "in_place",
         "oob",
         "_receiver",
-        "repeated",
-        "kept",
+        "calls",
         "_bound",
         "signature",
         "rules",
@@ -80,10 +78,8 @@ class DecoratedFunction(Inspected):
         self.in_place = in_place
         self.oob = oob
         self._receiver = receiver
-        #: The calls that are served without further questions.
-        self.repeated = RepeatedCalls()
-        #: Those that are served from disk, and those that are kept there.
-        self.kept = KeptCalls(self)
+        #: The calls that are served without staging, in this process and on disk.
+        self.calls = CallTable(self)
         self._bound: dict[tuple[int, int], DecoratedFunction] = {}
         target = function if receiver is None else MethodType(function, receiver)
         self.__wrapped__ = target
@@ -143,14 +139,12 @@ class DecoratedFunction(Inspected):
                 if (keywords or self.signature.has_arrays) and len(arguments) < self.signature.most_positional:
                     arguments, keywords = self.signature.placed(arguments, keywords)
                 if out is _UNGIVEN:
-                    done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
+                    again = self.calls.again
+                    done = (again and again(arguments, keywords, None)) or self.calls.found(arguments, keywords)
                     if done is not None:
                         return done[0]
-                elif out is not None and self.stores_out:
-                    buffers = _buffers(out)
-                    done = self.repeated.run(arguments, keywords, buffers)
-                    if done is not None or self.kept.run(arguments, keywords, buffers) is not None:
-                        return out
+                elif out is not None and self.stores_out and self.calls.run(arguments, keywords, _buffers(out)):
+                    return out
             function, given = self._with_receiver(arguments)
             if function is not self:
                 return function(*given, out=out, **keywords)
@@ -171,8 +165,8 @@ class DecoratedFunction(Inspected):
         if ACTIVE_SESSION.get() is not None:
             return self.inline(*arguments, **keywords)
         if out is None:
-            return self.staging.run(self.signature, arguments, keywords)
-        self.staging.run(self.signature, arguments, keywords, _buffers(out))
+            return self.staging.run_anew(self.signature, arguments, keywords)
+        self.staging.run_anew(self.signature, arguments, keywords, _buffers(out))
         return out
 
     def scope_of_inner_call(self, configuration: Mapping[str, Any]) -> AbstractContextManager[None]:

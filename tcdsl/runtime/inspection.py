@@ -9,7 +9,7 @@ from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
     from tcdsl.runtime.calling.arguments import Signature
-    from tcdsl.runtime.calling.staged import CacheInfo, StagedFunction
+    from tcdsl.runtime.calls.staged import CacheInfo, StagedFunction
     from tcdsl.runtime.cost import Cost
 
 __all__ = ["Inspected"]

@@ -37,7 +37,7 @@ from tcdsl.rows.logic import aligned
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.results import as_tensor, filled
-from tcdsl.runtime.calling.staged import StagedOperation
+from tcdsl.runtime.calls.staged import StagedOperation
 from tcdsl.runtime.function import DecoratedFunction
 from tcdsl.runtime.inspection import Inspected
 from tcdsl.runtime.rules.custom_rules import PULLBACK, Rule, RuleRecording

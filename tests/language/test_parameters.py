@@ -444,7 +444,7 @@ def test_an_array_that_is_a_default_is_as_fast_as_a_given_one() -> None:
 
     assert added(y).tolist() == added(x=y).tolist() == added(y, k=1.0).tolist() == [6.0, 10.0]
     assert added.signature.placed((y,), {})[0] == (y, y)
-    assert added.repeated.run((y, y), {}) is not None
+    assert added.calls.run((y, y), {}) is not None
 
 
 @op

@@ -80,5 +80,5 @@ def test_one_program_and_one_kernel_serve_every_shape(program: CharacteristicPro
     info = program.function.cache_info()
     assert (info.programs, info.kernels) == (1, 1)
     # It may be on disk already, for a test that has run before.
-    assert info.misses == (0 if program.function.kept.served else 1)
+    assert info.misses == (0 if program.function.calls.served else 1)
     assert info.hits == 2 * len(program.calls) - info.misses

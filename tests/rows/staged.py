@@ -14,7 +14,7 @@ from tcdsl.rows.ranks import RowRanks
 from tcdsl.runtime.calling.arguments import Signature
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.results import returned
-from tcdsl.runtime.calling.staged import StagedFunction
+from tcdsl.runtime.calls.staged import StagedFunction
 
 __all__ = ["Rowed", "rowed", "run", "staged"]
 

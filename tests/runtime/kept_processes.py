@@ -196,7 +196,7 @@ found = {}
 for name, f in m.FUNCTIONS.items():
     arguments = m.ARGUMENTS[name]
     result = f(*arguments)
-    found[name] = [listed(arguments[0] if result is None else result), len(f.kept.served), f.staging._misses]
+    found[name] = [listed(arguments[0] if result is None else result), len(f.calls.served), f.staging._misses]
 print(json.dumps(found))
 """
 

@@ -47,7 +47,7 @@ import tcdsl as tc
 import module_of_kept as m
 
 x = np.arange(4.0)
-assert m.by_constant(x).tolist() == [0, 2, 4, 6] and len(m.by_constant.kept.served) == 1
+assert m.by_constant(x).tolist() == [0, 2, 4, 6] and len(m.by_constant.calls.served) == 1
 assert "FACTOR" not in str(m.by_constant.explain()) and "x[i] * 2.0" in str(m.by_constant.explain())
 info = m.by_text.cache_info()
 assert (info.programs, info.misses) == (0, 0)
@@ -63,46 +63,46 @@ assert m.by_text(np.arange(4, dtype=np.float32)).tolist() == [2, 3, 4, 5]
 # Changes in this process count.
 m.FACTOR = 10.0
 assert m.by_constant(x).tolist() == [0, 10, 20, 30]
-assert m.by_element(x).tolist() == [1, 3, 5, 7] and m.by_element.kept.served
+assert m.by_element(x).tolist() == [1, 3, 5, 7] and m.by_element.calls.served
 m.WEIGHTS[1] = 4.0
 assert m.by_element(x).tolist() == [1, 5, 9, 13]
-assert m.by_plain(x).tolist() == [0, 2, 4, 6] and m.by_plain.kept.served
+assert m.by_plain(x).tolist() == [0, 2, 4, 6] and m.by_plain.calls.served
 m.plain.__code__ = (lambda v: v * 7).__code__
 assert m.by_plain(x).tolist() == [0, 7, 14, 21]
-assert m.by_attribute(x).tolist() == [0, 2, 4, 6] and m.by_attribute.kept.served
+assert m.by_attribute(x).tolist() == [0, 2, 4, 6] and m.by_attribute.calls.served
 m.attributed.factor = 5.0
 assert m.by_attribute(x).tolist() == [0, 5, 10, 15]
-assert m.by_rule(x).tolist() == [2, 2, 2, 2] and m.by_rule.kept.served
+assert m.by_rule(x).tolist() == [2, 2, 2, 2] and m.by_rule.calls.served
 m.clipped.defvjp(m.clipped_pullback_of_nine)
 assert m.by_rule(x).tolist() == [9, 9, 9, 9]
 # Faults are those of the program.
 at = np.array([1, 2])
-assert m.by_oob(x, at).tolist() == [1, 2] and m.by_oob.kept.served
+assert m.by_oob(x, at).tolist() == [1, 2] and m.by_oob.calls.served
 with pytest.raises(tc.DataIndexError, match="at"):
     m.by_oob(x, np.array([1, 9]))
 with pytest.raises(tc.DtypeError):
     m.by_text("x")
 with pytest.raises(tc.ConfigurationError):
     m.by_text(x, x, x)
-assert m.both(x, x).tolist() == [0, 2, 4, 6] and m.both.kept.served
+assert m.both(x, x).tolist() == [0, 2, 4, 6] and m.both.calls.served
 with pytest.raises(tc.ShapeError, match="4"):
     m.both(x, np.arange(5.0))
 y = np.arange(4.0)
 m.into(y, x)
-assert y.tolist() == [0, 2, 4, 6] and m.into.kept.served
+assert y.tolist() == [0, 2, 4, 6] and m.into.calls.served
 with pytest.raises(tc.ShapeError, match="shares memory"):
     m.into(y[:3], y[1:])
 # What loops write in place is copied back at the end, and not at all by a call that fails.
 y, at = np.arange(4.0), np.array([1, 2])
 m.settle(y, at, np.array(2))
-assert y.tolist() == [0, 1, 1.25, 3] and m.settle.kept.served
+assert y.tolist() == [0, 1, 1.25, 3] and m.settle.calls.served
 with pytest.raises(tc.DataIndexError, match="at"):
     m.settle(y, np.array([1, 9]), np.array(2))
 assert y.tolist() == [0, 1, 1.25, 3]
 before = np.arange(4.0), np.arange(4.0, 8.0)
 given = [each.copy() for each in before]
 same, other = m.exchange(*given)
-assert m.exchange.kept.served
+assert m.exchange.calls.served
 assert [each.tolist() for each in (*given, same, other)] == [each.tolist() for each in (*before[::-1], *before[::-1])]
 assert not any(np.shares_memory(each, array) for each in (same, other) for array in given)
 with pytest.raises(tc.ShapeError, match="shares memory"):
@@ -112,10 +112,10 @@ frozen.flags.writeable = False
 with pytest.raises(tc.ShapeError, match="read-only"):
     m.into(frozen, x)
 with tc.config(check="bounds"):
-    assert m.by_deep(x).tolist() == [-2, -1, 0, 1] and not m.by_deep.kept.served
+    assert m.by_deep(x).tolist() == [-2, -1, 0, 1] and not m.by_deep.calls.served
 with tc.config(optimize=False):
-    before = len(m.by_deep.kept.served)
-    assert m.by_deep(x).tolist() == [-2, -1, 0, 1] and len(m.by_deep.kept.served) == before
+    before = len(m.by_deep.calls.served)
+    assert m.by_deep(x).tolist() == [-2, -1, 0, 1] and len(m.by_deep.calls.served) == before
 """
 
 MORE = """
@@ -232,7 +232,7 @@ def check():
         assert np.array_equal(found, right[name]), (name, found, right[name])
 
 check()
-served = [name for name, f in FUNCTIONS.items() if f.kept.served]
+served = [name for name, f in FUNCTIONS.items() if f.calls.served]
 TABLE[:] = 7 - TABLE
 check()
 TABLE = helpers.TABLE = TABLE * 3 + 1
@@ -376,7 +376,7 @@ import warnings
 warnings.simplefilter("ignore")
 for f in functions:
     f(np.arange(4.0))
-print(*[f.__name__ for f in functions if f.kept.served])
+print(*[f.__name__ for f in functions if f.calls.served])
 """
 
 
@@ -407,7 +407,7 @@ def outer():
 
 for f in (nested, outer()):
     f(np.ones((4, 3)))
-    print(f.__name__, len(f.kept.served))
+    print(f.__name__, len(f.calls.served))
 """
 
 
@@ -436,7 +436,7 @@ found = []
 for number, factor in enumerate((2.0, 3.0, 2.0)):
     cell(start + number, "\n" * number + TEXT.format(factor))
     assert f(x).tolist() == (factor * x).tolist()
-    found.append(len(f.kept.served))
+    found.append(len(f.calls.served))
 print(found)
 """
 
@@ -470,7 +470,7 @@ def test_little_is_imported_for_what_is_kept(processes: Processes) -> None:
     loaded = set(processes.run(script, "imports").split())
     assert not {name for name in loaded if name.startswith(("islpy", "numba", "tcdsl.polyhedra", "tcdsl.ranges"))}
     assert not loaded & {"tcdsl.autodiff", "tcdsl.frontend.python", "tcdsl.frontend.statements", "tcdsl.ir.program"}
-    assert not loaded & {"tcdsl.lowering.lower", "tcdsl.runtime.calling.staged", "tcdsl.targets.cpu.printing"}
+    assert not loaded & {"tcdsl.lowering.lower", "tcdsl.runtime.calls.staged", "tcdsl.targets.cpu.printing"}
     assert len(loaded) <= 110
 
 

@@ -173,7 +173,7 @@ def test_many_shapes_and_kinds_of_calls_are_remembered() -> None:
         for vector in (*vectors, *kinds):
             np.testing.assert_array_equal(added(vector, vector), 2 * vector)
     passed = [python_calls(lambda each=each: added(each, each)) for each in (*vectors, *kinds)]
-    assert sorted(passed)[-10] <= 8
+    assert sorted(passed)[-10] <= 10
     # With the same shapes and other types the first kind of call that is tried may be another one.
     assert max(passed) <= 30
 

@@ -60,16 +60,22 @@ def test_optimize_decides_whether_statements_are_fused() -> None:
 
 def test_threads_is_the_most_that_a_call_may_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = []
-    launch = CompiledKernel.launch
+    launching = CompiledKernel._launching
 
-    def watched(self: CompiledKernel, plan: Any, inputs: Any, numbers: Any, pack: Any, threads: int, *more: Any) -> Any:
-        seen.append(threads)
-        return launch(self, plan, inputs, numbers, pack, threads, *more)
+    def watching(self: CompiledKernel) -> Any:
+        launch = launching(self)
 
-    shifted.cache_clear()  # what an earlier run has kept on disk is launched in another way
+        def watched(plan: Any, inputs: Any, numbers: Any, threads: int, *more: Any) -> Any:
+            seen.append(threads)
+            return launch(plan, inputs, numbers, threads, *more)
+
+        return watched
+
+    monkeypatch.setattr(CompiledKernel, "_launching", watching)
+    shifted.cache_clear()
     with tc.config(cache_dir=str(tmp_path)):
         shifted(x)
-        monkeypatch.setattr(CompiledKernel, "launch", watched)
+        seen.clear()
         for threads in (1, 3, 0):
             with tc.config(threads=threads):
                 shifted(x)

@@ -185,7 +185,7 @@ def blocks_of(kernel: Kernel, sizes: list[int], threads: int) -> int:
     arrays = CallArrays(kernel, (True,) * len(kernel.program.inputs))
     code = PlanCode(kernel, layout, arrays)
     evaluate = code.written.bound(of_this_process([1], [0]))
-    plan = LaunchPlan(Planner(evaluate, layout.words, code.table, Temporaries(kernel).lives), sizes, threads)
+    plan = LaunchPlan(Planner(evaluate, layout.words, code.table, Temporaries(kernel).lives, pack_into), sizes, threads)
     assert plan.parallel == (plan.blocks(0) > 1)
     return plan.blocks(0)
 

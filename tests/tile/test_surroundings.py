@@ -10,7 +10,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op, tile
-from tcdsl.runtime.kept.content import Contents, UnknownContentError
+from tcdsl.runtime.calls.content import Contents, UnknownContentError
 from tcdsl.tile import *
 from tests.tile.idioms import softmax
 from tests.tile.reference_programs import matmul, max_over_axis, sum_over_axis

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.config import Settings, settings
+from tcdsl.config import settings
 from tcdsl.errors import DtypeError
 from tcdsl.frontend.staging.given_arrays import require_aligned
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger, DrawnKey
@@ -35,7 +35,6 @@ from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.calling.written_memory import check_written, output_buffers
 from tcdsl.span import Span
-from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 
 __all__ = ["Entry", "LinearPart", "Traced", "narrowed_integers"]
 
@@ -129,7 +128,7 @@ class Entry:
     #: The limit of memory that it was staged for, and how many states of its loops it keeps, if that is why.
     tape_memory: int | None = None
     checkpoints: int = 0
-    _guarded: Callable[..., Any] | None = None
+    _guarded: tuple[tuple[BroadcastGuard, ...], Callable[..., Any]] | None = None
     _changed: Any = None
 
     def arrays(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> list[np.ndarray] | None:
@@ -211,49 +210,16 @@ class Entry:
         """Whether it draws random numbers."""
         return any(isinstance(each, DrawnKey) for each in self.inputs)
 
-    @property
-    def input_types(self) -> tuple[tuple[np.dtype, int], ...]:
-        """The element type and the rank of each input."""
-        return tuple((np.dtype(str(tensor.dtype)), len(tensor.shape)) for tensor in self.executable.program.inputs)
-
-    @property
-    def updated(self) -> frozenset[int]:
-        """The positions of the inputs that it changes."""
-        updates = {name for name, _ in self.executable.program.updates}
-        return frozenset(k for k, tensor in enumerate(self.executable.program.inputs) if tensor.name in updates)
-
-    def values_of(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], int] | None:
-        """The values of all sizes in order and the largest one, where nothing is unusual."""
-        if self.guards or self.tape_memory is not None:
-            try:
-                if not self.serves(shapes):
-                    return None
-            except (ZeroDivisionError, IndexError):
-                return None
-        return self.executable.size_plan.values(shapes)
-
-    def sizes_of(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
-        """The sizes for inputs of these shapes."""
-        return self.executable.sizes_of(shapes)
-
-    def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> LoadedKernel:
-        """The machine code for inputs of this layout and for sizes as large as these."""
-        return self.executable.fitting(contiguous, current, sizes)
-
-    def check_written(self, inputs: Sequence[np.ndarray]) -> None:
-        """Check the inputs that it changes."""
-        check_written(self.executable.program, inputs)
-
     def serves(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
         """Whether the guards hold for inputs of these shapes."""
         if self.tape_memory is not None and self.tape_memory != settings().tape_memory:
             return False
         if not self.guards:
             return True
-        if self._guarded is None:
-            self._guarded = self.written_guards().bound()
+        if self._guarded is None or self._guarded[0] is not self.guards:
+            self._guarded = self.guards, self.written_guards().bound()
         try:
-            return bool(self._guarded(shapes))
+            return bool(self._guarded[1](shapes))
         except ZeroDivisionError:
             return False
 

@@ -11,19 +11,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcdsl.config import Settings, config, settings
-from tcdsl.errors import Diagnostic, OutOfMemoryError, ShapeError
+from tcdsl.errors import Diagnostic, OutOfMemoryError, ShapeError, TcdslError
+from tcdsl.ir.build import integer
 from tcdsl.ir.program import Program
-from tcdsl.ir.sizes.size_binding import SizePlan, evaluate_size, largest_of
+from tcdsl.ir.sizes.size_binding import BoundSizes, SizePlan, evaluate_size, largest_of
 from tcdsl.locks import COMPILING, without_collecting
 from tcdsl.progress import shown
-from tcdsl.recent import Recent
+from tcdsl.runtime.calling.launches import LaunchedProgram, Shapes
 from tcdsl.runtime.calling.nan_search import NanSearch
 from tcdsl.runtime.calling.written_memory import check_written
 
@@ -36,14 +37,13 @@ if TYPE_CHECKING:
 
 __all__ = ["BoundProgram", "Executable", "interpreted"]
 
-_REMEMBERED_SHAPES = 2048
 _LESS_MEMORY = (
     "compute fewer rows in a call; gradients of loops keep fewer states with `tc.loop(n, checkpoints=8)`, "
     "or `tc.config(tape_memory=2**30)`"
 )
 
 
-class Executable:
+class Executable(LaunchedProgram):
     """A program with its compiled kernels: ``Executable(program).run(arrays)``.
 
     One kernel serves every shape. A kernel is compiled per combination of contiguous and strided inputs. ``orders``
@@ -51,6 +51,7 @@ class Executable:
     """
 
     def __init__(self, program: Program, fixed: Mapping[str, int] | None = None, orders: tuple[int, ...] = ()) -> None:
+        super().__init__()
         self.program = program
         self.orders = orders
         self._fixed = fixed  # sizes that are constants to the kernel
@@ -58,7 +59,6 @@ class Executable:
         self.size_plan = SizePlan(program)
         self._kernel: dict[tuple[bool | str, bool, bool, str], Kernel] = {}
         self._compiled: dict[tuple[Any, ...], LoadedKernel] = {}
-        self._sizes: Recent[tuple[tuple[int, ...], ...], dict[str, int]] = Recent(_REMEMBERED_SHAPES)
         self._specialized: dict[tuple[int, ...], Executable] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -119,10 +119,30 @@ class Executable:
                 found = self._compiled[key]
         return found
 
-    def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> LoadedKernel:
-        """The machine code for inputs of this layout and for sizes as large as these."""
+    @cached_property
+    def input_types(self) -> Sequence[tuple[np.dtype, int]]:
+        """The element type and the rank of each input."""
+        return tuple((np.dtype(str(tensor.dtype)), len(tensor.shape)) for tensor in self.program.inputs)
+
+    @cached_property
+    def updated(self) -> frozenset[int]:
+        """The positions of the inputs that it changes."""
+        updates = {name for name, _ in self.program.updates}
+        return frozenset(k for k, tensor in enumerate(self.program.inputs) if tensor.name in updates)
+
+    @cached_property
+    def with_cells(self) -> frozenset[int]:
+        """The positions of the inputs that have cells in some calls."""
+        return frozenset(k for k, tensor in enumerate(self.program.inputs) if integer(0) not in tensor.shape)
+
+    def check_written(self, inputs: Sequence[np.ndarray]) -> None:
+        """Raise unless written arrays are as they must be."""
+        check_written(self.program, inputs)
+
+    def fitting(self, contiguous: tuple[bool, ...], current: Settings, largest: int) -> LoadedKernel:
+        """The machine code for inputs of this layout and for sizes as large as this."""
         compiled = self.compiled(contiguous, current)
-        if largest_of(sizes) > compiled.kernel.limit:
+        if largest > compiled.kernel.limit:
             compiled = self.compiled(contiguous, current, large=True)
         return compiled
 
@@ -157,16 +177,20 @@ class Executable:
             show_compilation(self.program.name, compiled, watch)
         return compiled
 
-    def sizes(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
+    def sizes(self, arrays: Sequence[np.ndarray]) -> BoundSizes:
         """The sizes for these inputs; a `ShapeError` if they do not fit."""
-        return self.sizes_of(tuple([array.shape for array in arrays]))
+        return self.size_plan.bind([array.shape for array in arrays])
 
-    def sizes_of(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
-        """The sizes for inputs of these shapes."""
-        known = self._sizes.get(shapes)
-        if known is None:
-            known = self._sizes[shapes] = self.size_plan.bind(shapes)
-        return known
+    def sized(self, shapes: Shapes) -> tuple[Sequence[int], int] | None:
+        """The values of all sizes in order for inputs of these shapes, and the largest one; None if there are none."""
+        found = self.size_plan.values(shapes)
+        if found is not None:
+            return found
+        try:
+            sizes = self.size_plan.bind(shapes)
+        except TcdslError:
+            return None
+        return tuple(sizes.values()), sizes.largest
 
     def run(
         self,
@@ -182,17 +206,20 @@ class Executable:
         `OutOfMemoryError`.
         """
         current = settings()
-        if sizes is None:
-            sizes = self.sizes(arrays)
-        contiguous = tuple([array.flags.c_contiguous for array in arrays])
-        compiled = self.fitting(contiguous, current, sizes)
-        if check is not None and (compiled.kernel.updates or not all(contiguous)):
-            # Copied at the end, or with strides of their own, which compiled code takes as they come.
-            check()
-            check = None
-        search = NanSearch(self.program, arrays) if "nan" in current.check else None
-        watch = Stopwatch() if current.debug else None
         try:
+            short = None if self.updated or outputs is not None else self.launches(current).run(tuple(arrays))
+            if short is not None:
+                return list(short)
+            if sizes is None:
+                sizes = self.sizes(arrays)
+            contiguous = tuple([array.flags.c_contiguous for array in arrays])
+            compiled = self.fitting(contiguous, current, largest_of(sizes))
+            if check is not None and (compiled.kernel.updates or not all(contiguous)):
+                # Copied at the end, or with strides of their own, which compiled code takes as they come.
+                check()
+                check = None
+            search = NanSearch(self.program, arrays) if "nan" in current.check else None
+            watch = Stopwatch() if current.debug else None
             results = compiled.run(arrays, sizes, outputs, current.threads or None, check)
         except MemoryError as error:
             fact = f"there is too little memory for `{self.program.name}` at these sizes"
@@ -232,7 +259,7 @@ class Executable:
             declared = [self.program.tensor(name).shape for name in self.program.outputs]
             shapes = [tuple(evaluate_size(extent, sizes) for extent in shape) for shape in declared]
             outputs = outputs if shapes == [array.shape for array in outputs] else None
-        compiled = self.fitting(tuple([array.flags.c_contiguous for array in arrays]), current, sizes)
+        compiled = self.fitting(tuple([array.flags.c_contiguous for array in arrays]), current, largest_of(sizes))
         try:
             return compiled.bind(arrays, sizes, outputs, current.threads or None)
         except ValueError as fault:

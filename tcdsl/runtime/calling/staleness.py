@@ -34,7 +34,7 @@ from tcdsl.frontend.surroundings.readings import (
     Together,
     attribute,
 )
-from tcdsl.runtime.calling.guard_code import GuardCode
+from tcdsl.runtime.calling.argument_code import GuardCode
 
 __all__ = ["Staleness"]
 

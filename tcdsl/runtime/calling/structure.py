@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
+from tcdsl.runtime.calling.argument_code import NamedValues
+
 __all__ = ["LEAF", "NOTHING", "Structure", "flatten"]
+
+_MOST_PARTS = 64  # Of structures that are built by code of their own.
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +97,29 @@ class Structure:
 
     def builder(self) -> Callable[[Sequence[Any]], Any]:
         """What puts arrays into their places, those without axes as numbers: made once for many results."""
+        if self._size > _MOST_PARTS:
+            return lambda arrays: self.build([array if array.ndim else array[()] for array in arrays])
+        code = NamedValues()
+        text = self._text(code, count())
+        build: Callable[[Sequence[Any]], Any] = code.compiled(f"def build(arrays):\n return {text}")
+        return build
+
+    @property
+    def _size(self) -> int:
+        return 1 + sum(part._size for part in self.parts)
+
+    def _text(self, code: NamedValues, numbers: Iterator[int]) -> str:
+        if self.kind == "leaf":
+            array = f"arrays[{next(numbers)}]"
+            return f"({array} if {array}.ndim else {array}[()])"
         if self.kind == "constant":
-            return lambda _arrays: self.value
-        if self.kind == "tuple" and all(part.kind == "leaf" for part in self.parts):
-            return lambda arrays: tuple([_result(array) for array in arrays[: len(self.parts)]])
-        return lambda arrays: self.build([_result(array) for array in arrays])
+            return code.name(self.value)
+        parts = [part._text(code, numbers) for part in self.parts]
+        if self.kind == "dict":
+            items = (f"{code.name(key)}: {part}" for key, part in zip(self.keys, parts, strict=True))
+            return f"{{{', '.join(items)}}}"
+        listed = "".join(f"{part}, " for part in parts)
+        return f"[{listed}]" if self.kind == "list" else f"{code.name(self.value) if self.value else ''}({listed})"
 
     def _build(self, leaves: Iterator[Any]) -> Any:
         match self.kind:
@@ -111,10 +134,6 @@ class Structure:
             case _:
                 items = [part._build(leaves) for part in self.parts]
                 return items if self.kind == "list" else tuple(items)
-
-
-def _result(array: Any) -> Any:
-    return array if array.ndim else array[()]
 
 
 LEAF = Structure("leaf")

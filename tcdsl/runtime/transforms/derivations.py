@@ -1,6 +1,6 @@
 """Derivatives of functions: each is a function, a rule from programs to programs, and the structure of its results.
 
-At the top a derivative is staged like a decorated function (`tcdsl.runtime.calling.staged`). Inside a function that is
+At the top a derivative is staged like a decorated function (`tcdsl.runtime.calls.staged`). Inside a function that is
 being staged, the function is recorded as a program of its own, whose derivative is inlined
 (`tcdsl.frontend.staging.subprograms`).
 """
@@ -31,8 +31,8 @@ from tcdsl.ir.program import Program, Tensor
 from tcdsl.runtime.calling.arguments import Call
 from tcdsl.runtime.calling.entries import Entry, Traced
 from tcdsl.runtime.calling.results import as_tensor, returned_if_passed
-from tcdsl.runtime.calling.staged import StagedFunction
 from tcdsl.runtime.calling.structure import Structure
+from tcdsl.runtime.calls.staged import StagedFunction
 from tcdsl.runtime.function import DecoratedFunction
 from tcdsl.runtime.same_code import entries_for, keep_entry
 from tcdsl.runtime.transforms.derivation import Derivation, kept, name_of, signature_of

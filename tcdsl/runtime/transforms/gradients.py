@@ -16,11 +16,10 @@ from tcdsl.errors import ConfigurationError, DataIndexError, DifferentiationErro
 from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.locks import COMPILING, computed_once
-from tcdsl.runtime.calling.repeated import RepeatedCalls
 from tcdsl.runtime.calling.structure import LEAF, Structure
+from tcdsl.runtime.calls.content import Contents
+from tcdsl.runtime.calls.table import CallTable
 from tcdsl.runtime.inspection import Inspected
-from tcdsl.runtime.kept.content import Contents
-from tcdsl.runtime.kept.kept_calls import KeptCalls
 from tcdsl.runtime.transforms.derivation import Argnums, Derivation, kept, name_of, require_values, signature_of
 from tcdsl.tracebacks import hide_library_frames, told_of_a_wrong_call, user_facing, with_large_stack
 
@@ -51,8 +50,7 @@ class DerivedFunction(Inspected):
         self._kind = kind
         self._derivation = derivation
         self.signature = signature_of(function)
-        self.repeated = RepeatedCalls()
-        self.kept = KeptCalls(self)
+        self.calls = CallTable(self)
 
     def __getattr__(self, name: str) -> Any:
         raise missing_attribute("a derivative", name, self)
@@ -64,11 +62,10 @@ class DerivedFunction(Inspected):
         with COMPILING:
             from tcdsl.runtime.transforms.derivations import kept_staging
 
-            return self._served_first(kept_staging(self.function, self._derivation))
-
-    def _served_first(self, staging: DerivativeStaging) -> DerivativeStaging:
-        staging.serve_first(self.repeated, self.kept)
-        return staging
+            staging = kept_staging(self.function, self._derivation)
+            self.calls.staged |= staging.calls.staged
+            staging.calls = self.calls
+            return staging
 
     def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         """The derivative, arranged as JAX does."""
@@ -77,8 +74,9 @@ class DerivedFunction(Inspected):
             if session is None:
                 if (keywords or self.signature.has_arrays) and len(arguments) < self.signature.most_positional:
                     arguments, keywords = self.signature.placed(arguments, keywords)
-                done = self.repeated.run(arguments, keywords) or self.kept.run(arguments, keywords)
-                return self.staging.run(self.signature, arguments, keywords) if done is None else done[0]
+                again = self.calls.again
+                done = (again and again(arguments, keywords, None)) or self.calls.found(arguments, keywords)
+                return self.staging.run_anew(self.signature, arguments, keywords) if done is None else done[0]
             from tcdsl.frontend.staging.subprograms import symbolic
             from tcdsl.runtime.transforms.derivations import put
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.runtime.calling.arguments import Signature
-from tcdsl.runtime.calling.repeated import RepeatedCall, RepeatedCalls
-from tcdsl.runtime.kept.content import Contents
-from tcdsl.runtime.kept.kept_calls import KeptCalls
+from tcdsl.runtime.calls.content import Contents
+from tcdsl.runtime.calls.table import CallTable
 from tcdsl.runtime.transforms.derivation import Derivation, name_of
 
 if TYPE_CHECKING:
@@ -42,12 +41,7 @@ class PushedCalls:
         self.__name__ = f"{derivation.title}_{name_of(function)}"
         operands = (*(f"x{k}" for k in range(count)), *(f"d_x{k}" for k in range(count)))
         self.signature = Signature.of_operands(operands, self.__name__)
-        self.repeated = RepeatedCalls()
-        self.kept = KeptCalls(self)
-
-    def run(self, arguments: tuple[Any, ...]) -> tuple[Any] | None:
-        """The result in a tuple, or None: the long way has to be taken."""
-        return self.repeated.run(arguments, {}) or self.kept.run(arguments, {})
+        self.calls = CallTable(self)
 
     def remember(self, entry: Entry, arguments: tuple[Any, ...]) -> None:
         """Serve calls like this one, which ``entry`` has served, in this process and in later ones."""
@@ -55,10 +49,7 @@ class PushedCalls:
         if entry.inputs[:count] != tuple(range(count)) or entry.constants or len(entry.inputs) > count:
             return  # it reads arrays around the function, or is made for numbers
         call = self.signature.call(arguments, {})
-        whole = replace(entry, inputs=tuple(range(len(arguments))))
-        repeated = RepeatedCall(whole, call, arguments, {})
-        self.repeated.remember(repeated, arguments)
-        self.kept.keep(call, whole, arguments, repeated)
+        self.calls.remember(replace(entry, inputs=tuple(range(len(arguments)))), call, arguments, {})
 
     def add_content(self, contents: Contents) -> None:
         """Add the function and what is derived from it."""

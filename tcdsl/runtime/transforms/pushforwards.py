@@ -151,7 +151,7 @@ def _pushed(
         every = tuple(range(len(primals)))
         by = derivation(every, every)
         calls = kept(fun, (PushedCalls, by), lambda: PushedCalls(fun, by, len(primals)))
-        done = calls.run((*primals, *tangents))
+        done = calls.calls.run((*primals, *tangents), {})
         if done is not None:
             return done[0]
     from tcdsl.runtime.rules.directions import Direction

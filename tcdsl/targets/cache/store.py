@@ -6,7 +6,7 @@
         matmul_77ab….kernel            what a program became (`tcdsl.targets.loading`)
         nest_5e21….code                the machine code of a nest in it (`tcdsl.targets.cpu.machine.machine_code`)
         matmul_1f0c….py                the text of one, if somebody has asked for the file: nothing reads it
-        matmul_c41b….call              what calls need, without staging (`tcdsl.runtime.kept`)
+        matmul_c41b….call              what calls need, without staging (`tcdsl.runtime.calls`)
         matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.graph_linking.kept_gradients`)
 
 The name of an entry is a hash of all that it depends on, so an entry is never wrong, only missing, old or damaged.

@@ -19,19 +19,17 @@ import numpy as np
 
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.sizes.size_functions import SizeFunction
-from tcdsl.recent import Recent
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan, Planner, of_this_process
 from tcdsl.targets.cpu.layout.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_PLANNED, OVERLAPPING
 from tcdsl.targets.cpu.machine.machine_code import CompiledModule, kept_module
-from tcdsl.targets.protocol.loaded_kernel import NestStopped
+from tcdsl.targets.protocol.loaded_kernel import Launch, NestStopped
 
 __all__ = ["KeptKernel", "KernelFacts", "Launcher", "Place", "PreparedCall", "kept_kernel"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_PLANS = 2048  # Sets of sizes whose plans a kernel keeps: some kilobytes each.
 _FRAMES = 4  # Frames that wait for calls.
 
 
@@ -88,7 +86,7 @@ def drivers_in(cache_dir: Path | None) -> Drivers:
 
 
 class Launcher:
-    """Machine code that runs: ``launcher.launch(launcher.plan(sizes), (A, B), ...)``.
+    """Machine code that runs: ``launcher.launch(launcher.planned((3, 4, 5)), (A, B), (), threads, check)``.
 
     ``addresses`` are those of the nests' machine code, which ``module`` keeps alive, ``places`` their places
     (`tcdsl.targets.cpu.layout.kernel_code`). May be called from several threads.
@@ -113,11 +111,11 @@ class Launcher:
         self._count = facts.rows
         self._made_types = tuple(map(numpy_dtype, facts.made))
         self._slots = np.array(facts.slots, np.int64)
-        self._numbers_at = 8 * facts.words
         self._sizes_of = _picker(facts.sizes)
         self._planners: dict[tuple[int, ...], Planner] = {}
-        self._plans: Recent[Any, LaunchPlan] = Recent(_PLANS)
+        self._last_plan: tuple[tuple[int, ...], LaunchPlan] | None = None
         self._free: deque[Frame] = deque()
+        self.launch = self._launching()
 
     def __reduce__(self) -> Any:
         raise TypeError(f"machine code cannot be pickled or copied: {self.facts.title}")
@@ -126,22 +124,23 @@ class Launcher:
         """The function that plans, for inputs at the positions ``numbers`` that are numbers, and where its table is."""
         raise NotImplementedError
 
-    def plan(self, sizes: Mapping[str, int], numbers: tuple[int, ...] = ()) -> LaunchPlan:
-        """The plan for the value of every size. The inputs at the positions ``numbers`` are given as numbers."""
+    def plan(self, sizes: Mapping[str, int]) -> LaunchPlan:
+        """The plan for the value of every size, where all inputs are given as arrays; the last one is remembered."""
         values = self._sizes_of(sizes)
-        key = values, numbers
-        found = self._plans.get(key)
-        if found is None:
-            found = self._plans[key] = self.planned(values, numbers)
-        return found
+        known = self._last_plan
+        if known is None or known[0] != values:
+            known = self._last_plan = values, self.planned(values)
+        return known[1]
 
-    def planned(self, values: Sequence[int], numbers: tuple[int, ...]) -> LaunchPlan:
-        """The plan for the values of all sizes in order; it is not remembered."""
+    def planned(
+        self, values: Sequence[int], numbers: tuple[int, ...] = (), pack: Callable[..., None] = struct.pack_into
+    ) -> LaunchPlan:
+        """The plan for the values of all sizes in order: see `LaunchedKernel.planned`."""
         planner = self._planners.get(numbers)
         if planner is None:
             written, table = self.written_plan(numbers)
             facts = self.facts
-            planner = Planner(written.bound(self._process), facts.words, table, facts.lives)
+            planner = Planner(written.bound(self._process), facts.words, table, facts.lives, pack)
             self._planners[numbers] = planner
         return LaunchPlan(planner, values, self._drivers.planned)
 
@@ -169,58 +168,32 @@ class Launcher:
         written = {position for position, changes in given if changes}
         return written == changed and (not changed or arrays <= {position for position, _ in given})
 
-    def launch(
-        self,
-        plan: LaunchPlan,
-        inputs: tuple[Array, ...],
-        numbers: tuple[bool | int | float, ...],
-        pack: Callable[..., None],
-        threads: int,
-        check: Callable[[tuple[Array, ...]], None],
-        out: tuple[Any, ...] | None = None,
-    ) -> Sequence[Array] | None:
-        """Run on arrays that may be otherwise than planned: see `LoadedKernel.launch`."""
-        if out is not None and not self._receives(inputs, out):
-            return None
-        frame = self._free.pop() if self._free else self._frame(plan)
-        if frame.plan is not plan:
-            frame.take(plan)
-        if numbers:
-            try:
-                pack(frame.words, self._numbers_at, *numbers)
-            except struct.error:  # an integer of more than 64 bits
+    def sees(self, positions: Set[int]) -> bool:
+        """Whether the driver looks at the inputs at all these positions."""
+        return positions <= {place for place, _ in self.facts.given}
+
+    def _launching(self) -> Launch:
+        # What runs on arrays that may be otherwise than planned (`LaunchedKernel.launch`), in one function for speed.
+        facts, free, run, count, types = self.facts, self._free, self._drivers.run, self._count, self._made_types
+        one, dtype = len(types) == 1, types[0] if types else None
+        driven, plain, numbers_at = facts.rounds, facts.plain, 8 * facts.words
+        # Whether nests write straight into ``out``, and the driver sees all arrays that could share its memory.
+        receives = len(types) if facts.plain and facts.sound and facts.inputs == len(facts.given) else 0
+
+        def launch(
+            plan: LaunchPlan,
+            inputs: tuple[Array, ...],
+            numbers: tuple[bool | int | float, ...],
+            threads: int,
+            check: Callable[[tuple[Array, ...]], None],
+            out: tuple[Any, ...] | None = None,
+        ) -> Sequence[Array] | None:
+            if out is None:
+                made = (plan.make(plan.made[0], dtype),) if one else tuple(map(plan.make, plan.made, types))
+            elif len(out) == receives > 0:
+                made = out
+            else:
                 return None
-        made = out or tuple(map(plan.make, plan.made, self._made_types))
-        done = self._drivers.run(plan.address, frame.address, inputs, made, 0)
-        if done == OVERLAPPING and out is None:
-            check(inputs)
-            done = self._drivers.run(plan.address, frame.address, inputs, made, KNOWN_APART)
-        if done < 0:
-            self._release(frame)
-            return None
-        if plan.parallel or self.facts.rounds:
-            self._execute(PreparedCall(plan, frame, inputs, made), threads or None)
-        elif done != self._count:
-            raise self._stopped(PreparedCall(plan, frame, inputs, made), 1, done)
-        if plan.pooled and self.facts.plain:
-            self._free.append(frame)
-            return made
-        return self._finished(PreparedCall(plan, frame, inputs, made))
-
-    def repeating(
-        self, plan: LaunchPlan, known: Set[int], pack: Callable[..., None], threads: int | None
-    ) -> Callable[[tuple[Any, ...], tuple[Any, ...]], Sequence[Array] | None] | None:
-        """What `launch` does where the driver sees all arrays; see `LaunchedKernel.repeating`."""
-        facts = self.facts
-        if len(facts.given) < facts.inputs and {*range(facts.inputs)} - {place for place, _ in facts.given} - known:
-            return None
-        free, run, count, address, empty = self._free, self._drivers.run, self._count, plan.address, plan.make
-        described = tuple(zip(plan.made, self._made_types, strict=True))
-        driven, kept = plan.parallel or facts.rounds, plan.pooled and facts.plain
-        one = len(described) == 1
-        shape, dtype = described[0] if one else ((), None)
-
-        def launch(inputs: tuple[Any, ...], numbers: tuple[Any, ...]) -> Sequence[Array] | None:
             try:
                 frame = free.pop()
             except IndexError:
@@ -229,29 +202,27 @@ class Launcher:
                 frame.take(plan)
             if numbers:
                 try:
-                    pack(frame.words, self._numbers_at, *numbers)
+                    plan.pack(frame.words, numbers_at, *numbers)
                 except struct.error:  # an integer of more than 64 bits
                     return None
-            made = (empty(shape, dtype),) if one else tuple([empty(*each) for each in described])
-            done = run(address, frame.address, inputs, made, 0)
+            done = run(plan.address, frame.address, inputs, made, 0)
             if done < 0:
-                self._release(frame)
-                return None
-            if driven:
-                self._execute(PreparedCall(plan, frame, inputs, made), threads)
+                if done == OVERLAPPING and out is None:
+                    check(inputs)
+                    done = run(plan.address, frame.address, inputs, made, KNOWN_APART)
+                if done < 0:
+                    self._release(frame)
+                    return None
+            if driven or plan.parallel:
+                self._execute(PreparedCall(plan, frame, inputs, made), threads or None)
             elif done != count:
                 raise self._stopped(PreparedCall(plan, frame, inputs, made), 1, done)
-            if kept:
+            if plain and plan.pooled:
                 free.append(frame)
                 return made
             return self._finished(PreparedCall(plan, frame, inputs, made))
 
         return launch
-
-    def _receives(self, inputs: tuple[Array, ...], out: tuple[Any, ...]) -> bool:
-        # Whether nests write straight into ``out``, and the driver sees all arrays that could share its memory.
-        facts = self.facts
-        return facts.plain and facts.sound and len(out) == len(facts.made) > 0 and len(inputs) == len(facts.given)
 
     def _finished(self, call: PreparedCall, outputs: Sequence[Array] | None = None) -> list[Array]:
         # What follows the nests.

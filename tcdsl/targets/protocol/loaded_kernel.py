@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.loops import Kernel
 
-__all__ = ["BoundKernel", "LaunchedKernel", "LoadedKernel", "NestStopped"]
+__all__ = ["BoundKernel", "Launch", "LaunchedKernel", "LoadedKernel", "NestStopped"]
 
 
 class NestStopped(Exception):  # noqa: N818  # no fault: the call goes another way
@@ -33,51 +33,54 @@ class BoundKernel(Protocol):
         """Run. Raises `DataIndexError` if an index read from data is out of range, and has then changed no input."""
 
 
-class LaunchedKernel(Protocol):
-    """A kernel as calls see it that are like earlier ones: `plan` works out once what depends on the sizes alone, and
-    `launch` runs on what it gave.
+class Launch(Protocol):
+    """``launch(plan, inputs, numbers, threads, check, out)`` runs as `LoadedKernel.run` does, as was planned.
+
+    The arrays may be otherwise: ``None`` says that nothing was run. So may be those in ``out``, which receive the
+    results; without it arrays are made. ``check(inputs)`` raises if inputs share cells with one that is written; it may
+    be left out where a simpler test shows that none do.
     """
 
-    def changes(self, changed: Set[int], arrays: Set[int]) -> bool:
-        """Whether `launch` changes the inputs at the positions ``changed`` and no others, of all those in ``arrays``,
-        and sees to it itself that they may be changed.
-        """
+    def __call__(
+        self,
+        plan: Any,
+        inputs: tuple[Any, ...],
+        numbers: tuple[bool | int | float, ...],
+        threads: int,
+        check: Callable[[tuple[Any, ...]], None],
+        out: tuple[Any, ...] | None = None,
+        /,
+    ) -> Sequence[np.ndarray] | None:
+        """Run."""
 
-    def plan(self, sizes: Mapping[str, int], numbers: tuple[int, ...] = ()) -> Any:
-        """What `launch` wants to know about calls with these sizes. Inputs at the positions ``numbers`` are numbers."""
+
+class LaunchedKernel(Protocol):
+    """A kernel as calls see it that are like earlier ones: `planned` works out once what depends on the sizes alone,
+    and `launch` runs on what it gave.
+    """
 
     @property
     def limit(self) -> int:
         """The largest absolute value of a size that it is made for."""
 
-    def planned(self, values: Sequence[int], numbers: tuple[int, ...]) -> Any:
-        """What `plan` gives, for the values of all sizes in order. Nothing remembers it."""
-
-    def launch(
-        self,
-        plan: Any,
-        inputs: tuple[np.ndarray, ...],
-        numbers: tuple[bool | int | float, ...],
-        pack: Callable[..., None],
-        threads: int,
-        check: Callable[[tuple[np.ndarray, ...]], None],
-        out: tuple[Any, ...] | None = None,
-    ) -> Sequence[np.ndarray] | None:
-        """Run as `run` does, on arrays that may be otherwise than planned: ``None`` if nothing was run.
-
-        So may be those in ``out``, which receive the results; ``None`` has arrays made for them.
-
-        ``pack(memory, offset, *numbers)`` writes ``numbers`` into memory, eight bytes each. ``check(inputs)`` raises if
-        inputs share cells with one that is written; it may be left out where a simpler test shows that none do.
+    def changes(self, changed: Set[int], arrays: Set[int]) -> bool:
+        """Whether a launch changes the inputs at the positions ``changed`` and no others, of all those in ``arrays``,
+        and sees to it itself that they may be changed.
         """
 
-    def repeating(
-        self, plan: Any, known: Set[int], pack: Callable[..., None], threads: int | None
-    ) -> Callable[[tuple[Any, ...], tuple[Any, ...]], Sequence[np.ndarray] | None] | None:
-        """A function of the inputs and the numbers that does the same, where it sees all inputs but the ``known`` ones.
+    def sees(self, positions: Set[int]) -> bool:
+        """Whether a launch looks at all inputs at these positions, where any objects may be given."""
 
-        Any objects may be given; ``None`` says again that nothing was run. There is none where `launch` does more.
+    def planned(self, values: Sequence[int], numbers: tuple[int, ...], pack: Callable[..., None]) -> Any:
+        """What `launch` wants to know of calls with these values of all sizes, in order. Nothing remembers it.
+
+        The inputs at the positions ``numbers`` are given as numbers: ``pack(memory, offset, *numbers)`` writes them
+        into memory, eight bytes each.
         """
+
+    @property
+    def launch(self) -> Launch:
+        """What runs."""
 
 
 class LoadedKernel(LaunchedKernel, Protocol):

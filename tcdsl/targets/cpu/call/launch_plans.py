@@ -44,13 +44,14 @@ class Planner(NamedTuple):
     """How a kernel's calls are planned: ``evaluate`` is what `tcdsl.targets.cpu.call.plan_code` has written.
 
     ``words`` are those of the frame before the block, ``table`` is where the table of nests begins in the block,
-    ``lives`` are those of the temporaries, from nest to nest.
+    ``lives`` are those of the temporaries, from nest to nest. ``pack`` writes numbers into memory.
     """
 
     evaluate: Callable[..., Any]
     words: int
     table: int
     lives: Sequence[tuple[int, int]]
+    pack: Callable[..., None]
 
 
 class LaunchPlan:
@@ -69,6 +70,7 @@ class LaunchPlan:
         "make",
         "memory",
         "offsets",
+        "pack",
         "parallel",
         "pooled",
         "size",
@@ -82,6 +84,7 @@ class LaunchPlan:
             self.make = array_of
         self.memory = memory = _packing(len(words))(*words)
         self._planner = planner
+        self.pack = planner.pack
         self.head = 8 * planner.words
         header = bytes_header()
         self._array: Array | None = None

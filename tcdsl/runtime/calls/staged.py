@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -38,9 +38,10 @@ from tcdsl.locks import COMPILING, without_collecting
 from tcdsl.runtime.calling.arguments import Argument, Call, Signature
 from tcdsl.runtime.calling.entries import Entry, LinearPart, Traced, narrowed_integers
 from tcdsl.runtime.calling.execution import Executable
-from tcdsl.runtime.calling.repeated import Out, RepeatedCall, RepeatedCalls
+from tcdsl.runtime.calling.launches import Out
 from tcdsl.runtime.calling.results import returned_if_passed
 from tcdsl.runtime.calling.tape_memory import IN_LOOPS_TOO, staged_within_memory
+from tcdsl.runtime.calls.table import CallTable
 from tcdsl.simplification.contractions import contracted
 from tcdsl.span import Span
 
@@ -87,39 +88,15 @@ def symbolic_argument(session: Session, argument: Argument, size_names: Sequence
     return tensor
 
 
-class Keeping(Protocol):
-    """What keeps calls for later processes: `tcdsl.runtime.kept.kept_calls.KeptCalls`."""
-
-    @property
-    def served(self) -> Sequence[Any]:
-        """The programs of earlier processes that have served calls."""
-
-    @property
-    def latest(self) -> Call | None:
-        """A call like the last one that was served so."""
-
-    def keep(self, call: Call, entry: Entry, arguments: Sequence[Any], repeated: RepeatedCall, /) -> None:
-        """Keep what has served ``call``."""
-
-    def clear(self) -> None:
-        """Forget what has served calls."""
-
-
 class StagedFunction(ABC):
     """A function of arrays that is traced into programs. Subclasses say how (`trace`) and keep the signature."""
 
-    def __init__(self) -> None:
-        self._entries: dict[tuple[Any, ...], list[Entry]] = {}
+    def __init__(self, calls: CallTable | None = None) -> None:
         self._misses = 0
-        #: The calls that are served without further questions.
-        self.repeated = RepeatedCalls()
-        self._kept: Keeping | None = None
+        #: The calls that are served without further questions, and what was staged.
+        self.calls = CallTable() if calls is None else calls
         #: The entry that was staged last.
         self.latest: Entry | None = None
-
-    def serve_first(self, repeated: RepeatedCalls, kept: Keeping) -> None:
-        """Have ``repeated`` remember calls, and ``kept`` keep them."""
-        self.repeated, self._kept = repeated, kept
 
     @abstractmethod
     def trace(self, session: Session, positional: list[Any], configuration: dict[str, Any]) -> Traced:
@@ -155,13 +132,13 @@ class StagedFunction(ABC):
 
     def _served(self, call: Call, seeds: Sequence[np.ndarray]) -> tuple[Entry, list[np.ndarray]] | None:
         # What keeps few states is for calls for which a tape, or more states, would be too large.
-        entries = self._entries.get(call.key, [])
+        entries = self.calls.staged.get(call.key, [])
         for found in sorted(entries, key=_by_states):
             arrays = found.arrays(call, seeds)
             if arrays is not None:
                 found.hits += 1
                 if entries[0] is not found:
-                    self._entries[call.key] = [found, *(each for each in entries if each is not found)]
+                    self.calls.staged[call.key] = [found, *(each for each in entries if each is not found)]
                 return found, arrays
         for found in self.staged_elsewhere(call):
             arrays = found.arrays(call, seeds)
@@ -173,10 +150,10 @@ class StagedFunction(ABC):
 
     def _put(self, key: tuple[Any, ...], entry: Entry) -> None:
         # What was used last comes first. Of those that differ in their surroundings alone, some are kept.
-        others = self._entries.get(key, [])
+        others = self.calls.staged.get(key, [])
         alike = [each for each in others if each.differs_in_surroundings(entry)]
         dropped = alike[_SURROUNDINGS - 1 :]
-        self._entries[key] = [entry, *(each for each in others if all(each is not one for one in dropped))]
+        self.calls.staged[key] = [entry, *(each for each in others if all(each is not one for one in dropped))]
         if dropped:
             self._warn_of_changes(alike[0])
 
@@ -264,16 +241,17 @@ class StagedFunction(ABC):
         self, signature: Signature, arguments: tuple[Any, ...], keywords: Mapping[str, Any], out: Out = None
     ) -> Any:
         """Run on concrete arguments, by the short way if the call is like an earlier one. ``out`` gets the results."""
-        done = self.repeated.run(arguments, keywords, out)
-        if done is not None:
-            return done[0]
+        done = self.calls.run(arguments, keywords, out)
+        return self.run_anew(signature, arguments, keywords, out) if done is None else done[0]
+
+    def run_anew(
+        self, signature: Signature, arguments: tuple[Any, ...], keywords: Mapping[str, Any], out: Out = None
+    ) -> Any:
+        """Run a call that the table does not serve, and remember it."""
         call = signature.call(arguments, keywords)
         entry, arrays = self.entry(call)
         result = entry.run(arrays, call, out)
-        repeated = RepeatedCall(entry, call, arguments, keywords)
-        self.repeated.remember(repeated, arguments)
-        if self._kept is not None:
-            self._kept.keep(call, entry, arguments, repeated)
+        self.calls.remember(entry, call, arguments, keywords)
         return result
 
     def program_of(self, call: Call) -> Program:
@@ -287,8 +265,8 @@ class StagedFunction(ABC):
 
     def cache_info(self) -> CacheInfo:
         """How many programs and kernels this function has, and how often they served a call."""
-        entries = [(key, entry) for key, found in self._entries.items() for entry in found]
-        kept = () if self._kept is None else self._kept.served
+        entries = [(key, entry) for key, found in self.calls.staged.items() for entry in found]
+        kept = self.calls.served
         compiled = [kernel for _, entry in entries for kernel in entry.executable._compiled.values()]
         return CacheInfo(
             programs=len(entries) + len(kept),
@@ -301,17 +279,14 @@ class StagedFunction(ABC):
 
     def cache_clear(self) -> None:
         """Forget all staged programs and loaded kernels (the cache directory stays)."""
-        self._entries.clear()
+        self.calls.clear()
         self._misses = 0
-        self.repeated.clear()
-        if self._kept is not None:
-            self._kept.clear()
         self.latest = None
 
     def last_entry(self) -> Entry | None:
         """The entry that was staged last; what was served from disk is staged for that."""
-        if self.latest is None and self._kept is not None and self._kept.latest is not None:
-            return self.entry(self._kept.latest)[0]
+        if self.latest is None and self.calls.latest is not None:
+            return self.entry(self.calls.latest)[0]
         return self.latest
 
 

@@ -41,9 +41,12 @@ from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
 from tcdsl.frontend.surroundings.named_values import chains, outer_names
 from tcdsl.frontend.surroundings.readings import MISSING, Instance, Reading, attribute, snapshot
 from tcdsl.indices import IndexLetter
-from tcdsl.runtime.kept.known_names import BUILTINS, OF_NUMPY, PURE_MODULES, STAGING
 
 __all__ = ["Contents", "HasContent", "UnknownContentError"]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
 class UnknownContentError(Exception):
@@ -56,6 +59,33 @@ class HasContent(Protocol):
     def add_content(self, contents: Contents) -> None:
         """Add what it depends on."""
 
+
+# What is known by its name: functions and types that do nothing but compute, or stage.
+_PURE_MODULES = frozenset(("math", "cmath", "itertools"))
+_BUILTINS = _words(
+    """
+    ArithmeticError AssertionError AttributeError Exception IndexError KeyError LookupError NotImplementedError
+    OverflowError RuntimeError StopIteration TypeError ValueError ZeroDivisionError abs all any bool bytes
+    callable chr complex dict divmod enumerate filter float frozenset int isinstance issubclass len list map max
+    min ord pow range repr reversed round set slice sorted str sum tuple type zip
+    """
+)
+_OF_NUMPY = _words(
+    """
+    all allclose any arange argmax argmin argsort array asarray atleast_1d atleast_2d broadcast_shapes
+    broadcast_to clip concatenate count_nonzero cross cumprod cumsum diag diagonal dot dtype einsum expand_dims
+    eye finfo flip full full_like hstack identity iinfo inner isscalar issubdtype kron linspace matmul max mean
+    median meshgrid min moveaxis ndarray ndim ones ones_like outer prod ravel real repeat reshape result_type roll
+    round shape size sort split squeeze stack std sum swapaxes take tensordot tile trace transpose tril triu var
+    vstack where zeros zeros_like
+    """
+)
+_STAGING = _words(
+    """
+    ConfigurationError DataIndexError DifferentiationError DslSyntaxError DtypeError NanError OutOfMemoryError
+    ShapeError TcdslError cd einsum grad hessian hvp jacobian jvp linearize op output value_and_grad vjp
+    """
+)
 
 _MOST_PARTS = 20_000
 _LARGEST = 1 << 16  # Characters of a text, items of a container.
@@ -216,7 +246,7 @@ class Contents:
         value = reading.current()
         if value is MISSING and isinstance(root, dict):
             value = vars(builtins).get(name, MISSING)
-            if value is not MISSING and name not in BUILTINS:
+            if value is not MISSING and name not in _BUILTINS:
                 raise UnknownContentError(name)
             self.put("built-in" if value is not MISSING else "missing", name)
         else:
@@ -260,7 +290,7 @@ class Contents:
     def _add_attribute(self, module: ModuleType, name: str) -> None:
         title = module.__name__
         if title == "tcdsl":
-            if name in module.__all__ and name not in STAGING:
+            if name in module.__all__ and name not in _STAGING:
                 raise UnknownContentError(f"tcdsl.{name}")
             return
         if title.startswith("tcdsl.") and title.partition(".")[2] in ("indices", "primitives", "tile"):
@@ -269,7 +299,7 @@ class Contents:
             if "__getattr__" in vars(module) and title != "numpy":
                 raise UnknownContentError(f"{title}.{name}")
             return
-        if title in PURE_MODULES or title == "numpy":
+        if title in _PURE_MODULES or title == "numpy":
             self.put("named", _named(vars(module)[name]))
             return
         if title.partition(".")[0] in _CLOSED:
@@ -365,7 +395,7 @@ def _is_own_function(function: FunctionType) -> bool:
     package = sys.modules.get("tcdsl")
     if not str(function.__module__).startswith("tcdsl."):
         return False
-    if name in STAGING and vars(package or builtins).get(name) is function:
+    if name in _STAGING and vars(package or builtins).get(name) is function:
         return True
     if _is_of_tile(function):
         return True
@@ -385,14 +415,14 @@ def _named(value: Any) -> str:
     kind = type(value)
     name = str(attribute(value, "__name__"))
     if kind is BuiltinFunctionType or kind is type:
-        if name in BUILTINS and vars(builtins).get(name) is value:
+        if name in _BUILTINS and vars(builtins).get(name) is value:
             return f"builtins.{name}"
         if isinstance(value, type) and issubclass(value, TcdslError) and _is_own(value):
             return f"tcdsl.{name}"
-        for module in PURE_MODULES:
+        for module in _PURE_MODULES:
             if vars(sys.modules.get(module, builtins)).get(name) is value and value.__module__ == module:
                 return f"{module}.{name}"
-    if vars(np).get(name) is value and (kind is np.ufunc or name in OF_NUMPY or _is_scalar_type(value)):
+    if vars(np).get(name) is value and (kind is np.ufunc or name in _OF_NUMPY or _is_scalar_type(value)):
         return f"numpy.{name}"
     if isinstance(value, np.generic) and not value.dtype.hasobject:
         return f"{value.dtype.str}{value.tobytes().hex()}"

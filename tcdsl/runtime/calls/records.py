@@ -1,8 +1,8 @@
 """What is kept of a staged program, for the calls that it served: plain values, which `marshal` writes.
 
-A `KeptEntry` is to `tcdsl.runtime.calling.repeated` what an `Entry` is, and knows neither program nor loops. What it
-cannot do, it leaves to the program itself, which is then staged: another layout of arrays, larger sizes, and whatever
-is an error.
+A `KeptEntry` is to `tcdsl.runtime.calling.repeated` what an `Entry` is, and its `KeptProgram` what an `Executable` is;
+they know neither program nor loops. What they cannot do, they leave to the program itself, which is then staged:
+another layout of arrays, larger sizes, and whatever is an error.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tcdsl.config import Settings
 from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.surroundings.readings import Layout, ReadCells, Reading, Together
 from tcdsl.ir.sizes.size_functions import SizeFunction
+from tcdsl.runtime.calling.launches import LaunchedProgram, Shapes
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
 
@@ -24,9 +25,45 @@ if TYPE_CHECKING:
     from tcdsl.runtime.calling.entries import Entry
     from tcdsl.targets.protocol.loaded_kernel import LaunchedKernel
 
-__all__ = ["KeptEntry", "readable_records", "record_of", "written_records"]
+__all__ = ["KeptEntry", "KeptProgram", "readable_records", "record_of", "written_records"]
 
 _PLAIN = (bool, int, float, str, bytes, type(None))
+
+
+class KeptProgram(LaunchedProgram):
+    """What an earlier process has kept of a program: machine code for one layout, and the sizes as a function."""
+
+    input_types: Sequence[tuple[np.dtype, int]] = ()
+    updated: frozenset[int] = frozenset()
+    with_cells: frozenset[int] = frozenset()
+
+    def __init__(self, record: Mapping[str, Any], kernel: LaunchedKernel, current: Settings) -> None:
+        super().__init__()
+        self.input_types = tuple((np.dtype(dtype), rank) for dtype, rank in record["types"])
+        self.updated = frozenset(record["updated"])
+        self.with_cells = frozenset(record["cells"])
+        self._contiguous = record["contiguous"]
+        self._harmless: int = record["harmless"]
+        self._values = SizeFunction(*record["values"]).bound()
+        self._kernel = kernel
+        self._made_with = _choices(current)
+
+    def sized(self, shapes: Shapes) -> tuple[tuple[int, ...], int] | None:
+        """The values of all sizes in order and the largest one, where nothing is unusual."""
+        try:
+            found: tuple[tuple[int, ...], int] | None = self._values(shapes)
+        except (ZeroDivisionError, IndexError):
+            return None
+        return None if found is None or found[1] >= self._harmless else found
+
+    def fitting(self, contiguous: tuple[bool, ...], current: Settings, largest: int) -> LaunchedKernel | None:
+        """The machine code for inputs of this layout and such settings; None if it was not kept."""
+        fits = contiguous == self._contiguous and _choices(current) == self._made_with
+        return self._kernel if fits and largest <= self._kernel.limit else None
+
+    def check_written(self, inputs: Sequence[np.ndarray]) -> None:
+        """Arrays may share memory with one that is written."""
+        raise NestStopped
 
 
 class KeptEntry:
@@ -34,56 +71,22 @@ class KeptEntry:
 
     narrowed = ()
 
-    def __init__(
-        self, record: Mapping[str, Any], kernel: LaunchedKernel, readings: Sequence[Reading], current: Settings
-    ) -> None:
+    def __init__(self, record: Mapping[str, Any], executable: KeptProgram, readings: Sequence[Reading]) -> None:
+        self.executable = executable
         self.name: str = record["name"]
         self.constants: Mapping[int | str, Any] = record["constants"]
         self.inputs = tuple(_source(each, readings) for each in record["inputs"])
-        self.input_types = tuple((np.dtype(dtype), rank) for dtype, rank in record["types"])
-        self.updated = frozenset(record["updated"])
         self.readings = tuple(readings)
         self.structure = _structure(record["structure"])
         self.hits = 0
-        self._contiguous = record["contiguous"]
-        self._harmless: int = record["harmless"]
-        self._names: tuple[str, ...] = record["sizes"]
-        self._values = SizeFunction(*record["values"]).bound()
         self._guards = None if record["guards"] is None else SizeFunction(*record["guards"]).bound()
-        self._kernel = kernel
-        self._made_with = _choices(current)
 
-    def serves(self, shapes: tuple[tuple[int, ...], ...]) -> bool:
+    def serves(self, shapes: Shapes) -> bool:
         """Whether the guards hold for inputs of these shapes."""
         try:
             return self._guards is None or bool(self._guards(shapes))
         except ZeroDivisionError:
             return False
-
-    def sizes_of(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int] | None:
-        """The sizes for inputs of these shapes; None if something does not hold of them."""
-        found = self.values_of(shapes)
-        return None if found is None else dict(zip(self._names, found[0], strict=True))
-
-    def values_of(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], int] | None:
-        """The values of all sizes in order and the largest one, where nothing is unusual."""
-        try:
-            if self._guards is not None and not self._guards(shapes):
-                return None
-            found: tuple[tuple[int, ...], int] | None = self._values(shapes)
-        except (ZeroDivisionError, IndexError):
-            return None
-        return None if found is None or found[1] >= self._harmless else found
-
-    def fitting(self, contiguous: tuple[bool, ...], current: Settings, sizes: Mapping[str, int]) -> Any:
-        """The machine code for inputs of this layout and such settings; None if it was not kept."""
-        fits = contiguous == self._contiguous and _choices(current) == self._made_with
-        fits = fits and max(map(abs, sizes.values()), default=0) <= self._kernel.limit
-        return self._kernel if fits else None
-
-    def check_written(self, inputs: Sequence[np.ndarray]) -> None:
-        """Arrays may share memory with one that is written."""
-        raise NestStopped
 
 
 def _choices(current: Settings) -> tuple[Any, ...]:
@@ -109,17 +112,16 @@ def record_of(
     if kernel_values is None or None in inputs or structure is None or entry.narrowed or entry.linear or not plain:
         return None
     plan = entry.executable.size_plan
-    updates = {name for name, _ in program.updates}
     guards = entry.written_guards() if entry.guards else None
     return {
         "name": program.name,
         "constants": dict(entry.constants),
         "inputs": tuple(inputs),
         "types": tuple((tensor.dtype, len(tensor.shape)) for tensor in program.inputs),
-        "updated": tuple(k for k, tensor in enumerate(program.inputs) if tensor.name in updates),
+        "updated": tuple(entry.executable.updated),
+        "cells": tuple(entry.executable.with_cells),
         "structure": structure,
         "contiguous": contiguous,
-        "sizes": tuple(size.name for size in program.sizes),
         "harmless": plan.harmless,
         "values": (plan.written.code, plan.written.constants),
         "guards": None if guards is None else (guards.code, guards.constants),

@@ -1,0 +1,190 @@
+"""The table of launches: what runs a program on inputs of which shapes.
+
+A program, staged in this process or kept on disk by an earlier one, has one table for each settings and for each set of
+inputs that are given as numbers. For shapes it holds a kernel and a plan for each layout that calls had: in a plan
+all has been worked out that depends on the sizes (`tcdsl.targets.protocol.loaded_kernel.LaunchedKernel`). Compiled code
+checks the arrays: type, shape, layout, alignment, and of those that are written that they are writable and share no
+cells.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcdsl.config import Settings
+from tcdsl.recent import Recent
+
+if TYPE_CHECKING:
+    from tcdsl.targets.protocol.loaded_kernel import Launch, LaunchedKernel
+
+__all__ = ["LaunchedProgram", "Launches", "Out", "Shapes"]
+
+_SHAPES = 2048  # How many combinations of shapes are remembered.
+_SETTINGS = 8
+_LAYOUTS = 8
+_SHAPE = attrgetter("shape")
+_NUMBERS = {"float64": "d", "int64": "q", "bool": "?7x"}
+
+Shapes = tuple[tuple[int, ...], ...]
+Out = tuple[Any, ...] | None
+# What runs, for which plan, and the kernel of both.
+Planned = tuple["Launch", Any, "LaunchedKernel"]
+
+
+class LaunchedProgram(ABC):
+    """A program that has a table of launches."""
+
+    def __init__(self) -> None:
+        self._launches: dict[tuple[Settings, tuple[int, ...]], Launches] = {}
+
+    @property
+    @abstractmethod
+    def input_types(self) -> Sequence[tuple[np.dtype, int]]:
+        """The element type and the rank of each input."""
+
+    @property
+    @abstractmethod
+    def updated(self) -> frozenset[int]:
+        """The positions of the inputs that it changes."""
+
+    @property
+    @abstractmethod
+    def with_cells(self) -> frozenset[int]:
+        """The positions of the inputs that have cells in some calls."""
+
+    @abstractmethod
+    def sized(self, shapes: Shapes) -> tuple[Sequence[int], int] | None:
+        """The values of all sizes in order for inputs of these shapes, and the largest one; None if there are none."""
+
+    @abstractmethod
+    def fitting(self, contiguous: tuple[bool, ...], current: Settings, largest: int) -> LaunchedKernel | None:
+        """The machine code for inputs of this layout and for sizes as large as this, if there can be any."""
+
+    @abstractmethod
+    def check_written(self, inputs: Sequence[np.ndarray]) -> None:
+        """Raise unless written arrays are as they must be."""
+
+    def launches(self, current: Settings, numbers: tuple[int, ...] = ()) -> Launches:
+        """The table for these settings. The inputs at the positions ``numbers`` are given as numbers."""
+        known = self._launches
+        found = known.get((current, numbers))
+        if found is None:
+            if len(known) > _SETTINGS:
+                known.clear()
+            found = known[current, numbers] = Launches(self, current, numbers)
+        return found
+
+
+class Launches:
+    """The launches of a program, for some ``settings`` and some ``numbers``."""
+
+    __slots__ = (
+        "_arrays",
+        "_by_shapes",
+        "_count",
+        "_kernel",
+        "_pack",
+        "_program",
+        "_ranks",
+        "_threads",
+        "latest",
+        "numbers",
+        "settings",
+        "times",
+    )
+
+    def __init__(self, program: LaunchedProgram, current: Settings, numbers: tuple[int, ...]) -> None:
+        types = program.input_types
+        self.settings = current
+        self.numbers = numbers
+        self._threads = current.threads
+        self._program = program
+        self._count = len(types)
+        self._arrays = [k for k in range(len(types)) if k not in numbers]
+        self._ranks = tuple([types[k][1] for k in self._arrays])
+        self._pack = struct.Struct("".join(_NUMBERS[str(types[k][0])] for k in numbers)).pack_into
+        self._by_shapes: Recent[Shapes, tuple[Planned, ...]] = Recent(_SHAPES)
+        # The kernel of the last call with new shapes.
+        self._kernel: LaunchedKernel | None = None
+        #: What the last call ran, and how often calls before had run the same.
+        self.latest: Planned | None = None
+        self.times = 0
+
+    def run(
+        self,
+        inputs: tuple[Any, ...],
+        numbers: tuple[Any, ...] = (),
+        out: Out = None,
+        serves: Callable[[Shapes], bool] | None = None,
+    ) -> Sequence[np.ndarray] | None:
+        """The results, which ``out`` receives; None if nothing was run. New shapes are ones that the program serves.
+
+        In the places of ``numbers``, ``inputs`` may hold anything.
+        """
+        shapes = tuple([inputs[k].shape for k in self._arrays]) if numbers else tuple(map(_SHAPE, inputs))
+        known = self._by_shapes.young.get(shapes) or self._by_shapes.get(shapes) or ()
+        for found in known:
+            results = found[0](found[1], inputs, numbers, self._threads, self.check, out)
+            if results is not None:
+                self.times = self.times + 1 if found is self.latest else 0
+                self.latest = found
+                return results
+        return self._run_anew(shapes, known, inputs, numbers, out, serves)
+
+    def check(self, inputs: tuple[Any, ...]) -> None:
+        """Raise unless the inputs that are written are as they must be."""
+        self._program.check_written([np.empty(()) if k in self.numbers else inputs[k] for k in range(self._count)])
+
+    def _run_anew(
+        self,
+        shapes: Shapes,
+        known: tuple[Planned, ...],
+        inputs: tuple[Any, ...],
+        numbers: tuple[Any, ...],
+        out: Out,
+        serves: Callable[[Shapes], bool] | None,
+    ) -> Sequence[np.ndarray] | None:
+        # The first call with these shapes, or with such a layout.
+        current, program = self.settings, self._program
+        if current.debug or "nan" in current.check or tuple(map(len, shapes)) != self._ranks:
+            return None
+        every: list[tuple[int, ...]] = [()] * self._count
+        for k, shape in zip(self._arrays, shapes, strict=True):
+            every[k] = shape
+        if not known and serves is not None and not serves(tuple(every)):
+            return None
+        sized = program.sized(tuple(every))
+        if sized is None:
+            return None
+        values, largest = sized
+        tried = None
+        if not known and self._kernel is not None and largest <= self._kernel.limit:
+            # Most often all else is as in the last call; what is not, the driver sees.
+            kernel = self._kernel
+            tried = kernel.launch, kernel.planned(values, self.numbers, self._pack), kernel
+            results = tried[0](tried[1], inputs, numbers, self._threads, self.check, out)
+            if results is not None:
+                self._by_shapes[shapes] = (tried,)
+                return results
+        contiguous = [True] * self._count
+        for k in self._arrays:
+            if inputs[k].dtype != program.input_types[k][0]:
+                return None
+            contiguous[k] = inputs[k].flags.c_contiguous
+        fitting = program.fitting(tuple(contiguous), current, largest)
+        if fitting is None or any(fitting is each[2] for each in (known if tried is None else (tried,))):
+            return None
+        if not fitting.changes(program.updated, program.with_cells.intersection(self._arrays)):
+            return None
+        made = fitting.launch, fitting.planned(values, self.numbers, self._pack), fitting
+        results = made[0](made[1], inputs, numbers, self._threads, self.check, out)
+        if results is not None:
+            self._by_shapes[shapes] = (made, *known[:_LAYOUTS])
+            self._kernel = fitting
+        return results

@@ -151,6 +151,7 @@ class Launches:
         serves: Callable[[Shapes], bool] | None,
     ) -> Sequence[np.ndarray] | None:
         # The first call with these shapes, or with such a layout.
+        self.latest, self.times = None, 0
         current, program = self.settings, self._program
         if current.debug or "nan" in current.check or tuple(map(len, shapes)) != self._ranks:
             return None

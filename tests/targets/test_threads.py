@@ -6,6 +6,7 @@ import multiprocessing
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from struct import pack_into
 
 import numpy as np
 import pytest

@@ -155,6 +155,8 @@ class Launches:
         current, program = self.settings, self._program
         if current.debug or "nan" in current.check or tuple(map(len, shapes)) != self._ranks:
             return None
+        if known and any(inputs[k].dtype != program.input_types[k][0] for k in self._arrays):
+            return None
         every: list[tuple[int, ...]] = [()] * self._count
         for k, shape in zip(self._arrays, shapes, strict=True):
             every[k] = shape

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from tcdsl.errors import ShapeError
 from tcdsl.ir.program import Program, without_rules
@@ -38,8 +37,6 @@ from tcdsl.simplification.smaller_loops import with_smaller_loops
 
 __all__ = ["lower"]
 
-_OF_ROWS: Enabled = frozenset(("unpacked",))
-"""Passes that read vectors of inputs."""
 _ENDS = Step("version", "positions that go step by step are checked for both ends")
 _SUMS = Step("reorder", "sums over the rounds before are added up along memory")
 _CELLS = Step("stage", "cells that stay while a loop runs are in registers")
@@ -54,7 +51,7 @@ def lower(
     watch: PassWatch | None = None,
     orders: Sequence[int] = (),
     machine: Machine | None = None,
-    strided: bool = False,
+    strided: frozenset[str] = frozenset(),
 ) -> Kernel:
     """``lower(matmul)``: the memory and the loop nests that compute ``program``.
 
@@ -62,13 +59,12 @@ def lower(
     isl would take too long, the quick passes alone run. Sizes may be up to ``largest``, or else as large as the kernel
     says. ``watch`` sees what each pass does. ``orders`` are the choices among orders of contractions
     (`tcdsl.simplification.contractions`), as a call makes them. The loops suit any ``machine``, and the given one best.
-    They are for ``strided`` inputs if some need not be row-major.
+    Inputs that are ``strided`` need not be row-major: where vectors of their rows would be read, as those that the
+    kernel has ``by_rows``, it is made in another way.
     """
     enabled, machine = chosen_passes(optimize), machine or Machine()
-    if strided:
-        enabled -= _OF_ROWS
     if not program.repeats:
-        return _straight(program, enabled, machine, largest, watch, orders=orders)
+        return _straight(program, enabled, machine, largest, watch, orders=orders, strided=strided)
     program = without_rules(program)
     if "contractions" in enabled:
         program = contracted(program, chosen(orders), last=True)
@@ -80,9 +76,18 @@ def lower(
     if "fusion" in enabled:
         program = with_rounds_as_indices(program)
         if not program.repeats:
-            return _straight(program, enabled, machine, largest, watch)
-    part = partial(_part, enabled, machine, watch)
+            return _straight(program, enabled, machine, largest, watch, strided=strided)
+    by_rows: set[str] = set()
+
+    def part(program: Program, private: bool, alone: bool) -> Kernel:
+        # Any of its tensors may lie where an input does.
+        every = frozenset(tensor.name for tensor in (*program.inputs, *program.tensors) if strided)
+        made = _straight(program, enabled, machine, None, watch, private, alone=alone, strided=every)
+        by_rows.update(made.by_rows)
+        return made
+
     kernel = linked(program, part, join="joining" in enabled)
+    kernel = replace(kernel, by_rows=frozenset(tensor.name for tensor in program.inputs if by_rows))
     rounds = tuple((each.rounds.number, each.rounds.most) for each in kernel.repeated)
     nests = [replace(nest, body=without_known_checks(nest.body)) for nest in kernel.nests]
     facts = IntegerFacts(size_intervals(program, largest))
@@ -106,12 +111,6 @@ def _with_smaller_loops(program: Program) -> Program:
     return without_dead_statements(with_smaller_loops(program, _with_smaller_loops))
 
 
-def _part(
-    enabled: Enabled, machine: Machine, watch: PassWatch | None, program: Program, private: bool, alone: bool
-) -> Kernel:
-    return _straight(program, enabled, machine, None, watch, private, alone=alone)
-
-
 def _straight(
     program: Program,
     enabled: Enabled,
@@ -121,16 +120,17 @@ def _straight(
     private: bool | None = None,
     orders: Sequence[int] = (),
     alone: bool = False,
+    strided: frozenset[str] = frozenset(),
 ) -> Kernel:
     # A part of a larger kernel says whether its inputs are that kernel's own memory.
     if enabled - QUICK:
         try:
             with limited():
-                return _lowered(program, enabled, machine, largest, watch, private, orders, alone)
+                return _lowered(program, enabled, machine, largest, watch, private, orders, alone, strided)
         except TooMuchWork:
             pass
     with refused_beyond_limits(ShapeError, f"what {program.name} computes"):
-        return _lowered(program, enabled & QUICK, machine, largest, watch, private, alone=alone)
+        return _lowered(program, enabled & QUICK, machine, largest, watch, private, alone=alone, strided=strided)
 
 
 def _lowered(
@@ -142,9 +142,10 @@ def _lowered(
     private: bool | None,
     orders: Sequence[int] = (),
     alone: bool = False,
+    strided: frozenset[str] = frozenset(),
 ) -> Kernel:
     repeated = private is not None
-    work = Work(program, enabled, largest, watch, bool(private), chosen(orders), machine, alone, repeated)
+    work = Work(program, enabled, largest, watch, bool(private), chosen(orders), machine, alone, repeated, strided)
     if watch is not None:
         watch.begin(work)
     for each in PASSES:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import islpy as isl
 
-from tcdsl.ir.expressions import Expr, Let, Read, walk
+from tcdsl.ir.expressions import Expr, Let, Read, reads, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement, without_rules
 from tcdsl.lowering.constant_sizes import (
@@ -89,7 +89,8 @@ class Work:
 
     ``private``: nobody sees the inputs' memory when something fails. ``choose`` says which orders of contractions are
     best, ``zeros_around`` which tensors are 0 wherever a statement that reads them has no point. With ``alone`` one
-    thread does it all. A part of a program with loops that run may be ``repeated``.
+    thread does it all. A part of a program with loops that run may be ``repeated``. Some inputs are ``strided``; of
+    those ``by_rows`` that decides about nests.
     """
 
     program: Program
@@ -101,6 +102,8 @@ class Work:
     machine: Machine = field(default_factory=Machine)
     alone: bool = False
     repeated: bool = False
+    strided: frozenset[str] = frozenset()
+    by_rows: frozenset[str] = frozenset()
     zeros_around: Mapping[str, Expr] = field(default_factory=dict)
     names: FreshNames = field(init=False)
     context: isl.Set = field(init=False)
@@ -136,7 +139,8 @@ class Work:
     def kernel(self) -> Kernel:
         """What the passes have made."""
         updates, procedures = self.memory.updates, tuple(self.procedures)
-        return Kernel(self.program, self.buffers, tuple(self.nests), self.outputs, updates, self.limit, procedures)
+        made = Kernel(self.program, self.buffers, tuple(self.nests), self.outputs, updates, self.limit, procedures)
+        return replace(made, by_rows=self.by_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,12 +293,20 @@ def _panels(work: Work) -> None:
 def _unpacked(work: Work) -> None:
     # The last vector of a row has masks.
     if work.machine.masks:
-        work.plans = [_without_panels(each) for each in work.plans]
+        work.plans = [_without_panels(work, each) for each in work.plans]
 
 
-def _without_panels(plan: LoopOrder) -> LoopOrder:
+def _without_panels(work: Work, plan: LoopOrder) -> LoopOrder:
     found = plan.contraction
     if found is None or found.guards or found.limits or not found.lanes_lie_side_by_side:
+        return plan
+    # Rows of an input, or of what may share memory with inputs.
+    inputs = {tensor.name for tensor in work.program.inputs}
+    behind = {each.tensor for each in reads(found.right)}
+    if not work.repeated and not behind <= inputs:
+        behind = {name for name, _ in work.program.updates}
+    work.by_rows |= behind
+    if behind & work.strided:
         return plan
     return replace(plan, contraction=replace(found, unpacked=True))
 

@@ -89,7 +89,7 @@ def _explained(
     from tcdsl.lowering.pass_log import PassLog, ScheduleLog
 
     contiguous = (True,) * len(executable.program.inputs) if layout is None else tuple(layout)
-    kernel_of = partial(executable.kernel, settings().optimize, strided=not all(contiguous))
+    kernel_of = partial(executable.kernel, settings().optimize, strided=executable.strided(contiguous))
     if stage == "ir":
         return Explanation(format_program(executable.program))
     if stage == "passes":

@@ -407,7 +407,9 @@ def test_factors_of_few_rows_are_read_where_they_lie(kind: type) -> None:
     arrays = [A, B]
     kernel = lower(staged(product, *arrays), machine=MACHINES[2])
     assert "B[k1, first + lane]" in format_kernel(kernel)
-    strided = lower(staged(product, *arrays), machine=MACHINES[2], strided=True)
+    assert kernel.by_rows == {"B"}
+    assert lower(staged(product, *arrays), machine=MACHINES[2], strided=frozenset("A")) == kernel
+    strided = lower(staged(product, *arrays), machine=MACHINES[2], strided=frozenset("B"))
     assert format_kernel(strided) == format_kernel(
         lower(staged(product, *arrays), machine=MACHINES[2], optimize="-unpacked")
     )

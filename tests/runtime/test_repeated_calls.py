@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tcdsl.targets.cache.store import ProgramStore
 
 x = np.arange(6.0)
 scale = 2.0
@@ -98,6 +99,12 @@ def shifted(p, g, *, rate):
 @op
 def weighing(x):
     return x * table
+
+
+@op
+def total(x):
+    s[()] += x[i]
+    return s
 
 
 @op
@@ -509,3 +516,48 @@ def test_loops_in_place_take_the_shortest_way() -> None:
     A.flags.writeable = False
     with pytest.raises(tc.TcdslError, match="read-only"):
         summed_in_place(A, p)
+
+
+def test_numbers_keywords_settings_and_buffers_take_the_shortest_way() -> None:
+    table, sizes = np.ones((6, 6)), np.arange(6.0)
+    for call in (
+        lambda: shifted(table[0], table[1], rate=0.5),
+        lambda: raised(x, 3.0, factor=2.0),
+        lambda: chosen(x, mode="triple"),
+        lambda: strided(x, 2),
+        lambda: made(sizes, 4),
+        lambda: weighing(x),
+        lambda: times(x, np.float64(3)),
+        lambda: added(x, x, out=table[5]),
+        lambda: times(x, 3, out=(table[5],)),
+    ):
+        with tc.config(threads=2):  # a table of launches that other tests have not used
+            for _ in range(4):
+                call()
+            assert "RepeatedCall.run" not in passed_by(call)
+
+
+def test_elementwise_loops_are_made_once_for_all_layouts(own_cache: Any) -> None:
+    @op
+    def both(a, b):
+        return a * b + 1
+
+    wide = np.ones((6, 8))
+    for layout in (np.ones((6, 4)), wide[:, ::2], wide[:, :4], wide[::-1, :4]):
+        np.testing.assert_array_equal(both(layout, np.full((6, 4), 2.0)), np.full((6, 4), 3.0))
+    executable = both.staging.latest.executable
+    assert len(executable._compiled) == 2
+    assert [len(kernels) for kernels in executable._kernels.values()] == [1]
+
+
+def test_functions_that_are_made_anew_share_what_was_read_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slope(w: Any) -> Any:
+        return tc.grad(lambda v: total(raised(v, 2.0)))(w)
+
+    w = np.arange(4.0)
+    for _ in range(2):
+        np.testing.assert_allclose(slope(w), w)
+    read = []
+    monkeypatch.setattr(ProgramStore, "read", lambda store, name: read.append(name))
+    np.testing.assert_allclose(slope(w + 1), w + 1)
+    assert not read

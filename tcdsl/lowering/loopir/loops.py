@@ -293,7 +293,8 @@ class Kernel:
     ``outputs`` gives the buffer of each output, ``updates`` pairs an input's buffer with the buffer whose cells are
     copied into it after the last nest (none where the nests wrote the input's memory themselves). It is made for sizes
     of at most ``limit``, from ``-limit`` on; others take a kernel of their own. ``procedures`` are what nests call.
-    ``size_values`` are sizes of the nests that the program has not, and what they are.
+    ``size_values`` are sizes of the nests that the program has not, and what they are. ``by_rows`` are the inputs whose
+    strides decide about its nests (`tcdsl.lowering.lower.lower`).
     """
 
     program: Program
@@ -304,6 +305,7 @@ class Kernel:
     limit: int
     procedures: tuple[Procedure, ...] = ()
     size_values: tuple[tuple[str, Expr], ...] = ()
+    by_rows: frozenset[str] = frozenset()
 
     @property
     def nests(self) -> tuple[Nest, ...]:

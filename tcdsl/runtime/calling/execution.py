@@ -57,7 +57,7 @@ class Executable(LaunchedProgram):
         self._fixed = fixed  # sizes that are constants to the kernel
         #: How the sizes of a call are found.
         self.size_plan = SizePlan(program)
-        self._kernel: dict[tuple[bool | str, bool, bool, str], Kernel] = {}
+        self._kernels: dict[tuple[bool | str, bool, str], dict[frozenset[str], Kernel]] = {}
         self._compiled: dict[tuple[Any, ...], LoadedKernel] = {}
         self._specialized: dict[tuple[int, ...], Executable] = {}
 
@@ -75,35 +75,40 @@ class Executable(LaunchedProgram):
         large: bool = False,
         watch: PassWatch | None = None,
         *,
-        strided: bool = False,
+        strided: frozenset[str] = frozenset(),
     ) -> Kernel:
         """The loop nests, for sizes up to the kernel's limit, or ``large`` ones; ``watch`` sees how they are made.
 
-        ``strided`` says that some inputs need not be row-major.
+        The inputs that are ``strided`` need not be row-major.
         """
         target = settings().target
-        key = optimize, large, strided, target
         with COMPILING:
-            if watch is not None or key not in self._kernel:
-                from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
-                from tcdsl.lowering.lower import lower
-                from tcdsl.simplification import specialized
-                from tcdsl.targets.registry import target_named
+            known = self._kernels.setdefault((optimize, large, target), {})
+            for deciding, found in known.items():
+                # Strides of other inputs make no difference.
+                if watch is None and strided & found.by_rows == deciding:
+                    return found
+            from tcdsl.lowering.loop_passes.index_widths import LARGEST_SIZE
+            from tcdsl.lowering.lower import lower
+            from tcdsl.simplification import specialized
+            from tcdsl.targets.registry import target_named
 
-                program = self.program if self._fixed is None else specialized(self.program, self._fixed)
-                largest = LARGEST_SIZE if large else None
-                machine = target_named(target).machine
-                made = lower(
-                    program,
-                    optimize=optimize,
-                    largest=largest,
-                    watch=watch,
-                    orders=self.orders,
-                    machine=machine,
-                    strided=strided,
-                )
-                self._kernel[key] = made
-            return self._kernel[key]
+            made = lower(
+                self.program if self._fixed is None else specialized(self.program, self._fixed),
+                optimize=optimize,
+                largest=LARGEST_SIZE if large else None,
+                watch=watch,
+                orders=self.orders,
+                machine=target_named(target).machine,
+                strided=strided,
+            )
+            known[strided & made.by_rows] = made
+            return made
+
+    def strided(self, contiguous: Sequence[bool]) -> frozenset[str]:
+        """The inputs that are not row-major."""
+        given = zip(self.program.inputs, contiguous, strict=True)
+        return frozenset(tensor.name for tensor, is_contiguous in given if not is_contiguous)
 
     def compiled(
         self, contiguous: tuple[bool, ...], current: Settings | None = None, large: bool = False
@@ -160,17 +165,17 @@ class Executable(LaunchedProgram):
         from tcdsl.targets.protocol.target import Build
         from tcdsl.targets.registry import target_named
 
+        lowered = partial(self.kernel, current.optimize, large, strided=self.strided(contiguous))
         if "ir" in current.check:
             from tcdsl.ir.verifier.verifier import verify
 
             verify(self.program)
-            verify(self.kernel(current.optimize, strided=not all(contiguous)).program)
+            verify(lowered().program)
         cache_dir = Path(current.cache_dir) if current.cache_dir else None
         lasting = self._fixed is not None
         build = Build(contiguous, checked="bounds" in current.check, lasting=lasting, cache_dir=cache_dir)
         choices = (current.optimize, large, self.orders, None if self._fixed is None else tuple(self._fixed.items()))
         watch = Stopwatch()
-        lowered = partial(self.kernel, current.optimize, large, strided=not all(contiguous))
         with shown(f"compiling {self.program.name}"):
             compiled = load_program(target_named(current.target), self.program, lowered, build, choices)
         if current.debug:

@@ -101,7 +101,9 @@ class CallTable:
             except NestStopped:
                 continue
             if done is not None:
-                if repeated.launches is not None and repeated.launches.times == 1:
+                # The first time again, and ever more seldom, for calls that take turns.
+                times = 0 if repeated.launches is None else repeated.launches.times
+                if times and not times & (times - 1):
                     self.again = repeated.again(arguments, keywords)
                 if repeated is not known[0]:
                     self._known[types] = (repeated, *(other for other in known if other is not repeated))

@@ -108,6 +108,13 @@ def total(x):
 
 
 @op
+def as_long(x):
+    y = output(table.shape[0])
+    y[i] = x[0]
+    return y
+
+
+@op
 def times(x, factor):
     return x * factor
 
@@ -535,6 +542,13 @@ def test_numbers_keywords_settings_and_buffers_take_the_shortest_way() -> None:
             for _ in range(4):
                 call()
             assert "RepeatedCall.run" not in passed_by(call)
+
+
+def test_arrays_of_which_only_extents_count_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in (np.arange(6.0), np.arange(3.0), np.arange(6.0)):
+        monkeypatch.setattr(sys.modules[__name__], "table", table)
+        for _ in range(5):
+            np.testing.assert_array_equal(as_long(x), np.full(len(table), x[0]))
 
 
 def test_elementwise_loops_are_made_once_for_all_layouts(own_cache: Any) -> None:

@@ -137,6 +137,11 @@ class Launches:
                 return results
         return self._run_anew(shapes, known, inputs, numbers, out, serves)
 
+    def latest_for(self, inputs: tuple[Any, ...]) -> Planned | None:
+        """What the last call ran, if that was with these shapes: another thread may have made it."""
+        latest, shapes = self.latest, tuple([inputs[k].shape for k in self._arrays])
+        return latest if any(each is latest for each in self._by_shapes.get(shapes) or ()) else None
+
     def check(self, inputs: tuple[Any, ...]) -> None:
         """Raise unless the inputs that are written are as they must be."""
         self._program.check_written([np.empty(()) if k in self.numbers else inputs[k] for k in range(self._count)])

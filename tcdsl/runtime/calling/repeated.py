@@ -157,12 +157,20 @@ class RepeatedCall:
         It is made once for calls in a row, of which the last one was with these arguments; there is none where more
         has to be asked.
         """
-        launches = self.launches
-        given = {k for k, place in enumerate(self._places) if place is not None}
-        if launches is None or launches.latest is None or not launches.latest[2].sees(given):
+        launches, gather = self.launches, self._gathered
+        gathered = (arguments, ()) if gather is None else gather(arguments, keywords)
+        latest = None if launches is None or gathered is None else launches.latest_for(gathered[0])
+        # Sizes are those of these arguments; of all arrays the driver has to see the shapes.
+        arrays = {k for k, place in enumerate(self._places) if place is not None}
+        arrays |= {k for k, each in enumerate(self._others, len(self._places)) if isinstance(each, CapturedArray)}
+        if launches is None or latest is None or not latest[2].sees(arrays):
             return None
-        (launch, plan, _), settings, check = launches.latest, launches.settings, launches.check
-        threads, gather = settings.threads, self._gathered
+        (launch, plan, _), settings, check, threads = (
+            latest,
+            launches.settings,
+            launches.check,
+            launches.settings.threads,
+        )
         if any(isinstance(each, CarriedInteger) for each in self._others):
             gather = self._gathering((arguments, keywords))
         count, staleness, finished, get = len(arguments), self._staleness, self._finished, CURRENT.get

@@ -6,8 +6,8 @@ Run-time integers that a program converts to a narrower type must fit there, as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from tcdsl.config import settings
 from tcdsl.errors import DtypeError
 from tcdsl.frontend.staging.given_arrays import require_aligned
-from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger, DrawnKey
+from tcdsl.frontend.staging.program_inputs import CarriedInteger, DrawnKey
 from tcdsl.frontend.staging.session import BroadcastGuard
 from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.frontend.surroundings.plain_values import exact, same_plain
@@ -32,6 +32,7 @@ from tcdsl.ir.stages import needed_by, tensors_needed
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed
 from tcdsl.runtime.calling.arguments import Call, tensor_argument
 from tcdsl.runtime.calling.execution import Executable
+from tcdsl.runtime.calling.repeated import Served
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.calling.written_memory import check_written, output_buffers
 from tcdsl.span import Span
@@ -105,30 +106,23 @@ class LinearPart:
 
 
 @dataclass(slots=True)
-class Entry:
+class Entry(Served):
     """One staged program, with what must hold for it to serve a call.
 
     ``differentiable`` are those of its inputs that are floating arguments: neither configuration nor surroundings.
     """
 
     executable: Executable
-    structure: Structure
-    inputs: tuple[int | CapturedArray | CarriedInteger, ...]
-    guards: tuple[BroadcastGuard, ...]
-    readings: tuple[Any, ...]
-    constants: Mapping[int | str, Any]
-    configuration: Mapping[str, Any]
-    narrowed: tuple[NarrowedInteger, ...] = ()
+    guards: tuple[BroadcastGuard, ...] = ()
+    configuration: Mapping[str, Any] = field(default_factory=dict)
     linear: LinearPart | None = None
     labels: tuple[str, ...] = ()
     differentiable: tuple[str, ...] = ()
-    hits: int = 0
     #: Whether it has the tapes of a gradient.
     tapes: bool = False
     #: The limit of memory that it was staged for, and how many states of its loops it keeps, if that is why.
     tape_memory: int | None = None
     checkpoints: int = 0
-    _guarded: tuple[tuple[BroadcastGuard, ...], Callable[..., Any]] | None = None
     _changed: Any = None
 
     def arrays(self, call: Call, seeds: Sequence[np.ndarray] = ()) -> list[np.ndarray] | None:
@@ -214,14 +208,9 @@ class Entry:
         """Whether the guards hold for inputs of these shapes."""
         if self.tape_memory is not None and self.tape_memory != settings().tape_memory:
             return False
-        if not self.guards:
-            return True
-        if self._guarded is None or self._guarded[0] is not self.guards:
-            self._guarded = self.guards, self.written_guards().bound()
-        try:
-            return bool(self._guarded[1](shapes))
-        except ZeroDivisionError:
-            return False
+        if self.guards and self.guarded is None:
+            self.guarded = self.written_guards().bound()
+        return Served.serves(self, shapes)
 
     def written_guards(self) -> SizeFunction:
         """The function of the inputs' shapes that says whether the guards hold."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,12 @@ class Executable(LaunchedProgram):
     """
 
     def __init__(self, program: Program, fixed: Mapping[str, int] | None = None, orders: tuple[int, ...] = ()) -> None:
-        super().__init__()
+        updates, inputs = {name for name, _ in program.updates}, program.inputs
+        super().__init__(
+            ((str(tensor.dtype), len(tensor.shape)) for tensor in inputs),
+            (k for k, tensor in enumerate(inputs) if tensor.name in updates),
+            (k for k, tensor in enumerate(inputs) if integer(0) not in tensor.shape),
+        )
         self.program = program
         self.orders = orders
         self._fixed = fixed  # sizes that are constants to the kernel
@@ -123,22 +128,6 @@ class Executable(LaunchedProgram):
                     self._compiled[key] = self._compile(contiguous, current, large)
                 found = self._compiled[key]
         return found
-
-    @cached_property
-    def input_types(self) -> Sequence[tuple[np.dtype, int]]:
-        """The element type and the rank of each input."""
-        return tuple((np.dtype(str(tensor.dtype)), len(tensor.shape)) for tensor in self.program.inputs)
-
-    @cached_property
-    def updated(self) -> frozenset[int]:
-        """The positions of the inputs that it changes."""
-        updates = {name for name, _ in self.program.updates}
-        return frozenset(k for k, tensor in enumerate(self.program.inputs) if tensor.name in updates)
-
-    @cached_property
-    def with_cells(self) -> frozenset[int]:
-        """The positions of the inputs that have cells in some calls."""
-        return frozenset(k for k, tensor in enumerate(self.program.inputs) if integer(0) not in tensor.shape)
 
     def check_written(self, inputs: Sequence[np.ndarray]) -> None:
         """Raise unless written arrays are as they must be."""

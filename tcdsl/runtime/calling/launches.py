@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -40,23 +40,14 @@ Planned = tuple["Launch", Any, "LaunchedKernel"]
 class LaunchedProgram(ABC):
     """A program that has a table of launches."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, input_types: Iterable[tuple[str, int]], updated: Iterable[int], with_cells: Iterable[int]
+    ) -> None:
+        #: The element type and the rank of each input.
+        self.input_types = tuple((np.dtype(dtype), rank) for dtype, rank in input_types)
+        #: The positions of the inputs that it changes, and of those that have cells in some calls.
+        self.updated, self.with_cells = frozenset(updated), frozenset(with_cells)
         self._launches: dict[tuple[Settings, tuple[int, ...]], Launches] = {}
-
-    @property
-    @abstractmethod
-    def input_types(self) -> Sequence[tuple[np.dtype, int]]:
-        """The element type and the rank of each input."""
-
-    @property
-    @abstractmethod
-    def updated(self) -> frozenset[int]:
-        """The positions of the inputs that it changes."""
-
-    @property
-    @abstractmethod
-    def with_cells(self) -> frozenset[int]:
-        """The positions of the inputs that have cells in some calls."""
 
     @abstractmethod
     def sized(self, shapes: Shapes) -> tuple[Sequence[int], int] | None:

@@ -8,8 +8,9 @@ way, which says what is wrong, or copies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -32,40 +33,31 @@ _TAKEN = (np.ndarray, float, int, bool, NoneType)
 Again = Callable[[tuple[Any, ...], Mapping[str, Any], Out], tuple[Any] | None]
 
 
-class Served(Protocol):
+@dataclass(slots=True)
+class Served:
     """A staged program, in this process or kept by an earlier one, as repeated calls see it.
 
-    `tcdsl.runtime.calling.entries.Entry` says what these are.
+    ``inputs`` says where the inputs of the ``executable`` come from, ``structure`` how its results are nested. It is
+    made for arguments that are ``constants``, serves as long as its ``readings`` are as they were, and ``narrowed`` are
+    integers that must fit. ``name`` is that of the program.
     """
 
-    hits: int
+    name: str
+    executable: LaunchedProgram
+    structure: Structure
+    inputs: tuple[int | CapturedArray | CarriedInteger, ...]
+    readings: tuple[Any, ...]
+    constants: Mapping[int | str, Any]
+    narrowed: tuple[Any, ...] = ()
+    hits: int = 0
+    guarded: Callable[[Shapes], Any] | None = None
 
-    @property
-    def executable(self) -> LaunchedProgram:
-        """What has the table of its launches."""
-
-    @property
-    def constants(self) -> Mapping[int | str, Any]:
-        """Arguments that it is made for."""
-
-    @property
-    def inputs(self) -> tuple[int | CapturedArray | CarriedInteger, ...]:
-        """Where its inputs come from."""
-
-    @property
-    def readings(self) -> tuple[Any, ...]:
-        """What must be as it was."""
-
-    @property
-    def narrowed(self) -> tuple[Any, ...]:
-        """Integers that must fit."""
-
-    @property
-    def structure(self) -> Structure:
-        """How its results are nested."""
-
-    def serves(self, shapes: Shapes, /) -> bool:
+    def serves(self, shapes: Shapes) -> bool:
         """Whether it serves inputs of these shapes, as far as they do not fail."""
+        try:
+            return self.guarded is None or bool(self.guarded(shapes))
+        except ZeroDivisionError:
+            return False
 
 
 class RepeatedCall:

@@ -100,6 +100,7 @@ def staged_within_memory(
     found = with_states_that_fit(derived(entry, 0), lambda states: derived(stage(call, states), states))
     if found.taken <= limit:
         found.staged.guards = (*found.staged.guards, BroadcastGuard(found.needed, integer(limit), "most"))
+        found.staged.guarded = None
     return found.staged
 
 

@@ -1,8 +1,7 @@
 """What is kept of a staged program, for the calls that it served: plain values, which `marshal` writes.
 
-A `KeptEntry` is to `tcdsl.runtime.calling.repeated` what an `Entry` is, and its `KeptProgram` what an `Executable` is;
-they know neither program nor loops. What they cannot do, they leave to the program itself, which is then staged:
-another layout of arrays, larger sizes, and whatever is an error.
+A `KeptProgram` is to repeated calls what an `Executable` is, and knows neither program nor loops. What it cannot do, it
+leaves to the program itself, which is then staged: another layout of arrays, larger sizes, and whatever is an error.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from tcdsl.frontend.staging.program_inputs import CapturedArray, CarriedInteger
 from tcdsl.frontend.surroundings.readings import Layout, ReadCells, Reading, Together
 from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.runtime.calling.launches import LaunchedProgram, Shapes
+from tcdsl.runtime.calling.repeated import Served
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tcdsl.runtime.calling.entries import Entry
     from tcdsl.targets.protocol.loaded_kernel import LaunchedKernel
 
-__all__ = ["KeptEntry", "KeptProgram", "readable_records", "record_of", "written_records"]
+__all__ = ["KeptProgram", "kept_entry", "readable_records", "record_of", "written_records"]
 
 _PLAIN = (bool, int, float, str, bytes, type(None))
 
@@ -33,15 +33,8 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 class KeptProgram(LaunchedProgram):
     """What an earlier process has kept of a program: machine code for one layout, and the sizes as a function."""
 
-    input_types: Sequence[tuple[np.dtype, int]] = ()
-    updated: frozenset[int] = frozenset()
-    with_cells: frozenset[int] = frozenset()
-
     def __init__(self, record: Mapping[str, Any], kernel: LaunchedKernel, current: Settings) -> None:
-        super().__init__()
-        self.input_types = tuple((np.dtype(dtype), rank) for dtype, rank in record["types"])
-        self.updated = frozenset(record["updated"])
-        self.with_cells = frozenset(record["cells"])
+        super().__init__(record["types"], record["updated"], record["cells"])
         self._contiguous = record["contiguous"]
         self._harmless: int = record["harmless"]
         self._values = SizeFunction(*record["values"]).bound()
@@ -66,27 +59,17 @@ class KeptProgram(LaunchedProgram):
         raise NestStopped
 
 
-class KeptEntry:
-    """A program that an earlier process has staged: see `tcdsl.runtime.calling.repeated.Served`."""
-
-    narrowed = ()
-
-    def __init__(self, record: Mapping[str, Any], executable: KeptProgram, readings: Sequence[Reading]) -> None:
-        self.executable = executable
-        self.name: str = record["name"]
-        self.constants: Mapping[int | str, Any] = record["constants"]
-        self.inputs = tuple(_source(each, readings) for each in record["inputs"])
-        self.readings = tuple(readings)
-        self.structure = _structure(record["structure"])
-        self.hits = 0
-        self._guards = None if record["guards"] is None else SizeFunction(*record["guards"]).bound()
-
-    def serves(self, shapes: Shapes) -> bool:
-        """Whether the guards hold for inputs of these shapes."""
-        try:
-            return self._guards is None or bool(self._guards(shapes))
-        except ZeroDivisionError:
-            return False
+def kept_entry(record: Mapping[str, Any], executable: KeptProgram, readings: Sequence[Reading]) -> Served:
+    """What was kept in ``record``, with what it reads in this process."""
+    return Served(
+        record["name"],
+        executable,
+        _structure(record["structure"]),
+        tuple(_source(each, readings) for each in record["inputs"]),
+        tuple(readings),
+        record["constants"],
+        guarded=None if record["guards"] is None else SizeFunction(*record["guards"]).bound(),
+    )
 
 
 def _choices(current: Settings) -> tuple[Any, ...]:
@@ -117,7 +100,7 @@ def record_of(
         "name": program.name,
         "constants": dict(entry.constants),
         "inputs": tuple(inputs),
-        "types": tuple((tensor.dtype, len(tensor.shape)) for tensor in program.inputs),
+        "types": tuple((str(tensor.dtype), len(tensor.shape)) for tensor in program.inputs),
         "updated": tuple(entry.executable.updated),
         "cells": tuple(entry.executable.with_cells),
         "structure": structure,

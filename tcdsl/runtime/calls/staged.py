@@ -329,15 +329,16 @@ def _entry(session: Session, call: Call, traced: Traced, constants: Mapping[int 
     orders = _orders(session, program)
     linear = None if traced.linear is None else LinearPart.of(traced.linear, _orders(session, traced.linear))
     return Entry(
+        program.name,
         Executable(program, orders=orders),
         traced.structure,
         (*sources, *_more_inputs(session)),
-        tuple(session.guards),
         _settled(traced.readings, session),
         constants,
-        call.configuration,
         narrowed_integers(program, {tensor.name for tensor, argument in given if argument.weak == "int"}),
-        linear,
+        guards=tuple(session.guards),
+        configuration=call.configuration,
+        linear=linear,
         labels=tuple(argument.label for argument in call.arguments),
         tapes=session.tapes,
         differentiable=tuple(

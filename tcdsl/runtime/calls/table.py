@@ -25,9 +25,9 @@ from tcdsl.locks import COMPILING
 from tcdsl.recent import Recent
 from tcdsl.runtime.calling.arguments import Call, Signature
 from tcdsl.runtime.calling.launches import Out
-from tcdsl.runtime.calling.repeated import Again, RepeatedCall
+from tcdsl.runtime.calling.repeated import Again, RepeatedCall, Served
 from tcdsl.runtime.calls.content import Contents, HasContent
-from tcdsl.runtime.calls.records import KeptEntry, KeptProgram, readable_records, record_of, written_records
+from tcdsl.runtime.calls.records import KeptProgram, kept_entry, readable_records, record_of, written_records
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
 from tcdsl.targets.registry import target_named
@@ -73,7 +73,7 @@ class CallTable:
         #: What was staged, by what calls are asked for: types, ranks and configuration (`Call.key`).
         self.staged: dict[tuple[Any, ...], list[Entry]] = {}
         #: What earlier processes have kept, and has served calls.
-        self.served: list[KeptEntry] = []
+        self.served: list[Served] = []
         #: A call like the last one of those.
         self.latest: Call | None = None
         # By what they are asked for: the name of the entry on disk, and how many warnings there were.
@@ -178,7 +178,7 @@ class CallTable:
         out: Out,
     ) -> tuple[Any] | None:
         for record, program in _found(name, call, current):
-            entry = KeptEntry(record, program, readings)
+            entry = kept_entry(record, program, readings)
             repeated = RepeatedCall(entry, call, arguments, keywords)
             with suppress(NestStopped):
                 done = repeated.run(arguments, keywords, out) if repeated.is_usable else None

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tcdsl.errors import ConfigurationError, DataIndexError, RaisedError
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.runtime.calling.arguments import tensor_argument
+from tcdsl.runtime.calling.arguments import Signature, tensor_argument
 from tcdsl.runtime.calling.structure import LEAF, NOTHING, Structure
+from tcdsl.runtime.calls.content import Contents
+from tcdsl.runtime.calls.table import CallTable
 from tcdsl.runtime.transforms.derivation import Derivation, kept, name_of, require_values
 from tcdsl.runtime.transforms.gradients import Gradient
-from tcdsl.runtime.transforms.pushed_calls import PushedCalls, are_alike
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
     from tcdsl.frontend.staging.session import Session
     from tcdsl.ir.program import Tensor
     from tcdsl.rows.ranks import RowRanks
-    from tcdsl.runtime.calling.entries import Traced
+    from tcdsl.runtime.calling.entries import Entry, Traced
     from tcdsl.runtime.rules.directions import Direction
     from tcdsl.runtime.transforms.derivations import DerivativeStaging
 
@@ -96,7 +99,7 @@ def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """
     single = not isinstance(primals, tuple | list)
     primals, tangents = _pairs("hvp", fun, (primals,) if single else primals, (tangents,) if single else tangents)
-    if are_alike(primals, tangents):
+    if _are_alike(primals, tangents):
         products = _pushed("hvp", fun, primals, tangents, HessianProduct)
         return products[0] if single else products
     moved = [is_floating(argument_dtype(fun, k, primal)) for k, primal in enumerate(primals)]
@@ -146,11 +149,11 @@ def _pushed(
     ``derivation`` is of the positions of floating arguments, and of those that are moved.
     """
     session = ACTIVE_SESSION.get()
-    calls: PushedCalls | None = None
-    if session is None and are_alike(primals, tangents):
+    calls: _PushedCalls | None = None
+    if session is None and _are_alike(primals, tangents):
         every = tuple(range(len(primals)))
         by = derivation(every, every)
-        calls = kept(fun, (PushedCalls, by), lambda: PushedCalls(fun, by, len(primals)))
+        calls = kept(fun, (_PushedCalls, by), lambda: _PushedCalls(fun, by, len(primals)))
         done = calls.calls.run((*primals, *tangents), {})
         if done is not None:
             return done[0]
@@ -218,3 +221,43 @@ def _rows(
     count = structure.parts[0].leaves
     floating = [k for k, tensor in enumerate(made[:count]) if is_floating(tensor.dtype)]
     return (*outputs[:count], *(outputs[k] for k in floating), *outputs[count:])
+
+
+# -- calls like earlier ones, or kept on disk --
+
+
+def _are_alike(primals: Sequence[Any], tangents: Sequence[Any]) -> bool:
+    """Whether all primals are floating arrays, and each tangent has the shape and the type of its primal."""
+    return all(
+        type(primal) is np.ndarray is type(tangent)
+        and primal.dtype.kind == "f"
+        and primal.dtype == tangent.dtype
+        and primal.shape == tangent.shape
+        for primal, tangent in zip(primals, tangents, strict=True)
+    )
+
+
+class _PushedCalls:
+    """The calls of ``derivation`` of ``function``, by all of its ``count`` arguments, on tensors `_are_alike`."""
+
+    def __init__(self, function: Callable[..., Any], derivation: Derivation, count: int) -> None:
+        self._function, self._derivation = function, derivation
+        self.__name__ = f"{derivation.title}_{name_of(function)}"
+        operands = (*(f"x{k}" for k in range(count)), *(f"d_x{k}" for k in range(count)))
+        self.signature = Signature.of_operands(operands, self.__name__)
+        self.calls = CallTable(self)
+
+    def remember(self, entry: Entry, arguments: tuple[Any, ...]) -> None:
+        """Serve calls like this one, which ``entry`` has served, in this process and in later ones."""
+        count = len(arguments) // 2
+        if entry.inputs[:count] != tuple(range(count)) or entry.constants or len(entry.inputs) > count:
+            return  # it reads arrays around the function, or is made for numbers
+        call = self.signature.call(arguments, {})
+        self.calls.remember(replace(entry, inputs=tuple(range(len(arguments)))), call, arguments, {})
+
+    def add_content(self, contents: Contents) -> None:
+        """Add the function and what is derived from it."""
+        derivation = self._derivation
+        contents.put("along", *(getattr(derivation, each.name) for each in fields(derivation)))
+        contents.put("rule", derivation.title, getattr(self._function, "oob", "check"), name_of(self._function))
+        contents.add(self._function)

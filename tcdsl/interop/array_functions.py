@@ -28,8 +28,8 @@ from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.runtime.calling.arguments import Signature, hashable
 from tcdsl.runtime.calling.entries import Entry
 from tcdsl.runtime.calling.results import staged_leaves
-from tcdsl.runtime.calling.staged import StagedFunction
 from tcdsl.runtime.calling.structure import Structure, flatten
+from tcdsl.runtime.calls.staged import StagedFunction
 from tcdsl.runtime.transforms.batching import vectorized
 from tcdsl.runtime.transforms.derivation import kept, name_of
 from tcdsl.runtime.transforms.derivations import DerivationValues, kept_staging

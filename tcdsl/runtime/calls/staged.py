@@ -261,7 +261,7 @@ class StagedFunction(ABC):
     def entries(self) -> list[Entry]:
         """The programs in the order in which they were staged first; what was served from disk is staged for that."""
         self.last_entry()
-        return [each for found in self._entries.values() for each in found]
+        return [each for found in self.calls.staged.values() for each in found]
 
     def cache_info(self) -> CacheInfo:
         """How many programs and kernels this function has, and how often they served a call."""

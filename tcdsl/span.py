@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 
 from tcdsl.recent import Recent
 
-__all__ = ["COMPREHENSIONS", "SKRIPTND", "Span", "named_text"]
+__all__ = ["COMPREHENSIONS", "SKRIPTND", "Span", "across", "named_text"]
 
 COMPREHENSIONS = "<tc "
 """How the names of sources in the language of Tensor Comprehensions begin."""
@@ -67,6 +67,11 @@ class Span:
         if self.line != self.end_line:
             return ""
         return linecache.getline(self.filename, self.line)[self.column : self.end_column]
+
+
+def across(first: Span | None, last: Span | None) -> Span | None:
+    """The place from the beginning of one to the end of another."""
+    return first and last and Span(first.filename, first.line, first.column, last.end_line, last.end_column)
 
 
 def named_text(text: str, kind: str) -> str:

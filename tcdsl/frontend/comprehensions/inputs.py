@@ -9,11 +9,10 @@ from tcdsl.frontend.comprehensions.checked import TensorType
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.symbols.values import shown_number
+from tcdsl.frontend.words.declared_stores import recorded_store
 from tcdsl.ir.build import cast, constant
 from tcdsl.ir.dtypes import compute_dtype, is_integer
 from tcdsl.ir.expressions import Expr
-from tcdsl.ir.program import Access, Neutral
-from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.span import Span
 
 __all__ = ["input_tensor"]
@@ -80,16 +79,5 @@ def _of_number(
     if list(_KINDS).index(kind) > list(_KINDS).index(limit):
         fact = f"`{name}` of `{owner}` is {wanted.dtype}, and is given a Python {kind}"
         raise DtypeError.at(fact, span, f"convert it: `np.{wanted.dtype}(x)`")
-    sketch = Sketch(
-        target=Access(session.builder.fresh_name(name), (), span),
-        dtype=wanted.dtype,
-        extents=(),
-        mode="declared",
-        accumulate="assign",
-        start=Neutral(),
-        value=cast(given, compute_dtype(wanted.dtype), place),
-        variables=(),
-        label=name,
-        span=span,
-    )
-    return session.builder.record(sketch, name)
+    value = cast(given, compute_dtype(wanted.dtype), place)
+    return recorded_store(session, name, wanted.dtype, (), value, span=span)

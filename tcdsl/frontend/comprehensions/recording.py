@@ -18,6 +18,7 @@ from tcdsl.frontend.comprehensions.values import Typed, Values
 from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
+from tcdsl.frontend.words.declared_stores import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.words.shared_parts import sharing
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.dtypes import INTEGER, compute_dtype
@@ -131,28 +132,12 @@ class ComprehensionRecording:
         return self._copied(tensor, tensor.extents, wanted.dtype, target)
 
     def _copied(self, tensor: SymbolicTensor, extents: Sequence[Expr], dtype: str, target: Name) -> SymbolicTensor:
-        names = [f"i{axis}" for axis in range(tensor.rank)]
-        cells = tuple(map(index, names))
-        value = Typed(
-            Read(tensor.name, cells, (Boundary.SKIP,) * len(cells), compute_dtype(tensor.element_type)),
-            tensor.element_type,
-        )
-        sketch = Sketch(
-            target=Access(self.builder.fresh_name(target.name), cells, target.span),
-            dtype=dtype,
-            extents=tuple(extents),
-            mode="declared",
-            accumulate="assign",
-            start=Neutral(),
-            value=value.as_type(dtype),
-            variables=tuple(names),
-            ranges=tuple(
-                ExplicitRange(name, integer(0), extent) for name, extent in zip(names, tensor.extents, strict=True)
-            ),
-            label=target.name,
-            span=target.span,
-        )
-        return self.builder.record(sketch, target.name)
+        names = cell_variables(tensor.rank)
+        cells = [*map(index, names)]
+        value = Typed(cell_of(tensor, cells, compute_dtype(tensor.element_type)), tensor.element_type).as_type(dtype)
+        ends = zip(names, tensor.extents, strict=True)
+        ranges = [ExplicitRange(name, integer(0), extent) for name, extent in ends]
+        return recorded_store(self.session, target.name, dtype, extents, value, cells, ranges, span=target.span)
 
     def _statement(self, checked: CheckedStatement) -> None:
         statement, target = checked.statement, checked.statement.target

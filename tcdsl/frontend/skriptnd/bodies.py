@@ -19,13 +19,13 @@ from tcdsl.frontend.skriptnd.composition import Composer, Library
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.forms import Variable, ended_packs, open_extents
 from tcdsl.frontend.skriptnd.graph_inputs import GraphInputs, InputExtent, graph_attributes
-from tcdsl.frontend.skriptnd.tensor_recording import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack, TensorValue, flat
 from tcdsl.frontend.source.other_languages import captured, defined_by_text, function_of_text
 from tcdsl.frontend.staging.session import BroadcastGuard, Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
+from tcdsl.frontend.words.declared_stores import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.words.shared_parts import sharing
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.dtypes import is_floating

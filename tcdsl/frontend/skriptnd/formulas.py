@@ -20,16 +20,15 @@ from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.loops import counted_rounds
 from tcdsl.frontend.skriptnd.tensor_recording import (
     TensorRecording,
-    cell_of,
     checked_position,
     declared_shape,
     pack_name,
-    recorded_store,
     round_count,
 )
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
 from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.words.declared_stores import cell_of, recorded_store
 from tcdsl.frontend.words.nodes import walk
 from tcdsl.frontend.words.shared_parts import shared
 from tcdsl.ir.accumulators import neutral_element

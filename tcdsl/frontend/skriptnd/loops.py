@@ -14,9 +14,9 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS
-from tcdsl.frontend.skriptnd.tensor_recording import cell_of
 from tcdsl.frontend.skriptnd.text.syntax import Branch, Loop
 from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue, bound_of, flat
+from tcdsl.frontend.words.declared_stores import cell_of
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
 from tcdsl.span import Span

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 
 from tcdsl.errors import DslSyntaxError, ShapeError, suggestion
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
-from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, cell_of, cell_variables, recorded_store
+from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
 from tcdsl.frontend.skriptnd.text.syntax import Quantization
 from tcdsl.frontend.skriptnd.values import Extreme, Pack, ScalarValue, TensorValue, shown
+from tcdsl.frontend.words.declared_stores import cell_of, cell_variables, recorded_store
 from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.expressions import Expr
 from tcdsl.span import Span

@@ -10,9 +10,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
-from tcdsl.frontend.skriptnd.tensor_recording import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.skriptnd.values import TensorValue
 from tcdsl.frontend.surroundings.draws import KEY_TYPE
+from tcdsl.frontend.words.declared_stores import cell_of, cell_variables, recorded_store
 from tcdsl.ir.build import apply, cast, constant, index
 from tcdsl.ir.expressions import Expr, Read
 

@@ -22,88 +22,27 @@ from tcdsl.frontend.skriptnd.values import (
     shown,
     type_of,
 )
+from tcdsl.frontend.words.declared_stores import cell_of, cell_variables, recorded_store
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Boundary, Constant, ExplicitRange, Expr, Read
-from tcdsl.ir.program import Access as Cell
-from tcdsl.ir.program import Keep, Neutral
+from tcdsl.ir.program import Keep
 from tcdsl.span import Span
 
 if TYPE_CHECKING:
     from tcdsl.frontend.staging.session import Session
-    from tcdsl.frontend.symbols.symbols import SymbolicSize, SymbolicTensor
+    from tcdsl.frontend.symbols.symbols import SymbolicSize
 
 __all__ = [
     "UNKNOWN",
     "TensorRecording",
-    "cell_of",
-    "cell_variables",
     "declared_shape",
     "declared_tensors",
-    "recorded_store",
     "round_count",
     "too_many_rounds",
 ]
 
 #: How the names of extents begin that nothing which was assigned has said yet.
 UNKNOWN = "."
-
-
-def recorded_store(
-    session: Session,
-    name: str,
-    dtype: str,
-    extents: Sequence[Expr],
-    value: Expr,
-    target: Sequence[Expr] | None = None,
-    ranges: Sequence[ExplicitRange] | None = None,
-    into: SymbolicTensor | None = None,
-    accumulate: str = "assign",
-    conditions: Sequence[Expr] = (),
-    span: Span | None = None,
-) -> SymbolicTensor:
-    """Record one statement whose ranges are known, on a new tensor, or on the cells of the tensor ``into``.
-
-    Without ``target`` it writes all cells, at the indices ``i0, i1, ...``.
-    """
-    from tcdsl.ranges.sketches.sketch import Sketch
-
-    builder = session.builder
-    variables = cell_variables(len(extents))
-    if ranges is None:
-        ranges = [ExplicitRange(each, integer(0), end) for each, end in zip(variables, extents, strict=True)]
-    indices = tuple(map(index, variables)) if target is None else tuple(target)
-    sketch = Sketch(
-        target=Cell(builder.fresh_name(name), indices, span),
-        dtype=dtype,
-        extents=tuple(extents),
-        mode="declared",
-        accumulate=accumulate,
-        start=Neutral() if into is None else Keep(into.name),
-        value=value,
-        variables=tuple(each.variable for each in ranges),
-        ranges=tuple(ranges),
-        conditions=tuple(conditions),
-        # Where data says which cells are written, no two are the same: equal ones are written in rounds of their own.
-        unique=accumulate == "assign" and into is not None,
-        label=name,
-        previous="" if into is None else into.name,
-        span=span,
-    )
-    made = builder.record(sketch, name)
-    builder.all_written(made.name)
-    return made
-
-
-def cell_variables(rank: int) -> list[str]:
-    """The index variables of a statement on all cells."""
-    return [f"i{axis}" for axis in range(rank)]
-
-
-def cell_of(tensor: SymbolicTensor | str, indices: Sequence[Expr], dtype: str) -> Read:
-    """A cell that is in range."""
-    return Read(
-        tensor if isinstance(tensor, str) else tensor.name, tuple(indices), (Boundary.SKIP,) * len(indices), dtype
-    )
 
 
 def round_count(session: Session, size: Expr) -> int | SymbolicSize:

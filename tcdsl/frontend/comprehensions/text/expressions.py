@@ -20,7 +20,7 @@ from tcdsl.frontend.comprehensions.text.syntax import (
 from tcdsl.frontend.comprehensions.text.words import COMPREHENSION_WORDS
 from tcdsl.frontend.words.cursor import Words
 from tcdsl.frontend.words.nodes import parts_of
-from tcdsl.span import Span
+from tcdsl.span import Span, across
 
 __all__ = ["ReadWords", "read_expression", "read_name", "read_number"]
 
@@ -70,7 +70,7 @@ def read_expression(words: ReadWords) -> Expression:
         arms.append((value, chosen))
         value = _operations(words)
     for condition, chosen in reversed(arms):
-        value = words.nested(Choice(condition, chosen, value, _across(condition, value)))
+        value = words.nested(Choice(condition, chosen, value, across(condition.span, value.span)))
     return value
 
 
@@ -81,7 +81,7 @@ def _operations(words: ReadWords) -> Expression:
     def made(least: int) -> None:
         while operators and _PRECEDENCE[operators[-1]] >= least:
             right, left = operands.pop(), operands.pop()
-            operands.append(words.nested(Binary(operators.pop(), left, right, _across(left, right))))
+            operands.append(words.nested(Binary(operators.pop(), left, right, across(left.span, right.span))))
 
     while words.next.text in _PRECEDENCE:
         made(_PRECEDENCE[words.next.text])
@@ -89,11 +89,6 @@ def _operations(words: ReadWords) -> Expression:
         operands.append(_unary(words))
     made(0)
     return operands[0]
-
-
-def _across(first: Expression, last: Expression) -> Span | None:
-    begin, end = first.span, last.span
-    return begin and end and Span(begin.filename, begin.line, begin.column, end.end_line, end.end_column)
 
 
 def _unary(words: ReadWords) -> Expression:

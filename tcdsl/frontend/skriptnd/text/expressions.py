@@ -14,7 +14,7 @@ from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.words import KEYWORDS, NO_TYPES, SKRIPTND_WORDS, TYPE_NAMES
 from tcdsl.frontend.words.cursor import Words
 from tcdsl.frontend.words.languages import Word
-from tcdsl.span import Span
+from tcdsl.span import Span, across
 
 __all__ = ["FOLDS", "MEMBERS", "list_item", "read_expression", "read_indices", "read_text"]
 
@@ -35,14 +35,6 @@ _LARGEST = 2**63 - 1
 _MOST_OPERATORS = 2_000
 
 
-def _across(first: syntax.Expression, last: syntax.Expression) -> Span | None:
-    return first.span and last.span and _joined(first.span, last.span)
-
-
-def _joined(begin: Span, end: Span) -> Span:
-    return Span(begin.filename, begin.line, begin.column, end.end_line, end.end_column)
-
-
 def read_expression(words: Words) -> syntax.Expression:
     """A whole expression."""
     token, behind = words.next, words.ahead(1)
@@ -52,13 +44,13 @@ def read_expression(words: Words) -> syntax.Expression:
         value = _binary(words, _unary(words), 1)
         if words.accept("??"):
             default = read_expression(words)
-            return syntax.Binary("??", value, default, span=_across(value, default))
+            return syntax.Binary("??", value, default, span=across(value.span, default.span))
         if not words.accept("?"):
             return value
         chosen, other = read_expression(words), None
         if words.accept(":"):  # a choice takes a colon that it can have
             other = read_expression(words)
-        return syntax.Select(value, chosen, other, span=_across(value, other or chosen))
+        return syntax.Select(value, chosen, other, span=across(value.span, (other or chosen).span))
 
 
 def _binary(words: Words, left: syntax.Expression, least: int) -> syntax.Expression:
@@ -74,13 +66,13 @@ def _binary(words: Words, left: syntax.Expression, least: int) -> syntax.Express
             continue
         with words:
             right = _binary(words, _unary(words), precedence + 1)
-        left = syntax.Binary(operator, left, right, span=_across(left, right))
+        left = syntax.Binary(operator, left, right, span=across(left.span, right.span))
     fact = f"an expression of more than {_MOST_OPERATORS} operators"
     raise DslSyntaxError.at(fact, left.span, "name parts of it in `@using`")
 
 
 def _folded(words: Words, operand: syntax.Expression, token: Word, dots: Word) -> syntax.Expression:
-    span = operand.span and _joined(operand.span, words.span(dots))
+    span = across(operand.span, words.span(dots))
     if token.text not in (_CUMULATIVE if dots.text == "..." else FOLDS):
         kind = "has no cumulative fold" if token.text in FOLDS else "does not fold"
         raise DslSyntaxError.at(f"`{token.text}` {kind}", span, f"what folds are {' '.join(sorted(FOLDS))}")
@@ -215,7 +207,7 @@ def _postfix(words: Words, value: syntax.Expression) -> syntax.Expression:
         words.take()
         with words:
             replacement = read_expression(words)
-        return syntax.Substitute(value, replacement, span=_across(value, replacement))
+        return syntax.Substitute(value, replacement, span=across(value.span, replacement.span))
     return value
 
 
@@ -225,8 +217,8 @@ def _indexed(words: Words, value: syntax.Expression) -> syntax.Expression:
     first = value.span
     begin: syntax.Expression | None = None
 
-    def span() -> Span:
-        return _joined(first or words.span(bracket), words.since(bracket))
+    def span() -> Span | None:
+        return across(first or words.span(bracket), words.since(bracket))
 
     if words.accept("]"):
         return _access(value, (), span())
@@ -249,7 +241,7 @@ def _indexed(words: Words, value: syntax.Expression) -> syntax.Expression:
     return syntax.Subscript(value, part, span=span())
 
 
-def _access(value: syntax.Expression, indices: tuple[syntax.Expression, ...], span: Span) -> syntax.Access:
+def _access(value: syntax.Expression, indices: tuple[syntax.Expression, ...], span: Span | None) -> syntax.Access:
     if isinstance(value, syntax.Identifier):
         return syntax.Access(value.name, None, indices, span=span)
     if isinstance(value, syntax.Subscript) and isinstance(value.value, syntax.Identifier):
@@ -288,7 +280,7 @@ def _expanded(words: Words, value: syntax.Expression) -> syntax.Expression:
     if words.accept("("):
         count = read_expression(words)
         words.expect(")")
-    return syntax.Expand(value, count, span=_joined(value.span or words.span(dots), words.since(dots)))
+    return syntax.Expand(value, count, span=across(value.span or words.span(dots), words.since(dots)))
 
 
 def list_item(words: Words) -> syntax.Expression:

@@ -17,7 +17,7 @@ from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, 
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, declared_shape
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
-from tcdsl.frontend.skriptnd.values import MEMBERS, Pack, ScalarValue, TensorValue, shown, type_of
+from tcdsl.frontend.skriptnd.values import MEMBERS, Pack, ScalarValue, TensorValue, Unknown, shown, type_of
 from tcdsl.frontend.words.nodes import walk
 from tcdsl.span import Span
 
@@ -107,10 +107,14 @@ def _names_of_type(given: syntax.TypeNode) -> set[str]:
 
 
 def taken_apart(
-    target: syntax.Target, value: Pack, evaluator: ExpressionEvaluator
+    target: syntax.Target, value: Any, evaluator: ExpressionEvaluator
 ) -> Iterator[tuple[syntax.Target, Any]]:
     """The parts of a list that is assigned, with what they stand for."""
     items = target.items or ()
+    if isinstance(value, Unknown):
+        for each in items:
+            yield from ((name, Unknown(value.type, each.pack is not None, True)) for name in each.items or (each,))
+        return
     lengths: list[int | None] = []
     for each in items:
         if each.pack is None or each.pack.length is None:

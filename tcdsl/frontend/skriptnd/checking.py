@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from itertools import zip_longest
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, suggestion
@@ -19,7 +21,6 @@ from tcdsl.frontend.skriptnd.loops import LoopRounds
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
 from tcdsl.frontend.skriptnd.values import CONCRETE, Pack, Unknown, article, flat, is_pack, is_tensor, type_of
-from tcdsl.frontend.words.nodes import walk
 from tcdsl.frontend.words.shared_parts import sharing
 from tcdsl.span import Span
 
@@ -29,6 +30,16 @@ __all__ = ["check_operator", "require_no_recursion"]
 Find = Callable[[str, "Span | None"], "syntax.Operator | None"]
 #: Operators, and where they are called.
 Calls = list[tuple[syntax.Operator, syntax.Invocation]]
+#: The kinds of names in an operator, and its fields that have them.
+_NAMED = {
+    "type": "generics",
+    "attribute": "attributes",
+    "input": "inputs",
+    "helper symbol": "usings",
+    "constant": "constants",
+    "variable": "variables",
+    "output": "outputs",
+}
 
 
 def check_operator(operator: syntax.Operator, find: Find) -> Calls:
@@ -45,18 +56,13 @@ def check_operator(operator: syntax.Operator, find: Find) -> Calls:
 
 def require_no_recursion(calls: Mapping[int, Calls]) -> None:
     """Raise if operators call themselves; ``calls`` are those of each operator, by its identity."""
-    left, size = dict(calls), -1
-    while len(left) != size:  # those that call none of the others are right
-        size = len(left)
-        left = {key: each for key, each in left.items() if any(id(called) in left for called, _ in each)}
-    if not left:
-        return
-    key, seen = next(iter(left)), set[int]()
-    while key not in seen:
-        seen.add(key)
-        operator, node = next(each for each in left[key] if id(each[0]) in left)
-        key = id(operator)
-    raise DslSyntaxError.at(f"the operator `{operator.name}` calls itself", node.span, "use a loop of `@compose`")
+    try:
+        TopologicalSorter({key: [id(called) for called, _ in each] for key, each in calls.items()}).prepare()
+    except CycleError as error:
+        called, caller, *_ = error.args[1]
+        operator, node = next(each for each in calls[caller] if id(each[0]) == called)
+        fact = f"the operator `{operator.name}` calls itself"
+        raise DslSyntaxError.at(fact, node.span, "use a loop of `@compose`") from None
 
 
 def _cell(node: syntax.Access, evaluator: ExpressionEvaluator) -> Unknown:
@@ -75,8 +81,7 @@ def _cell(node: syntax.Access, evaluator: ExpressionEvaluator) -> Unknown:
             continue
         expanded = isinstance(each, syntax.Expand)
         given = evaluator.items((each,)) if expanded else evaluator.value(each)
-        if type_of(given) not in ("int", ""):
-            raise DtypeError.at(f"an index of type {type_of(given)}, not int", each.span, "convert it: `int(x)`")
+        _require_kind(given, "int", "an index", each.span, "convert it: `int(x)`")
         _require_cells(given, each.span)
         if not expanded and is_pack(given) is not False:
             pack = None if pack is False else pack
@@ -102,11 +107,11 @@ class _UncalledOperator(ComposedBlock):
         binding_order(operator)
         self._attributes_and_inputs()
         for using in operator.usings:
-            found = self.evaluator.value(using.value)
-            whole, pack = using.target.items is None, using.target.pack
-            self.names.update(dict.fromkeys(using.target.names, found if whole else Unknown(type_of(found))))
-            if whole and pack is not None and pack.length is not None:
-                self._declared_by(pack.length)
+            found, target = self.evaluator.value(using.value), using.target
+            known = found if target.items is None else Unknown(type_of(found))
+            self.names.update(dict.fromkeys(target.names, known))
+            if target.pack is not None and target.pack.length is not None:
+                self._declared_by(target.pack.length)
         for each in (*operator.constants, *operator.variables):
             self._shape(each.type, declares=False)
             self._length(each.type)
@@ -116,7 +121,8 @@ class _UncalledOperator(ComposedBlock):
         for assertion in operator.assertions:
             self._assertion(assertion)
         for each in operator.outputs:
-            self._shape(each.type, declares=operator.graph or operator.composition is not None or self._is_open(each))
+            is_open = any(extent.bound is not None for extent in each.type.shape or ())
+            self._shape(each.type, declares=operator.graph or operator.composition is not None or is_open)
             self._length(each.type)
         if operator.formulas is not None:
             self._formulas(operator.formulas)
@@ -148,44 +154,25 @@ class _UncalledOperator(ComposedBlock):
             del self.names[name]  # until it is its turn
 
     def _assertion(self, assertion: syntax.Assertion) -> None:
-        kind = type_of(self.evaluator.value(assertion.condition))
-        if kind not in ("bool", ""):
-            raise DtypeError.at(f"an assertion of type {kind}, not bool", assertion.condition.span)
+        condition = self.evaluator.value(assertion.condition)
+        _require_kind(condition, "bool", "an assertion", assertion.condition.span)
         message = assertion.message.values if assertion.message is not None else ()
         for value in (*message, *(node for _, node in assertion.shown)):
             self.evaluator.value(value)
 
-    def _is_open(self, declaration: syntax.Declaration) -> bool:
-        return any(each.bound is not None for each in declaration.type.shape or ())
-
-    # -- names -----------------------------------------------------------------------------------------------------
-
     def _names_once(self) -> None:
-        operator = self.operator
         seen: dict[str, str] = {}
-        groups: Mapping[str, Sequence[Any]] = {
-            "type": operator.generics,
-            "attribute": operator.attributes,
-            "input": operator.inputs,
-            "helper symbol": operator.usings,
-            "constant": operator.constants,
-            "variable": operator.variables,
-            "output": operator.outputs,
-        }
-        for kind, group in groups.items():
-            for each in group:
-                for name in each.target.names if isinstance(each, syntax.Using) else (each.name,):
-                    if name in seen:
-                        both = f"two {kind}s" if seen[name] == kind else f"a {kind} and {article(seen[name])}"
-                        fact = f"`{name}` is the name of {both}"
-                        raise DslSyntaxError.at(fact, each.span, "give one another name")
-                    seen[name] = kind
+        for kind, each in ((kind, each) for kind, group in _NAMED.items() for each in getattr(self.operator, group)):
+            for name in each.target.names if isinstance(each, syntax.Using) else (each.name,):
+                if name in seen:
+                    both = f"two {kind}s" if seen[name] == kind else f"a {kind} and {article(seen[name])}"
+                    raise DslSyntaxError.at(f"`{name}` is the name of {both}", each.span, "give one another name")
+                seen[name] = kind
 
     # -- declarations ----------------------------------------------------------------------------------------------
 
     def _base(self, given: syntax.TypeNode) -> str:
-        generics = [each.name for each in self.operator.generics]
-        known = [*CONCRETE, *generics]
+        known = [*CONCRETE, *(each.name for each in self.operator.generics)]
         if given.name not in known:
             hint = suggestion(given.name, known, f"types are {', '.join(known)}")
             if given.name in ("type", "arith", "num"):
@@ -232,9 +219,9 @@ class _UncalledOperator(ComposedBlock):
         return None if length is not None and type_of(self.evaluator.value(length)) in ("bool", "") else True
 
     def _integer(self, node: syntax.Expression) -> None:
-        kind = type_of(self.evaluator.value(node))
-        if kind not in ("int", "bool", ""):
-            raise DtypeError.at(f"an extent of type {kind}, not int", node.span)
+        value = self.evaluator.value(node)
+        if type_of(value) != "bool":  # which counts as 0 or 1
+            _require_kind(value, "int", "an extent", node.span)
 
     def _constant(self, declaration: syntax.Declaration) -> None:
         assert declaration.default is not None
@@ -254,8 +241,7 @@ class _UncalledOperator(ComposedBlock):
             names[bound.name] = Unknown("int", False)
         for bound in bounds:
             end = inner.value(bound.value)
-            if type_of(end) not in ("int", ""):
-                raise DtypeError.at(f"the bound of `{bound.name}` is {type_of(end)}, not int", bound.span)
+            _require_kind(end, "int", f"a bound of `{bound.name}`", bound.span)
             _require_cells(end, bound.span)
             names[bound.name] = Unknown("int", is_pack(end))
         return inner
@@ -290,9 +276,8 @@ class _UncalledOperator(ComposedBlock):
                 raise DslSyntaxError.at(f"the output `{name}` has no formula", outputs[name].span)
 
     def _reads_values(self, formula: syntax.Formula, unwritten: set[str]) -> None:
-        parts = [formula.value, *(each.value for each in formula.locals), *filter(None, (formula.condition,))]
-        for node in (each for part in parts for each in walk(part)):
-            if isinstance(node, syntax.Access) and node.name in unwritten:
+        for node in formula.accesses:
+            if node.name in unwritten:
                 hint = f"write `{node.name}[...] = ...` in front of it"
                 raise DslSyntaxError.at(f"`{node.name}` is read, and has no values yet", node.span, hint)
 
@@ -309,8 +294,7 @@ class _UncalledOperator(ComposedBlock):
         _require_type(value, wanted, f"`{formula.target.name}`", formula.value.span, hint)
         if formula.condition is not None:
             condition = inner.value(formula.condition)
-            if type_of(condition) not in ("bool", ""):
-                raise DtypeError.at(f"a condition of type {type_of(condition)}, not bool", formula.condition.span)
+            _require_kind(condition, "bool", "a condition", formula.condition.span)
             _require_cells(condition, formula.condition.span)
 
     # -- compositions ----------------------------------------------------------------------------------------------
@@ -319,43 +303,26 @@ class _UncalledOperator(ComposedBlock):
         optional = {each.name for each in self.operator.inputs if each.type.optional and self.operator.graph}
         for each in assignments:
             if isinstance(each.operation, syntax.Identifier) and each.operation.name in optional:
-                name = each.operation.name
-                raise DtypeError.at(
-                    f"`{name}` may be null", each.operation.span, f"choose another value: `{name} ?? y`"
-                )
+                name, span = each.operation.name, each.operation.span
+                raise DtypeError.at(f"`{name}` may be null", span, f"choose another value: `{name} ?? y`")
         self.run(assignments)
         for output in self.operator.outputs:
             if output.name not in self.names:
                 raise DslSyntaxError.at(f"the output `{output.name}` is never assigned", output.span)
             _require_type(self.names[output.name], output.type.name, f"the output `{output.name}`", output.span)
-        variables = [each.name for each in self.operator.variables]
-        outputs = [each.name for each in self.operator.outputs]
-        for each in self.operator.updates:
-            results = self.operation(each.operation, "")
-            for target, result in zip(each.targets, results, strict=False):
-                if target.name in outputs:
-                    hint = "outputs are assigned in `@compose`"
-                    raise DslSyntaxError.at(f"`@update` assigns the output `{target.name}`", target.span, hint)
-                if target.name not in variables:
-                    self.assign_one(target, result)
-                else:
-                    _require_type(result, type_of(self.names[target.name]), f"`{target.name}`", target.span)
+        self.update(self.operator)
 
     # -- the parts of compositions ---------------------------------------------------------------------------------
 
+    def _changed(self, target: syntax.Target, variable: Any, result: Any) -> None:
+        _require_type(result, type_of(variable), f"`{target.name}`", target.span)
+
     def assign_one(self, target: syntax.Target, result: Any) -> None:
         """Know that a result has a name."""
-        names = self.names
-        if target.items is not None:
-            if is_pack(result) is False:
-                raise DtypeError.at("what is no pack is taken apart", target.span)
-            for each in target.items:
-                for name in each.items if each.zipped and each.items is not None else (each,):
-                    self.assign_one(name, Unknown(type_of(result), each.pack is not None, True))
-            return
         if target.name is None:
+            ComposedBlock.assign_one(self, target, result)
             return
-        if target.name in names:
+        if target.name in self.names:
             fact, hint = f"`{target.name}` is assigned twice", "each result has a name of its own"
             if any(target.name == each.name for each in self.operator.inputs):
                 fact, hint = f"the input `{target.name}` is assigned", "give the result another name"
@@ -364,7 +331,7 @@ class _UncalledOperator(ComposedBlock):
             self.value(target.pack.length)
         if target.type is not None:
             self._declared_type(target.name, target.type, result)
-        names[target.name] = Unknown(type_of(result), target.pack is not None or is_pack(result), True)
+        self.names[target.name] = Unknown(type_of(result), target.pack is not None or is_pack(result), True)
 
     def _declared_type(self, name: str, given: syntax.TypeNode, value: Any) -> None:
         _require_type(value, self._base(given), f"`{name}`", given.span)
@@ -422,8 +389,7 @@ class _UncalledOperator(ComposedBlock):
         if len(node.arguments) > len(operator.inputs):
             fact = f"`{node.operator}` takes {len(operator.inputs)} inputs, and is given {len(node.arguments)}"
             raise ConfigurationError.at(fact, node.span)
-        for k, declared in enumerate(operator.inputs):
-            argument = node.arguments[k] if k < len(node.arguments) else None
+        for declared, argument in zip_longest(operator.inputs, node.arguments):
             if argument is None:
                 if not declared.type.optional and declared.default is None:
                     raise ConfigurationError.at(f"`{node.operator}` lacks the input `{declared.name}`", node.span)
@@ -436,10 +402,14 @@ class _UncalledOperator(ComposedBlock):
                     hint = "a real has a point: `1.0`"
                 fact = f"the input `{declared.name}` of `{node.operator}` is {wanted}, not {kind}"
                 raise DtypeError.at(fact, argument.span, hint)
-        kinds = (each.type.name if each.type.name in CONCRETE else "" for each in operator.outputs)
-        return [
-            Unknown(kind, each.type.pack is not None, True) for kind, each in zip(kinds, operator.outputs, strict=True)
-        ]
+        types = (each.type for each in operator.outputs)
+        return [Unknown(each.name if each.name in CONCRETE else "", each.pack is not None, True) for each in types]
+
+
+def _require_kind(value: Any, wanted: str, what: str, span: Span | None, hint: str = "") -> None:
+    # Raise if the type of a value is another one; what is open fits.
+    if type_of(value) not in (wanted, ""):
+        raise DtypeError.at(f"{what} of type {type_of(value)}, not {wanted}", span, hint)
 
 
 def _require_cells(value: Any, span: Span | None) -> None:

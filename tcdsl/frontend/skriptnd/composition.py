@@ -347,9 +347,7 @@ class ComposedBlock:
             case syntax.Invocation():
                 return self._invocation(node, own)
             case syntax.Block():
-                label = self._full_label(node.label, own)
-                scope = Scope(outer=self.evaluator.scope)
-                inner = replace(self, evaluator=self.evaluator.within(scope), label=label, passes=False)
+                inner = self.inner({}, self._full_label(node.label, own))
                 inner.run(node.assignments)
                 return [inner.value(each) for each in node.results]
             case syntax.Branch():
@@ -502,7 +500,7 @@ class ComposedBlock:
         """Give a result its name, or its parts theirs."""
         names = self.evaluator.scope.names
         if target.items is not None:
-            if not isinstance(result, Pack):
+            if is_pack(result) is False:
                 raise DtypeError.at("what is no pack is taken apart", target.span)
             for each, part in taken_apart(target, result, self.evaluator):
                 self.assign_one(replace(each, pack=None), part)

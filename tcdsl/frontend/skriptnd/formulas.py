@@ -6,7 +6,7 @@ the tensors of a pack are taken one by one, around all others. An extent that on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -175,7 +175,7 @@ class FormulaRecording:
     def _taken_one_by_one(self, formula: syntax.Formula) -> list[syntax.Named]:
         bounds = [formula.unrolled] if formula.unrolled is not None else []
         used: set[str] = set()
-        for node in self._accesses(formula):
+        for node in (formula.target, *formula.accesses):
             if node.item is not None and not any(isinstance(each, syntax.Access) for each in walk(node.item)):
                 used |= {each.name for each in walk(node.item) if isinstance(each, syntax.Identifier)}
         for each in formula.bounds:
@@ -187,7 +187,7 @@ class FormulaRecording:
         found: dict[str, TensorValue] = {}
         if len(single) != 1 or formula.unrolled is not None or formula.target.item is not None:
             return {}
-        for node in self._accesses(formula):
+        for node in formula.accesses:
             pack = self.evaluator.scope.names.get(node.name)
             if isinstance(pack, Pack):
                 plain = isinstance(node.item, syntax.Identifier) and node.item.name == single[0].name
@@ -196,13 +196,6 @@ class FormulaRecording:
                     return {}
                 found[node.name] = whole
         return found
-
-    def _accesses(self, formula: syntax.Formula) -> Iterator[syntax.Access]:
-        nodes: list[syntax.Expression] = [formula.target, formula.value, *(each.value for each in formula.locals)]
-        if formula.condition is not None:
-            nodes.append(formula.condition)
-        for node in nodes:
-            yield from (each for each in walk(node) if isinstance(each, syntax.Access))
 
     def _count(self, bound: syntax.Named) -> int:
         return self.evaluator.count(bound.value, f"the end of `{bound.name}`")
@@ -253,14 +246,8 @@ class FormulaRecording:
             each.expr.name for each in positions if isinstance(each, ScalarValue) and isinstance(each.expr, IndexValue)
         }
         # Where other cells of the target are read, there is an order between all cells.
-        for node in self._accesses(formula):
-            if (
-                node.name == formula.target.name
-                and node is not formula.target
-                and node.indices != formula.target.indices
-            ):
-                return set()
-        return own
+        read = (each.indices for each in formula.accesses if each.name == formula.target.name)
+        return own if all(indices == formula.target.indices for indices in read) else set()
 
     def _rounds(
         self, scope: Scope, outer: Sequence[ExplicitRange], written: Sequence[str], point: Callable[[Scope], None]

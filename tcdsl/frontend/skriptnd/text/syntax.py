@@ -5,6 +5,7 @@ All nodes are immutable and know their places.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 
 from tcdsl.frontend.words.nodes import TextNode, walk
@@ -300,6 +301,12 @@ class Formula(Node):
     bounds: tuple[Named, ...]
     condition: Expression | None
     unrolled: Named | None
+
+    @property
+    def accesses(self) -> Iterator[Access]:
+        """The cells that are read."""
+        parts = [self.value, *(each.value for each in self.locals), *filter(None, (self.condition,))]
+        return (node for part in parts for node in walk(part) if isinstance(node, Access))
 
 
 # -- compositions --------------------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from typing import Any
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.frontend.skriptnd.bodies import ArrayBody, OperatorBody
-from tcdsl.frontend.skriptnd.forms import open_extents, trimmed
-from tcdsl.frontend.skriptnd.graph_inputs import attribute_value
+from tcdsl.frontend.skriptnd.forms import attribute_value, open_extents, trimmed
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.source.function_source import FunctionSource
 from tcdsl.library.texts import find_in_library, library_module
@@ -102,7 +101,7 @@ class LibraryFunction:
         key = (*(tuple(sorted(each.items())) for each in (attributes, types, lengths)), left_out)
         function = self._functions.get(_exact(key))
         if function is None:
-            body = OperatorBody(operator, self._module, find_in_library, types, attributes, lengths, left_out)
+            body = OperatorBody(operator, find_in_library, self._module, types, attributes, lengths, left_out)
             content = (self._module, operator.name, repr(key))
             function = self._functions[_exact(key)] = BodyFunction(body, content)
         flat = [part for value in values for part in _parts(value)]

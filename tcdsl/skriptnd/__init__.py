@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcdsl.errors import ConfigurationError, DslSyntaxError
+from tcdsl.locks import without_collecting
 from tcdsl.tracebacks import missing_name, user_facing
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ __all__ = ["load", "parse"]
 
 
 @user_facing
+@without_collecting()
 def parse(
     text: str, folder: str | PathLike[str] | None = None, attributes: Mapping[str, Any] | None = None
 ) -> SkriptModule:
@@ -39,12 +43,20 @@ def parse(
     Modules that the text imports come from the library, then from ``folder``. ``attributes`` are those of the first
     graph. Faults are `TcdslError`s that show their places; what depends on sizes is checked at each call.
     """
-    from tcdsl.skriptnd.modules import module_of_text
+    from tcdsl.skriptnd.files import ModelFiles
+    from tcdsl.skriptnd.modules import SkriptModule
 
-    return module_of_text(text, folder, attributes)
+    if not isinstance(text, str):
+        fact = f"a text in SkriptND is a str, not a {type(text).__name__}"
+        raise DslSyntaxError.at(fact, hint="`tc.skriptnd.load(path)` reads files")
+    if folder is not None and not isinstance(folder, str | PathLike):
+        raise ConfigurationError.at(f"`folder` is a path, not a {type(folder).__name__}")
+    read = dict[str, tuple[str, str]]().get if folder is None else ModelFiles(Path(folder)).module
+    return SkriptModule(text, "", read, attributes)
 
 
 @user_facing
+@without_collecting()
 def load(path: str | PathLike[str], attributes: Mapping[str, Any] | None = None) -> SkriptModule:
     """The graphs of a ``.sknd`` file, of a model's folder, or of its ``.tgz``, with the values of variables.
 
@@ -55,9 +67,11 @@ def load(path: str | PathLike[str], attributes: Mapping[str, Any] | None = None)
 
     A folder holds the text ``main.sknd``, other modules beside it, and a file for each variable.
     """
-    from tcdsl.skriptnd.modules import module_of_path
+    from tcdsl.skriptnd.files import opened
+    from tcdsl.skriptnd.modules import SkriptModule
 
-    return module_of_path(path, attributes)
+    files, text, filename = opened(path)
+    return SkriptModule(text, filename, files.module, attributes, files)
 
 
 def __getattr__(name: str) -> Any:

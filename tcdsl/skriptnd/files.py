@@ -20,7 +20,7 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.text.parsing import MOST_CHARACTERS
 
-__all__ = ["ModelFiles", "holds_levels", "read_array", "text_in_folder", "write_array", "write_folder"]
+__all__ = ["ModelFiles", "holds_levels", "opened", "read_array", "write_array", "write_folder"]
 
 _MAGIC, _VERSION, _HEADER, _MOST_AXES = b"\x4e\xef", (1, 0), 128, 8
 _WORDS = struct.Struct("<31I")
@@ -85,30 +85,30 @@ def write_array(array: np.ndarray, name: str) -> bytes:
     return _MAGIC + bytes(_VERSION) + words + body
 
 
+def _is_archive(place: Path) -> bool:
+    return place.name.endswith((".tgz", ".tar.gz"))
+
+
 class ModelFiles:
-    """The files of a model: of a folder, of a ``.tgz``, or beside a ``.sknd`` file.
+    """The files of a model, in a folder or a ``.tgz``."""
 
-    ``main`` is the text of the main module and ``filename`` its name.
-    """
+    def __init__(self, root: Path) -> None:
+        self._root = str(root)
+        self._read: Read = _archive(root) if _is_archive(root) else _folder(root)
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        place = _path(path)
-        self._read: Read
-        if place.name.endswith((".tgz", ".tar.gz")):
-            self._read, self._root = _archive(place), str(place)
-            name = "main.sknd"
-        else:
-            folder = place if place.is_dir() else place.parent
-            self._read, self._root = _folder(folder), str(folder)
-            name = "main.sknd" if place.is_dir() else place.name
-        text = _read_text(self._read, self._root, name)
-        if text is None:
-            raise ConfigurationError.at(f"{place} cannot be read: there is no text `{name}`")
-        self.main, self.filename = text, os.path.join(self._root, name)
+    def text(self, name: str) -> tuple[str, str] | None:
+        """The text in a file, and where that is; None if there is none."""
+        place = os.path.join(self._root, name)
+        data = dict(self._read({name: _MOST_TEXT})).get(name)
+        try:
+            return None if data is None else (data.decode("utf-8"), place)
+        except UnicodeDecodeError as error:
+            raise _fault(place, f"is no text in UTF-8: {error}") from None
 
     def module(self, name: str) -> tuple[str, str] | None:
         """The text of a module, and the name of its file."""
-        return _module(self._read, self._root, name)
+        # `blocks.deep` is a file in a folder, or has the dot in its name.
+        return self.text(f"{name.replace('.', '/')}.sknd") or self.text(f"{name}.sknd")
 
     def arrays(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, np.ndarray, bool]]:
         """The arrays of the files that there are, by name, and whether each holds levels of quantization."""
@@ -120,32 +120,21 @@ class ModelFiles:
             yield name, found, holds_levels(data)
 
 
-def text_in_folder(folder: Path, name: str) -> tuple[str, str] | None:
-    """The text of a module in a folder, and the name of its file."""
-    return _module(_folder(folder), str(folder), name)
+def opened(path: str | os.PathLike[str]) -> tuple[ModelFiles, str, str]:
+    """The files of a folder, of an archive, or beside a ``.sknd`` file; the main text, and the name of its file."""
+    place = _path(path)
+    beside = not _is_archive(place) and not place.is_dir()
+    files, name = ModelFiles(place.parent if beside else place), place.name if beside else "main.sknd"
+    found = files.text(name)
+    if found is None:
+        raise ConfigurationError.at(f"{place} cannot be read: there is no text `{name}`")
+    return files, *found
 
 
 def _path(path: str | os.PathLike[str]) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise ConfigurationError.at(f"a model has a path, not a {type(path).__name__}")
     return Path(path)
-
-
-def _module(read: Read, root: str, name: str) -> tuple[str, str] | None:
-    # `blocks.deep` is a file in a folder, or has the dot in its name.
-    for place in (f"{name.replace('.', '/')}.sknd", f"{name}.sknd"):
-        text = _read_text(read, root, place)
-        if text is not None:
-            return text, os.path.join(root, place)
-    return None
-
-
-def _read_text(read: Read, root: str, name: str) -> str | None:
-    data = dict(read({name: _MOST_TEXT})).get(name)
-    try:
-        return None if data is None else data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _fault(os.path.join(root, name), f"is no text in UTF-8: {error}") from None
 
 
 def _folder(folder: Path) -> Read:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphVariables", "ModelGraph"]
 
+#: The form of a graph, what runs it, and the arrays of its inputs and variables.
+Call = tuple[GraphForm, "BodyFunction", list[Any]]
 _ARRAYS = {"real": np.float32, "int": np.int32, "bool": np.bool_}
 
 
@@ -58,8 +60,7 @@ class GraphVariables(MutableMapping[str, np.ndarray]):
         self._arrays[label] = checked_variable(self._variable(label), value)
 
     def __delitem__(self, label: str) -> None:
-        self._variable(label)
-        self._arrays.pop(label, None)  # zeros again
+        self._arrays.pop(self._variable(label).label, None)  # zeros again
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)
@@ -118,15 +119,14 @@ def _of_levels(levels: np.ndarray, label: str, rule: tuple[str, dict[str, Any]] 
             shape[given.get("channel_axis", 1)] = -1
         return np.reshape(np.array(given[name], np.float64), shape)
 
-    match operator:
-        case "quant.zero_point_linear_quantize":
-            return np.asarray((levels - of_channels("zero_point")) * of_channels("scale"), np.float32)
-        case "quant.min_max_linear_quantize":
-            signed, symmetric = given.get("signed", True), given.get("symmetric", False)
-            steps = 2 ** given["bits"] - 1 - int(signed and symmetric)
-            shift = 2 ** (given["bits"] - 1) - int(symmetric) if signed else 0
-            low, high = of_channels("min"), of_channels("max")
-            return np.asarray((levels + float(shift)) / steps * (high - low) + low, np.float32)
+    if operator == "quant.zero_point_linear_quantize":
+        return np.asarray((levels - of_channels("zero_point")) * of_channels("scale"), np.float32)
+    if operator == "quant.min_max_linear_quantize":
+        signed, symmetric = given.get("signed", True), given.get("symmetric", False)
+        steps = 2 ** given["bits"] - 1 - int(signed and symmetric)
+        shift = 2 ** (given["bits"] - 1) - int(symmetric) if signed else 0
+        low, high = of_channels("min"), of_channels("max")
+        return np.asarray((levels + float(shift)) / steps * (high - low) + low, np.float32)
     fact = f"the file of the variable `{label}` holds levels, and the text does not say what they stand for"
     hint = f"write it: `@quantize {{ {label}: quant.zero_point_linear_quantize{{...}}; }}`"
     raise ConfigurationError.at(fact, hint=hint)
@@ -155,33 +155,31 @@ class ModelGraph:
         files: ModelFiles | None = None,
         quantized: bool = False,
     ) -> None:
-        self._files = files
-        self._quantized = quantized
-        self._operator = operator
-        self._sources = sources
-        self._text = text
-        self._given = attributes
+        self._operator, self._sources, self._text, self._given = operator, sources, text, attributes
+        self._files, self._quantized = files, quantized
         self._forms: dict[Any, GraphForm] = {}
         self._functions: dict[Any, BodyFunction] = {}
         self._arrays: dict[str, Any] = {}
         self._root = {operator.name: self._arrays}
         self.__name__ = self.__qualname__ = operator.name
+        #: The names of inputs and outputs.
+        self.inputs = tuple(each.name for each in operator.inputs)
+        self.outputs = tuple(each.name for each in operator.outputs)
 
     def look(self, lengths: Mapping[str, int] | None = None, left_out: tuple[str, ...] = ()) -> GraphForm:
         """Compose the graph without arrays: raises what is wrong whatever the arrays are."""
         key = (tuple(sorted((lengths or {}).items())), left_out)
-        if key not in self._forms:
-            form = self._forms[key] = composed(
-                self._operator, self._sources.find, self._given, lengths, self._quantized, left_out
-            )
-            self._load(form)
-        return self._forms[key]
+        form = self._forms.get(key)
+        if form is None:
+            given = (self._given, lengths, self._quantized, left_out)
+            form = self._forms[key] = composed(self._operator, self._sources.find, *given)
+            if self._files is not None:
+                self._load(form, self._files)
+        return form
 
-    def _load(self, form: GraphForm) -> None:
-        if self._files is None:
-            return
+    def _load(self, form: GraphForm, files: ModelFiles) -> None:
         wanted = {each.file: each for each in form.variables.values() if each.label not in self._arrays}
-        for name, array, levels in self._files.arrays({name: each.shape for name, each in wanted.items()}):
+        for name, array, levels in files.arrays({name: each.shape for name, each in wanted.items()}):
             known = wanted[name]
             if levels and known.type == "real":
                 array = _of_levels(array, known.label, form.quantizations.get(known.label))
@@ -203,16 +201,6 @@ class ModelGraph:
     def variables(self) -> GraphVariables:
         """The variables by label; writable, zeros until they are set."""
         return GraphVariables(self.look().variables, self._arrays)
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return tuple(each.name for each in self._operator.inputs)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the outputs."""
-        return tuple(each.name for each in self._operator.outputs)
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -250,8 +238,6 @@ class ModelGraph:
                 made._arrays[label] = value
         return made
 
-    # -- calls -----------------------------------------------------------------------------------------------------
-
     @user_facing
     def __call__(self, *inputs: Any, variables: Mapping[str, Any] | None = None, **named: Any) -> Any:
         """Run the graph."""
@@ -261,35 +247,21 @@ class ModelGraph:
         results = trimmed(function(*arguments), marked(form.outputs))
         if updates and form.updates:
             changed, results = results[-len(form.updates) :], results[: -len(form.updates)]
-            for label, value in zip(form.updates, changed, strict=True):
-                self._arrays[label] = np.asarray(value)  # numbers of rank 0, too
-            results = results if len(results) != 1 else results[0]
+            self._arrays.update(zip(form.updates, map(np.asarray, changed), strict=True))  # numbers of rank 0, too
         return self._structured(form, results)
 
     @user_facing
     def shapes(self, *inputs: Any, **named: Any) -> Any:
         """The shapes of the outputs for arrays, or for shapes of arrays, without running."""
-        stand_ins = [self._stand_in(each, value) for each, value in zip(self._operator.inputs, inputs, strict=False)]
         kinds = {each.name: each for each in self._operator.inputs}
-        others = {name: self._stand_in(kinds[name], value) if name in kinds else value for name, value in named.items()}
-        form, function, arguments = self._call(tuple(stand_ins), others, None)
+        stand_ins = [_stand_in(each, value) for each, value in zip(kinds.values(), inputs, strict=False)]
+        others = {name: _stand_in(kinds[name], value) if name in kinds else value for name, value in named.items()}
+        form, function, arguments = self._call((*stand_ins, *inputs[len(stand_ins) :]), others, None)
         entry, arrays = function.staging.entry(function.signature.call(arguments, {}))
         program, sizes = entry.executable.program, entry.executable.sizes(arrays)
-        found = tuple(
-            tuple(int(evaluate_size(extent, sizes)) for extent in program.tensor(name).shape)
-            for name in program.outputs
-        )
-        found = trimmed(found, marked(form.outputs))
-        return self._structured(form, found if len(found) != 1 else found[0])
-
-    def _stand_in(self, declaration: Any, given: Any) -> Any:
-        kind = _ARRAYS.get(declaration.type.name, np.float32)
-        if declaration.type.pack is not None and isinstance(given, list | tuple):
-            return [self._of_shape(kind, each) for each in given]
-        return self._of_shape(kind, given)
-
-    def _of_shape(self, kind: Any, given: Any) -> Any:
-        return np.broadcast_to(np.zeros((), kind), given) if isinstance(given, tuple) else given
+        shapes = (program.tensor(name).shape for name in program.outputs)
+        found = tuple(tuple(int(evaluate_size(extent, sizes)) for extent in shape) for shape in shapes)
+        return self._structured(form, trimmed(found, marked(form.outputs)))
 
     @user_facing
     def explain(self, stage: str = "ir", /, *inputs: Any, **named: Any) -> Any:
@@ -313,8 +285,8 @@ class ModelGraph:
         if isinstance(value, Pack):
             return [self._largest(each) for each in value]
         sizes = self.look().sizes
-        shape = [each if isinstance(each, int) else evaluate_size(each.expr, sizes) for each in value.shape]
-        return np.broadcast_to(np.zeros((), _ARRAYS[value.type]), shape)
+        shape = tuple(each if isinstance(each, int) else evaluate_size(each.expr, sizes) for each in value.shape)
+        return _of_shape(value.type, shape)
 
     def table(self) -> list[Row]:
         """The inputs, outputs and variables: what each is, its name, type and shape."""
@@ -324,13 +296,7 @@ class ModelGraph:
         count = self.look().operations
         return as_html(f"{self.__name__}: {count} operator{'s' * (count != 1)}", self.table())
 
-    def _call(
-        self,
-        inputs: tuple[Any, ...],
-        named: Mapping[str, Any],
-        variables: Mapping[str, Any] | None,
-        updates: bool = False,
-    ) -> tuple[GraphForm, BodyFunction, list[Any]]:
+    def _call(self, inputs: tuple[Any, ...], named: Mapping[str, Any], variables: Any, updates: bool = False) -> Call:
         values = self._bound(inputs, named)
         lengths: dict[str, int] = {}
         arguments: list[Any] = []
@@ -338,17 +304,17 @@ class ModelGraph:
         for each, value in zip(self._operator.inputs, values, strict=True):
             if value is None:
                 continue
-            if each.type.pack is None:
-                if isinstance(value, list | tuple):
-                    fact = f"`{each.name}` of `{self.__name__}` is one array, and is given a {type(value).__name__}"
-                    raise ConfigurationError.at(fact, hint=f"write `np.asarray({each.name})`")
-                arguments.append(value)
-                continue
-            if not isinstance(value, list | tuple):
-                fact = f"`{each.name}` of `{self.__name__}` is a pack, and is given {_what(value)}"
-                raise ConfigurationError.at(fact, hint="give a list of arrays")
-            lengths[each.name] = len(value)
-            arguments.extend(value)
+            packed = isinstance(value, list | tuple)
+            if packed != (each.type.pack is not None):
+                kind, hint = "a pack", "give a list of arrays"
+                if packed:
+                    kind, hint = "one array", f"write `np.asarray({each.name})`"
+                given = "one array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+                fact = f"`{each.name}` of `{self.__name__}` is {kind}, and is given {given}"
+                raise ConfigurationError.at(fact, hint=hint)
+            if packed:
+                lengths[each.name] = len(value)
+            arguments.extend(value if packed else [value])
         form = self.look(lengths, left_out)
         key = (updates and bool(form.updates), tuple(sorted(lengths.items())), left_out)
         function = self._functions.get(key)
@@ -356,18 +322,13 @@ class ModelGraph:
             from tcdsl.frontend.skriptnd.bodies import GraphBody
             from tcdsl.library.functions import BodyFunction
 
-            known = tuple(form.variables.values())
             body = GraphBody(
-                self._operator,
-                self._sources.find,
-                self._given,
-                lengths,
-                known,
-                self._shown(),
-                key[0],
-                self._quantized,
-                left_out,
-                marked(form.outputs),
+                *(self._operator, self._sources.find, self._given, lengths, left_out),
+                text=self._shown(),
+                variables=tuple(form.variables.values()),
+                updates=key[0],
+                quantized=self._quantized,
+                marks=marked(form.outputs),
             )
             kept = (repr(sorted(self._given.items())), repr(key[1:]), key[0], self._quantized)
             function = self._functions[key] = BodyFunction(body, (self._text.text, self.__name__, *kept))
@@ -386,11 +347,8 @@ class ModelGraph:
             if name in values:
                 raise ConfigurationError.at(f"`{self.__name__}` is given `{name}` twice")
             values[name] = value
-        missing = [
-            each.name
-            for each in declared
-            if values.get(each.name) is None and not each.type.optional and each.default is None
-        ]
+        needed = (each.name for each in declared if not each.type.optional and each.default is None)
+        missing = [name for name in needed if values.get(name) is None]
         if missing:
             raise ConfigurationError.at(f"`{self.__name__}` lacks {', '.join(missing)}")
         return [_as_array(each, values.get(each.name)) for each in declared]
@@ -402,10 +360,8 @@ class ModelGraph:
             session = ACTIVE_SESSION.get()
             if session is not None:
                 # Whoever stages a call of this graph reads its variables, which may be others at the next call.
-                root = self._root
-                names = [(self.__name__, Item(label)) for label in form.variables]
-                pairs = zip(names, found, strict=True)
-                session.readings.extend(Reading(path, root, snapshot(array)) for path, array in pairs)
+                for label, array in zip(form.variables, found, strict=True):
+                    session.readings.append(Reading((self.__name__, Item(label)), self._root, snapshot(array)))
             return found
         if not isinstance(variables, Mapping):
             fact = f"`variables` is a {type(variables).__name__}"
@@ -425,8 +381,7 @@ class ModelGraph:
         )
 
     def _structured(self, form: GraphForm, results: Any) -> Any:
-        nested = isinstance(results, tuple) and (len(results) == 0 or not isinstance(results[0], int))
-        flat = list(results) if nested else [results]
+        flat = list(results) if isinstance(results, tuple) else [results]
         outputs, ended = form.outputs, ended_packs(form.outputs)
         flat, lengths = flat[: len(flat) - len(ended)], iter(flat[len(flat) - len(ended) :])
         # Where the call says how long a pack is, it has what the others leave.
@@ -449,29 +404,15 @@ class ModelGraph:
         lines = self._text.text.split("\n")
         return "\n".join(lines[span.line - 1 : span.end_line]) if span is not None else self._text.text
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._text, self._sources.texts(), self.__name__, self._given, self._arrays, self._quantized)
+    def __getstate__(self) -> dict[str, Any]:
+        # Sent to another process: there it is composed anew.
+        return {**vars(self), "_files": None, "_forms": {}, "_functions": {}}
 
     def __str__(self) -> str:
         return text_of_graph(self._text, self._operator, self._given)
 
     def __repr__(self) -> str:
         return f"<sknd graph {self.__name__}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
-
-
-def _restored(
-    text: TextModule,
-    texts: dict[str, tuple[str, str]],
-    name: str,
-    given: dict[str, Any],
-    arrays: dict[str, Any],
-    quantized: bool,
-) -> ModelGraph:
-    # A graph that was sent to another process.
-    operator = next(each for each in text.operators if each.name == name)
-    made = ModelGraph(operator, Sources(text, texts.get), text, given, None, quantized)
-    made._arrays.update(arrays)
-    return made
 
 
 def _as_array(declaration: Declaration, value: Any) -> Any:
@@ -483,5 +424,12 @@ def _as_array(declaration: Declaration, value: Any) -> Any:
     return _ARRAYS[wanted](value) if kind == wanted or (kind, wanted) == ("int", "real") else value
 
 
-def _what(value: Any) -> str:
-    return "one array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+def _stand_in(declaration: Declaration, given: Any) -> Any:
+    # An array for a shape; arrays stay what they are.
+    if declaration.type.pack is not None and isinstance(given, list | tuple):
+        return [_of_shape(declaration.type.name, each) for each in given]
+    return _of_shape(declaration.type.name, given)
+
+
+def _of_shape(kind: str, given: Any) -> Any:
+    return np.broadcast_to(np.zeros((), _ARRAYS[kind]), given) if isinstance(given, tuple) else given

@@ -9,7 +9,7 @@ from typing import Any
 
 from tcdsl.frontend.skriptnd.forms import GraphForm
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModule
-from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue
+from tcdsl.frontend.skriptnd.values import Pack, TensorValue, shown
 from tcdsl.span import Span
 
 __all__ = ["Row", "as_html", "configured_text", "rows_of", "text_of_graph"]
@@ -47,15 +47,15 @@ def _changed(text: str, changes: Iterable[tuple[Span | None, str]]) -> str:
     return "\n".join(lines)
 
 
+_ESCAPED = str.maketrans({"\n": "\\n", "\t": "\\t", **{each: f"\\{each}" for each in "\\'{"}})
+
+
 def _literal(value: Any, declaration: Declaration) -> str:
     match value:
         case bool():
             return "true" if value else "false"
         case str():
-            escaped = "".join(
-                {"\n": "\\n", "\t": "\\t"}.get(each, f"\\{each}" if each in "\\'{" else each) for each in value
-            )
-            return f"'{escaped}'"
+            return f"'{value.translate(_ESCAPED)}'"
         case list() | tuple():
             return f"[{', '.join(_literal(each, declaration) for each in value)}]"
     number = value.item() if hasattr(value, "item") else value
@@ -73,8 +73,7 @@ Row = tuple[str, str, str, str]
 def rows_of(operator: Operator, form: GraphForm) -> list[Row]:
     """The rows of a graph's table."""
     found = [*_tensors("input", operator.inputs, form.inputs), *_tensors("output", operator.outputs, form.outputs)]
-    variables = ((each.label, each.type, each.shape) for each in form.variables.values())
-    found.extend(("variable", label, kind, _shape(shape)) for label, kind, shape in variables)
+    found.extend(("variable", each.label, each.type, _shape(each.shape)) for each in form.variables.values())
     return found
 
 
@@ -87,11 +86,7 @@ def _tensors(kind: str, declared: Sequence[Any], values: Sequence[Any]) -> Itera
 
 
 def _shape(shape: Iterable[Any]) -> str:
-    # A size that a call chooses is shown by its name.
-    from tcdsl.ir.text.expression_printer import format_expr
-
-    parts = (format_expr(each.expr) if isinstance(each, ScalarValue) else str(each) for each in shape)
-    return f"[{', '.join(parts)}]"
+    return f"[{', '.join(map(shown, shape))}]"
 
 
 def as_html(title: str, rows: Iterable[Row]) -> str:

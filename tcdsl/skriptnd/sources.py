@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Any
 
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.skriptnd.checking import check_operator, require_no_recursion
@@ -36,16 +37,8 @@ class Sources:
         self._modules: dict[str, TextModule] = {"main": main}
         self._operators: dict[str, dict[str, Operator]] = {}
         self._check_imports("main", main)
-        calls = {
-            id(operator): check_operator(operator, partial(self._found, name))
-            for name, module in self._modules.items()
-            for operator in module.operators
-        }
-        require_no_recursion(calls)
-
-    def _found(self, module: str, name: str, span: Span | None) -> Operator | None:
-        found = self.find(module, name, span)
-        return None if found is None else found[0]
+        pairs = [(name, each) for name, module in self._modules.items() for each in module.operators]
+        require_no_recursion({id(each): check_operator(each, partial(self.find, name)) for name, each in pairs})
 
     def _check_imports(self, name: str, module: TextModule) -> None:
         # The modules of the library are read when they are used.
@@ -64,6 +57,9 @@ class Sources:
                     fact = f"the module `{each.name}` holds a graph"
                     raise DslSyntaxError.at(fact, operator.name_span, "graphs stand in the main module alone")
             self._check_imports(each.name, inner)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_read": None}  # all modules are read
 
     def texts(self) -> dict[str, tuple[str, str]]:
         """The modules beside the main one: the text of each, and the name of its file."""

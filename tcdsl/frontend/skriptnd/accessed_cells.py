@@ -31,11 +31,10 @@ from tcdsl.ir.expressions import (
     is_affine_index,
     size_names,
 )
-from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.polyhedra.linear import linear_form
 from tcdsl.span import Span
 
-__all__ = ["AccessedCells", "is_in_range", "least_and_largest", "shown_size"]
+__all__ = ["AccessedCells", "is_in_range", "least_and_largest"]
 
 
 @dataclass(slots=True)
@@ -58,21 +57,20 @@ class AccessedCells:
         if found is None:
             return None
         item = None if node.item is None else evaluator.value(node.item)
-        if node.item is not None:
-            if not isinstance(found, Pack):
-                raise DtypeError.at(f"`{node.name}` is no pack of tensors", node.span)
-            if item is None:
-                return None
-            if isinstance(item, ScalarValue) and node.name in self.wholes:
-                row = replace(node, item=None, indices=(node.item, *node.indices))
-                return self._cell(self.wholes[node.name], row, evaluator)
-            if isinstance(item, ScalarValue):
-                return evaluator.chosen(Pack.of(self._cell(each, node, evaluator) for each in found), item, node.span)
+        if node.item is not None and not isinstance(found, Pack):
+            raise DtypeError.at(f"`{node.name}` is no pack of tensors", node.span)
+        if node.item is not None and item is None:
+            return None
+        if node.item is not None and isinstance(item, ScalarValue) and node.name in self.wholes:
+            row = replace(node, item=None, indices=(node.item, *node.indices))
+            return self._cell(self.wholes[node.name], row, evaluator)
+        if isinstance(found, Pack) and (item is None or isinstance(item, ScalarValue)):
+            cells = Pack.of(self._cell(each, node, evaluator) for each in found)
+            return cells if item is None else evaluator.chosen(cells, item, node.span)
+        if item is not None:
             if type(item) is not int or not -len(found) <= item < len(found):
                 raise ShapeError.at(f"the index {shown(item)} of a pack of {len(found)} tensors", node.span)
             found = found[item]
-        if isinstance(found, Pack):
-            return Pack.of(self._cell(each, node, evaluator) for each in found)
         return self._cell(found, node, evaluator)
 
     def _cell(self, tensor: Any, node: Access, evaluator: ExpressionEvaluator) -> Any:
@@ -123,14 +121,10 @@ class AccessedCells:
     def _scalar(self, tensor: TensorValue, indices: Sequence[Any], span: Span | None) -> Any:
         if tensor.tensor is None and tensor.constant is not None and not indices:
             return tensor.constant
-        cells, boundaries = [], []
-        for axis, each in enumerate(indices):
-            cell, boundary = self._index(each, tensor, axis, span)
-            cells.append(cell)
-            boundaries.append(boundary)
+        pairs = [self._index(each, tensor, axis, span) for axis, each in enumerate(indices)]
+        cells, boundaries = tuple(cell for cell, _ in pairs), tuple(boundary for _, boundary in pairs)
         name = tensor.name if tensor.tensor is None else tensor.tensor.name
-        dtype = self.arithmetic.dtype(tensor.type)
-        return ScalarValue(Read(name, tuple(cells), tuple(boundaries), dtype, span=span), tensor.type)
+        return ScalarValue(Read(name, cells, boundaries, self.arithmetic.dtype(tensor.type), span=span), tensor.type)
 
     def _index(self, given: Any, tensor: TensorValue, axis: int, span: Span | None) -> tuple[Expr, Boundary]:
         extent = self.arithmetic.size(tensor.shape[axis])
@@ -144,10 +138,8 @@ class AccessedCells:
         remap = self._boundary(given, extent)
         if remap is not None:
             return self.arithmetic.index(inner, span), remap
-        cell, below, above = (
-            cast(self.arithmetic.index(each, span), INTEGER) for each in (inner, given.below, given.above)
-        )
-        end = cast(extent, INTEGER)
+        parts = (self.arithmetic.index(each, span) for each in (inner, given.below, given.above))
+        cell, below, above, end = (cast(each, INTEGER) for each in (*parts, extent))
 
         def moved(cell: Expr) -> Expr:
             inside = apply("where", apply("ge", cell, end), above, cell)
@@ -163,15 +155,13 @@ class AccessedCells:
         inner, below, above = map(self.arithmetic.size, parts)
         if not is_affine_index(inner):
             return None
-        end, mirrored = apply("sub", extent, integer(1)), apply("neg", inner)
-        twice = apply("add", end, end)
+        one, low = integer(1), apply("neg", inner)
+        end = apply("sub", extent, one)
+        high = apply("sub", apply("add", end, end), inner)
         ends = {
             Boundary.CLAMP: (integer(0), end),
-            Boundary.REFLECT: (mirrored, apply("sub", twice, inner)),
-            Boundary.SYMMETRIC: (
-                apply("sub", mirrored, integer(1)),
-                apply("add", apply("sub", twice, inner), integer(1)),
-            ),
+            Boundary.REFLECT: (low, high),
+            Boundary.SYMMETRIC: (apply("sub", low, one), apply("add", high, one)),
         }
         found = (each for each, pair in ends.items() if _equal(below, pair[0]) and _equal(above, pair[1]))
         return next(found, None)
@@ -210,11 +200,6 @@ def _equal(left: Expr, right: Expr) -> bool:
     return linear_form(apply("sub", left, right)) == ({}, 0)
 
 
-def shown_size(value: Any) -> str:
-    """A size, or an end of an index, in a message."""
-    return format_expr(value.expr) if isinstance(value, ScalarValue) else str(value)
-
-
 def least_and_largest(expr: Expr, ends: Mapping[str, Expr], arithmetic: Arithmetic) -> tuple[Any, Any] | None:
     """The ends of an index over a box, each variable of which takes its ends by itself; None where it is not affine."""
 
@@ -224,9 +209,7 @@ def least_and_largest(expr: Expr, ends: Mapping[str, Expr], arithmetic: Arithmet
     if not index_variables(expr) and not size_names(expr) & ends.keys():
         return arithmetic.exact(expr), arithmetic.exact(expr)
     match expr:
-        case SizeValue(name=name):  # the number of a round
-            return 0, arithmetic.binary("-", arithmetic.exact(ends[name]), 1, None)
-        case IndexValue(name=name):
+        case SizeValue(name=name) | IndexValue(name=name):  # the number of a round, or an index
             return 0, arithmetic.binary("-", arithmetic.exact(ends[name]), 1, None) if name in ends else None
         case Apply(primitive="neg", arguments=(operand,)):
             inner = of(operand)
@@ -246,10 +229,8 @@ def least_and_largest(expr: Expr, ends: Mapping[str, Expr], arithmetic: Arithmet
             return pair if pair is None or arithmetic.binary(">=", factor, 0, None) else (pair[1], pair[0])
         case Apply(primitive="floor_div", arguments=(other, Constant(value=divisor))) if divisor > 0:
             inner = of(other)
-            return inner and (
-                arithmetic.binary("/", inner[0], int(divisor), None),
-                arithmetic.binary("/", inner[1], int(divisor), None),
-            )
+            least, largest = (arithmetic.binary("/", each, int(divisor), None) for each in inner or (0, 0))
+            return inner and (least, largest)
     return None
 
 
@@ -258,10 +239,8 @@ def is_in_range(cell: Expr, extent: Expr, ranges: Sequence[ExplicitRange], condi
     from tcdsl.polyhedra.affine import NotAffine, condition_set, holds, universe
 
     variables = [each.variable for each in ranges]
-    names = sorted(
-        {name for each in (cell, extent, *(r.high for r in ranges), *conditions) for name in size_names(each)}
-    )
-    points = universe(variables, names)
+    parts = (cell, extent, *(each.high for each in ranges), *conditions)
+    points = universe(variables, sorted({name for each in parts for name in size_names(each)}))
     tests = [in_range(index(each.variable), each.high) for each in ranges]
     for test in (*tests, *conditions):
         with suppress(NotAffine):

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, ClassVar
 
-from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.values import (
     CONCRETE,
-    ENDS,
     MEMBERS,
-    Extreme,
     GuardedIndex,
     ScalarValue,
     TensorValue,
     Unknown,
     article,
+    bound_of,
     is_size,
+    most_of,
     shown,
     type_of,
 )
@@ -45,7 +44,9 @@ from tcdsl.ir.expressions import (
     Local,
     Read,
     is_affine_index,
+    map_children,
     size_names,
+    substitute,
     walk,
 )
 from tcdsl.ir.sizes.size_binding import evaluate_size
@@ -65,10 +66,6 @@ def _away(value: float) -> float:
     return math.copysign(math.floor(abs(value) + 0.5), value) if math.isfinite(value) else value
 
 
-def _sign(value: Any) -> Any:
-    return type(value)((value > 0) - (value < 0))
-
-
 _PLAIN = (
     *("sqrt", "exp", "log", "log2", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
     *("asinh", "acosh", "atanh", "erf", "floor", "ceil"),
@@ -79,7 +76,7 @@ FUNCTIONS: Mapping[str, tuple[Callable[[float], float], str]] = {
     "round": (_away, ""),
     "frac": (lambda value: value - math.floor(value), ""),
     "abs": (abs, "abs"),
-    "sign": (_sign, "sign"),
+    "sign": (lambda value: type(value)((value > 0) - (value < 0)), "sign"),
 }
 _OF_INTEGERS = ("abs", "sign")
 
@@ -114,7 +111,7 @@ class Arithmetic:
     #: The names of sizes that are numbers of rounds: each round has its own.
     rounds: set[str] = field(default_factory=set)
     #: Whether extents that only data says are compared as data, not as what they are at most.
-    _compares_data: bool = False
+    compares_data: bool = False
     #: How many items of long packs were computed.
     _items: int = 0
     #: What type parameters are, by name, where an operator is looked at that nothing calls.
@@ -125,8 +122,6 @@ class Arithmetic:
         "%": integer_rest,
     }
 
-    # -- kinds ---------------------------------------------------------------------------------------------------
-
     def dtype(self, kind: str) -> str:
         """The element type of ``kind``."""
         return {"real": self.real, "int": self.integer}.get(kind, kind)
@@ -135,11 +130,6 @@ class Arithmetic:
         """A value as an expression of the type that arrays of its kind have."""
         if isinstance(value, ScalarValue):
             return cast(value.expr, self.integer, span) if value.exact else value.expr
-        if isinstance(value, Extreme):
-            import numpy as np
-
-            ends = np.iinfo(self.integer)
-            return constant(int(ends.max if value.sign > 0 else ends.min), self.integer, span)
         if isinstance(value, str):
             raise DtypeError.at("a text in a formula", span, "texts are compared while a graph is composed")
         self.require_fitting((value,), span)
@@ -147,18 +137,19 @@ class Arithmetic:
 
     def require_fitting(self, values: Iterable[Any], span: Span | None) -> None:
         """Raise if an integer is none of those that the arrays of the call have."""
-        most = 2 ** (31 if self.integer == "int32" else 63)
         for value in values:
-            if type(value) is int and not -most <= value < most:
+            if type(value) is int and not -self._end <= value < self._end:
                 hint = "integers are int64 where an array of the call is"
                 raise DtypeError.at(f"{value} does not fit in {self.integer}", span, hint)
+
+    @property
+    def _end(self) -> int:
+        return 1 << (31 if self.integer == "int32" else 63)
 
     def index(self, value: Any, span: Span | None = None) -> Expr:
         """An integer as the index of a cell: what is affine is exact, what is not is data."""
         if isinstance(value, int):
             return integer(value)
-        if isinstance(value, Extreme):
-            raise DslSyntaxError.at("an infinite index", span)
         expr: Expr = value.expr
         if value.exact and is_affine_index(expr):
             return expr
@@ -172,22 +163,12 @@ class Arithmetic:
 
     def size(self, value: Any) -> Expr:
         """A size as an expression; of one that only data says, the most that it may be."""
-        if isinstance(value, ScalarValue) and value.bound is not None:
-            return self.size(value.bound)
+        value = most_of(value)
         return integer(value) if isinstance(value, int) else value.expr
 
     def size_of_call(self, value: Any) -> Expr:
         """A size as an expression; of one that data says, the cell that holds it."""
         return value.expr if isinstance(value, ScalarValue) else self.size(value)
-
-    @contextmanager
-    def comparing_data(self) -> Iterator[None]:
-        """A block in which comparisons of extents that only data says are expressions of the program."""
-        self._compares_data = True
-        try:
-            yield
-        finally:
-            self._compares_data = False
 
     def exact(self, size: Expr) -> Any:
         """An expression of sizes as a value: an int, if it is a number."""
@@ -200,8 +181,6 @@ class Arithmetic:
             if self._items > MOST_COMPUTED:
                 raise ShapeError.at(f"more than {MOST_COMPUTED} items of packs are computed", span)
 
-    # -- operators -----------------------------------------------------------------------------------------------
-
     def refutes(self, operator: str, left: Any, right: Any, span: Span | None) -> bool:
         """Whether ``left operator right`` is false in every call."""
         guesses = self.decisions.guesses
@@ -212,20 +191,18 @@ class Arithmetic:
         kind = type_of(value)
         if operator == "!":
             self._require(kind, ("bool",), operator, span, value)
-            if isinstance(value, Unknown):
-                return Unknown("bool", False)
-            return not value if not isinstance(value, ScalarValue) else self._not(value)
+            return self._not(value)
         self._require(kind, ("int", "real"), operator, span, value)
         if operator == "+" or isinstance(value, Unknown):
             return value
-        if isinstance(value, Extreme):
-            return Extreme(-value.sign)
         if not isinstance(value, ScalarValue):
             return -value
         return ScalarValue(applied("neg", (value.expr,), span), kind, value.exact)
 
-    def _not(self, value: ScalarValue) -> ScalarValue:
-        return ScalarValue(apply("not_", value.expr), "bool")
+    def _not(self, value: Any) -> Any:
+        if isinstance(value, ScalarValue):
+            return ScalarValue(apply("not_", value.expr), "bool")
+        return Unknown("bool", False) if isinstance(value, Unknown) else not value
 
     def binary(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
         """``a + b`` of two values of one type."""
@@ -242,16 +219,14 @@ class Arithmetic:
         self._require(kind, ("int", "real"), operator, span, left)
         if unknown:
             return Unknown(kind, False)
-        if isinstance(left, Extreme) or isinstance(right, Extreme):
-            left, right = (ScalarValue(self.data(each), "int") for each in (left, right))
         if not isinstance(left, ScalarValue) and not isinstance(right, ScalarValue):
             return _known(operator, left, right, span)
-        if kind == "int" and self._is_exact(left) and self._is_exact(right):
+        if kind == "int" and self._are_exact(left, right):
             return self._exact(operator, left, right, span)
         found = self._on_data(operator, left, right, kind, span)
         if self.is_size(left) and self.is_size(right) and kind == "int":
             # What is subtracted may be 0, and a rest is below the divisor.
-            first, second = self._most(left), self._most(right)
+            first, second = most_of(left), most_of(right)
             if operator == "-" and not isinstance(right, int):
                 return replace(found, bound=first)
             return replace(found, bound=second if operator == "%" else self.binary(operator, first, second, span))
@@ -288,35 +263,23 @@ class Arithmetic:
         if operator in _ACCUMULATED:
             self._require(type_of(value), _ACCUMULATED[operator], operator, span, value)
 
-    def _is_exact(self, value: Any) -> bool:
-        return value.exact if isinstance(value, ScalarValue) else not isinstance(value, Extreme)
-
-    def _is_data(self, value: Any) -> bool:
-        return isinstance(value, ScalarValue) and value.bound is not None
-
-    def _most(self, value: Any) -> Any:
-        return value.bound if self._is_data(value) else value
+    def _are_exact(self, *values: Any) -> bool:
+        return all(not isinstance(each, ScalarValue) or each.exact for each in values)
 
     def _compared(self, operator: str, left: Any, right: Any, span: Span | None) -> Any:
-        if left in ENDS or right in ENDS:
-            return ScalarValue(applied(COMPARISONS[operator], (self.data(left), self.data(right)), span), "bool")
         if not isinstance(left, ScalarValue) and not isinstance(right, ScalarValue):
             return _COMPARE[operator](left, right)
         if self.is_size(left) and self.is_size(right):
-            if self._is_data(left) or self._is_data(right):
-                # Only the call tells; the same expression is the same number.
-                if self.size_of_call(left) == self.size_of_call(right):
-                    return operator in ("==", "<=", ">=")
-                if self._compares_data:
-                    pair = (self.data(left, span), self.data(right, span))
-                    return ScalarValue(applied(COMPARISONS[operator], pair, span), "bool")
+            if bound_of(left) is None and bound_of(right) is None:
+                return self.decisions.decide(operator, self.size(left), self.size(right))
+            # Only the call tells; the same expression is the same number.
+            if self.size_of_call(left) == self.size_of_call(right):
+                return operator in ("==", "<=", ">=")
+            if not self.compares_data:
                 self.decisions.guesses += 1
-                return self._compared(operator, self._most(left), self._most(right), span)
-            return self.decisions.decide(operator, self.size(left), self.size(right))
-        if type_of(left) == "int" and self._is_exact(left) and self._is_exact(right):
-            pair = (self.size(left), self.size(right))
-        else:
-            pair = (self.data(left, span), self.data(right, span))
+                return self._compared(operator, most_of(left), most_of(right), span)
+        exact = type_of(left) == "int" and self._are_exact(left, right)
+        pair = (self.size(left), self.size(right)) if exact else (self.data(left, span), self.data(right, span))
         if type_of(left) != type_of(right):  # cells of several types are compared as the widest of them
             widest = max(type_of(left), type_of(right), key=("bool", "int", "real").index)
             pair = (cast(pair[0], self.dtype(widest), span), cast(pair[1], self.dtype(widest), span))
@@ -325,19 +288,11 @@ class Arithmetic:
     def _logical(self, operator: str, left: Any, right: Any) -> Any:
         if not isinstance(left, ScalarValue) and not isinstance(right, ScalarValue):
             return _LOGIC[operator](left, right)
-        # What is known decides where it can.
         for known, other in ((left, right), (right, left)):
-            if isinstance(known, bool):
-                match operator:
-                    case "&&":
-                        return other if known else False
-                    case "||":
-                        return True if known else other
-                    case "^":
-                        return self._not(other) if known else other
-                if known is left:
-                    return other if known else True
-                return True if known else self._not(other)
+            if isinstance(known, bool):  # it decides where it can
+                pairs = (((known, each) if known is left else (each, known)) for each in (False, True))
+                of_false, of_true = (_LOGIC[operator](*pair) for pair in pairs)
+                return of_true if of_true == of_false else other if of_true else self._not(other)
         if operator == "=>":
             left, operator = self._not(left), "||"
         primitive = {"&&": "and_", "||": "or_", "^": "ne"}[operator]
@@ -348,15 +303,13 @@ class Arithmetic:
         if operator in _PRIMITIVES:
             return self.exact(applied(_PRIMITIVES[operator], (a, b), span))
         if operator in ("/", "\\", "%"):
-            if isinstance(b, Constant) and b.value == 0:
+            if b == integer(0):
                 raise DslSyntaxError.at(f"`{operator}` by 0", span)
-            if operator == "\\" and not (isinstance(b, Constant) and b.value > 0):
-                down = applied("floor_div", (applied("neg", (a,), span), b), span)
-                return self.exact(applied("neg", (down,), span))
-            if operator == "\\":
-                less = applied("sub", (b, integer(1)), span)
-                return self.exact(applied("floor_div", (applied("add", (a, less), span), b), span))
-            return self.exact(applied("floor_div" if operator == "/" else "mod", (a, b), span))
+            if operator == "\\" and isinstance(b, Constant) and b.value > 0:
+                a = applied("add", (a, integer(int(b.value) - 1)), span)
+            elif operator == "\\":
+                return self.unary("-", self._exact("/", self.unary("-", left, span), right, span), span)
+            return self.exact(applied("mod" if operator == "%" else "floor_div", (a, b), span))
         if isinstance(right, int) and 0 <= right < 64:
             power: Any = 1
             for _ in range(right):
@@ -376,8 +329,6 @@ class Arithmetic:
             quotient = applied("div", (a, b), span)
             return ScalarValue(quotient if operator == "/" else applied("ceil", (quotient,), span), kind)
         return ScalarValue(shared(a, lambda a: shared(b, partial(self._divided[operator], a))), kind)
-
-    # -- functions -----------------------------------------------------------------------------------------------
 
     def called(self, name: str, value: Any, span: Span | None) -> Any:
         """A built-in function."""
@@ -411,16 +362,14 @@ class Arithmetic:
             return Unknown(kind, False)
         if given not in ("int", "real", "bool") or kind not in ("int", "real", "bool"):
             raise DtypeError.at(f"{article(given)} does not become {article(kind)}", span)
-        if isinstance(value, Extreme):
-            value = ScalarValue(self.data(value), "int")
+        if isinstance(value, TensorValue):
+            hint = "what is known before the call is made of attributes and constants"
+            raise DtypeError.at(f"only the call knows the number that `{value.name}` holds", span, hint)
         if not isinstance(value, ScalarValue):
-            if kind == "int" and isinstance(value, float) and not math.isfinite(value):
-                if math.isnan(value):
-                    raise DtypeError.at("NaN does not become an int", span)
-                return Extreme(1 if value > 0 else -1)
-            if isinstance(value, TensorValue):
-                hint = "what is known before the call is made of attributes and constants"
-                raise DtypeError.at(f"only the call knows the number that `{value.name}` holds", span, hint)
+            if kind == "int" and math.isnan(value):
+                raise DtypeError.at("NaN does not become an int", span)
+            if kind == "int" and math.isinf(value):  # an end of the type that integers have
+                return (self._end - 1) if value > 0 else -self._end
             return {"int": int, "real": float, "bool": bool}[kind](value)
         operand = self.data(value)
         if kind == "int" and given == "real" and self._is_of_sizes(operand):
@@ -444,22 +393,15 @@ class Arithmetic:
         kind = type_of(chosen)
         if kind != type_of(other):
             raise DtypeError.at(f"`?:` of {article(kind)} and {article(type_of(other))}", span, "both have one type")
-        exact = kind == "int" and self._is_exact(chosen) and self._is_exact(other)
+        exact = kind == "int" and self._are_exact(chosen, other)
         pair = [self.size(each) if exact else self.data(each, span) for each in (chosen, other)]
         return ScalarValue(Apply("where", (condition.expr, *pair), pair[0].dtype, span), kind, exact)
 
 
-def _without_locals(value: Expr, known: Mapping[str, Expr] = MappingProxyType({})) -> Expr:
-    match value:
-        case Local(name=name):
-            return known[name]
-        case Let(name=name, value=inner, body=body):
-            return _without_locals(body, {**known, name: _without_locals(inner, known)})
-        case Apply(arguments=arguments):
-            return replace(value, arguments=tuple(_without_locals(each, known) for each in arguments))
-        case Cast(operand=operand):
-            return replace(value, operand=_without_locals(operand, known))
-    return value
+def _without_locals(value: Expr) -> Expr:
+    if isinstance(value, Let):
+        return _without_locals(substitute(value.body, {Local(value.name, value.value.dtype): value.value}))
+    return map_children(value, _without_locals)
 
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -474,17 +416,11 @@ _LOGIC: Mapping[str, Callable[[bool, bool], bool]] = {
 
 
 def _known(operator: str, left: Any, right: Any, span: Span | None) -> Any:
-    try:
+    with suppress(ZeroDivisionError, OverflowError, ValueError):
         found = _NUMBER[operator](left, right)
-    except (ZeroDivisionError, OverflowError, ValueError):
-        raise _no_value(operator, left, right, span) from None
-    if isinstance(found, int) and not -(2**63) <= found < 2**63:
-        raise _no_value(operator, left, right, span)
-    return found
-
-
-def _no_value(operator: str, left: Any, right: Any, span: Span | None) -> TcdslError:
-    return DslSyntaxError.at(f"`{shown(left)} {operator} {shown(right)}` has no value", span)
+        if not isinstance(found, int) or -(2**63) <= found < 2**63:
+            return found
+    raise DslSyntaxError.at(f"`{shown(left)} {operator} {shown(right)}` has no value", span)
 
 
 def _quotient(left: Any, right: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 from tcdsl.errors import ConfigurationError, DslSyntaxError, DtypeError, ShapeError, TcdslError
@@ -17,7 +18,7 @@ from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator, 
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, declared_shape
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
-from tcdsl.frontend.skriptnd.values import MEMBERS, Pack, ScalarValue, TensorValue, Unknown, shown, type_of
+from tcdsl.frontend.skriptnd.values import MEMBERS, Pack, ScalarValue, TensorValue, Unknown, flat, shown, type_of
 from tcdsl.frontend.words.nodes import walk
 from tcdsl.span import Span
 
@@ -36,10 +37,9 @@ def binding_order(operator: syntax.Operator) -> tuple[int, ...]:
         if each.type.pack is None and not each.type.optional and (each.default is None or not names_in(each.default))
     }
     known |= {name for using in _early(operator, known) for name in using.target.names}
-    waiting = [k for k, each in enumerate(operator.inputs) if not each.type.optional]
     order: list[int] = []
-    optional = [k for k, each in enumerate(operator.inputs) if each.type.optional]
-    for group in (waiting, optional):
+    for optional in (False, True):
+        group = [k for k, each in enumerate(operator.inputs) if each.type.optional == optional]
         while group:
             bound = next((k for k in group if _is_clear(operator.inputs[k], known)), None)
             if bound is None:
@@ -49,7 +49,7 @@ def binding_order(operator: syntax.Operator) -> tuple[int, ...]:
                 raise DslSyntaxError.at(fact, unclear.span, hint)
             group.remove(bound)
             order.append(bound)
-            known |= _names_of_type(operator.inputs[bound].type)
+            known |= operator.inputs[bound].type.names
     return tuple(order)
 
 
@@ -65,12 +65,11 @@ def _assertions_behind(operator: syntax.Operator) -> Mapping[int, Sequence[synta
 
 def _early(operator: syntax.Operator, known: set[str]) -> list[syntax.Using]:
     # Helper symbols that shapes of inputs use, and those that these are made of: they are made of attributes.
-    wanted = {name for each in operator.inputs for name in _names_of_type(each.type)} - known
+    wanted = {name for each in operator.inputs for name in each.type.names} - known
     for using in reversed(operator.usings):
         if {*using.target.names} & wanted:
             wanted |= names_in(using.value)
-    found: list[syntax.Using] = []
-    names = set(known)
+    found, names = list[syntax.Using](), set(known)
     for using in operator.usings:
         if {*using.target.names} & wanted and names_in(using.value) <= names:
             found.append(using)
@@ -82,28 +81,13 @@ def _is_clear(declaration: syntax.Declaration, known: set[str]) -> bool:
     shape = declaration.type.shape or ()
     if declaration.type.rank is not None:
         known = known | names_in(declaration.type.rank)
-    unknown = [each for each in shape if each.repeats is not None and not _has_length(each, known)]
-    entries = [each.value for each in shape if each.value is not None]
-    return len(unknown) <= 1 and all(len(names_in(each) - known) <= 1 for each in entries)
-
-
-def _has_length(extent: syntax.Extent, known: set[str]) -> bool:
-    # Known by its length, or by the pack that it is.
-    length = extent.repeats.length if extent.repeats is not None else None
-    if length is not None and names_in(length) <= known:
-        return True
-    return extent.value is not None and bool(names_in(extent.value)) and names_in(extent.value) <= known
-
-
-def _names_of_type(given: syntax.TypeNode) -> set[str]:
-    found: set[str] = set()
-    for extent in given.shape or ():
-        found |= names_in(extent.value) if extent.value is not None else set()
-        if extent.repeats is not None and extent.repeats.length is not None:
-            found |= names_in(extent.repeats.length)
-    for node in (given.rank, given.pack.length if given.pack is not None else None):
-        found |= names_in(node) if node is not None else set()
-    return found
+    entries = [frozenset[str]() if each.value is None else names_in(each.value) for each in shape]
+    open_lengths = 0
+    for extent, names in zip(shape, entries, strict=True):
+        if extent.repeats is not None:  # known by its length, or by the pack that it is
+            length = extent.repeats.length
+            open_lengths += not ((length is not None and names_in(length) <= known) or (names and names <= known))
+    return open_lengths <= 1 and all(len(names - known) <= 1 for names in entries)
 
 
 def taken_apart(
@@ -115,12 +99,10 @@ def taken_apart(
         for each in items:
             yield from ((name, Unknown(value.type, each.pack is not None, True)) for name in each.items or (each,))
         return
-    lengths: list[int | None] = []
-    for each in items:
-        if each.pack is None or each.pack.length is None:
-            lengths.append(None if each.pack is not None else 1)
-        else:
-            lengths.append(len(each.items or (each,)) * evaluator.count(each.pack.length, "the length of a part"))
+    lengths: list[int | None] = [None if each.pack is not None else 1 for each in items]
+    for k, each in enumerate(items):
+        if each.pack is not None and each.pack.length is not None:
+            lengths[k] = len(each.items or (each,)) * evaluator.count(each.pack.length, "the length of a part")
     rest = len(value) - sum(length or 0 for length in lengths)
     if lengths.count(None) > 1:
         raise DslSyntaxError.at("two parts of open length", target.span, "give one a length: `a..(n)`")
@@ -149,15 +131,13 @@ class Binding:
     name: str
     span: Span | None
     recording: TensorRecording
+    #: What is bound so far.
+    names: dict[str, Any] = field(init=False)
     _generics: dict[str, syntax.Generic] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.names = self.evaluator.scope.names
         self._generics = {each.name: each for each in self.operator.generics}
-
-    @property
-    def names(self) -> dict[str, Any]:
-        """What is bound so far."""
-        return self.evaluator.scope.names
 
     def fault(
         self, fact: str, kind: type[TcdslError] = ShapeError, hint: str = "", span: Span | None = None
@@ -168,7 +148,11 @@ class Binding:
     def run(self, types: Sequence[str], attributes: Mapping[str, Any], inputs: Sequence[Any]) -> None:
         """Bind everything, and check all assertions."""
         operator = self.operator
-        self._types(types)
+        if len(types) > len(operator.generics):
+            fact = f"types are given for {len(types)} of {len(operator.generics)} type parameters"
+            raise self.fault(fact, ConfigurationError)
+        for generic, given in zip(operator.generics, types, strict=False):
+            self._bind_type(generic.name, given)
         for each in operator.attributes:
             if each.name in attributes:
                 self.names[each.name] = self._attribute(each, attributes[each.name])
@@ -178,14 +162,17 @@ class Binding:
                 hint = f"write `{self.name}{{{each.name}=...}}`"
                 raise self.fault(f"the attribute `{each.name}` is missing", ConfigurationError, hint)
         early = {id(each) for each in self.early()}
+        # What is left out is as large as the others say.
         left_out = [
-            each.default is not None and given is None for each, given in zip(operator.inputs, inputs, strict=True)
+            given is None and each.default is not None for each, given in zip(operator.inputs, inputs, strict=True)
         ]
         for k in sorted(binding_order(operator), key=left_out.__getitem__):
             self._input(operator.inputs[k], inputs[k])
         self._bind_types_of_defaults()
         for each in operator.attributes:
-            self._deferred(each)
+            if each.name not in self.names:
+                value = None if each.default is None else self.evaluator.value(each.default)
+                self.names[each.name] = self._attribute(each, value, each.span)
         for each in operator.attributes:
             self.length(each)
         ready = _assertions_behind(operator)
@@ -202,15 +189,6 @@ class Binding:
             self._using(using)
         return found
 
-    # -- types -----------------------------------------------------------------------------------------------------
-
-    def _types(self, types: Sequence[str]) -> None:
-        generics = self.operator.generics
-        if len(types) > len(generics):
-            raise self.fault(f"types are given for {len(types)} of {len(generics)} type parameters", ConfigurationError)
-        for generic, given in zip(generics, types, strict=False):
-            self._bind_type(generic.name, given)
-
     def _bind_type(self, name: str, given: str, span: Span | None = None) -> None:
         generic = self._generics[name]
         if given not in MEMBERS.get(generic.base, (generic.base,)):
@@ -225,14 +203,9 @@ class Binding:
             if each.name not in generics and each.default is not None:
                 generics[each.name] = each.default
         for attribute in self.operator.attributes:
-            name = attribute.type.name
-            if (
-                attribute.name not in self.names
-                and attribute.default is not None
-                and name in self._generics
-                and name not in generics
-            ):
-                self._bind_type(name, type_of(self.evaluator.value(attribute.default)))
+            is_open = attribute.type.name in self._generics and attribute.type.name not in generics
+            if is_open and attribute.name not in self.names and attribute.default is not None:
+                self._bind_type(attribute.type.name, type_of(self.evaluator.value(attribute.default)))
         for each in self.operator.generics:
             if each.name not in generics:
                 hint = f"give it: `{self.name}<real>(...)`"
@@ -253,8 +226,6 @@ class Binding:
             hint = "a real has a point: `1.0`" if given == "int" and "real" in allowed else ""
             raise self.fault(f"{what} is {declared.name}, not {given}", DtypeError, hint, span)
 
-    # -- attributes ------------------------------------------------------------------------------------------------
-
     def _attribute(self, declaration: syntax.Declaration, value: Any, span: Span | None = None) -> Any:
         what = f"the attribute `{declaration.name}`"
         given = declaration.type
@@ -262,45 +233,25 @@ class Binding:
             if given.optional:
                 return None
             raise self.fault(f"{what} is null", ConfigurationError, "only optional attributes may be", span)
-        if isinstance(value, TensorValue) or (
-            isinstance(value, Pack) and any(isinstance(each, TensorValue) for each in value)
-        ):
-            raise self.fault(f"{what} is a tensor", DtypeError, "attributes are known while a graph is composed", span)
-        if isinstance(value, Pack):
-            if given.pack is None:
-                raise self.fault(f"{what} is one {given.name}, not a pack", DtypeError, span=span)
-            kinds = {type_of(each) for each in value}
-            if len(kinds) > 1:
-                raise self.fault(f"{what} has items of several types", DtypeError, span=span)
-        for each in value if isinstance(value, Pack) else (value,):
-            if isinstance(each, ScalarValue) and not self.evaluator.arithmetic.is_size(each):
-                hint = "attributes are known while a graph is composed"
-                raise self.fault(f"{what} depends on data, or on the number of a round", DtypeError, hint, span)
+        items, known = flat((value,)), "attributes are known while a graph is composed"
+        if any(isinstance(each, TensorValue) for each in items):
+            raise self.fault(f"{what} is a tensor", DtypeError, known, span)
+        if isinstance(value, Pack) and given.pack is None:
+            raise self.fault(f"{what} is one {given.name}, not a pack", DtypeError, span=span)
+        if len({*map(type_of, items)}) > 1:
+            raise self.fault(f"{what} has items of several types", DtypeError, span=span)
+        if any(isinstance(each, ScalarValue) and not self.evaluator.arithmetic.is_size(each) for each in items):
+            raise self.fault(f"{what} depends on data, or on the number of a round", DtypeError, known, span)
         self._check_type(given, type_of(value), what, span)
         return value
 
-    def _deferred(self, declaration: syntax.Declaration) -> None:
-        if declaration.name in self.names:
-            return
-        if declaration.default is None:
-            self.names[declaration.name] = None
-            return
-        value = self.evaluator.value(declaration.default)
-        if value is None and not declaration.type.optional:
-            hint = "its default is null here"
-            raise self.fault(f"the attribute `{declaration.name}` is missing", ConfigurationError, hint)
-        self.names[declaration.name] = self._attribute(declaration, value, declaration.span)
-
     def length(self, declaration: syntax.Declaration) -> None:
         """Bind the length of a packed attribute, or compare."""
-        pack = declaration.type.pack
-        value = self.names[declaration.name]
+        pack, value = declaration.type.pack, self.names[declaration.name]
         if pack is None:
             return
         if value is None:
-            name = None if pack.length is None else self._unbound(pack.length)
-            if name is not None:
-                self.names[name] = None
+            self._leave_out(pack.length)
             return
         what = f"the attribute `{declaration.name}`"
         if isinstance(value, Pack):
@@ -314,14 +265,14 @@ class Binding:
         items = (value,) * length if type(length) is int and length <= MOST_ITEMS else ()
         self.names[declaration.name] = Pack.of(items, value)
 
-    # -- inputs ----------------------------------------------------------------------------------------------------
-
     def _input(self, declaration: syntax.Declaration, given: Any) -> None:
         what, wanted = f"the input `{declaration.name}`", declaration.type
         if given is None and declaration.default is not None:
-            given = self._filled(
-                declaration, self.constant(declaration.name, self.evaluator.value(declaration.default))
-            )
+            given = self.recording.recorded(self.evaluator.value(declaration.default), declaration.name)
+            if all(map(self.evaluator.scope.knows, wanted.names)) and not isinstance(given, Pack):
+                # A number stands for a tensor of the declared shape, whose extents other inputs have said.
+                shape = declared_shape(wanted.shape or (), self.evaluator, what)
+                given = given if shape is None else replace(given, shape=shape)
         if given is None:
             if not wanted.optional:
                 raise self.fault(f"{what} is missing", ConfigurationError)
@@ -330,8 +281,8 @@ class Binding:
             return
         tensors = given if isinstance(given, Pack) else Pack.of((given,))
         if (wanted.pack is not None) != isinstance(given, Pack):
-            kind = "a pack" if wanted.pack is not None else "one tensor"
-            raise self.fault(f"{what} is {kind}, and {'one tensor' if wanted.pack is not None else 'a pack'} is given")
+            kinds = ("a pack", "one tensor") if wanted.pack is not None else ("one tensor", "a pack")
+            raise self.fault(f"{what} is {kinds[0]}, and {kinds[1]} is given")
         for each in tensors:
             self._check_type(wanted, each.type, what)
         if wanted.pack is not None and wanted.pack.length is not None:
@@ -342,24 +293,8 @@ class Binding:
 
     def _left_out(self, wanted: syntax.TypeNode) -> None:
         # The names that nothing else has said are null.
-        self.names.update(
-            dict.fromkeys(name for name in _names_of_type(wanted) if not self.evaluator.scope.knows(name))
-        )
-
-    def _filled(self, declaration: syntax.Declaration, given: Any) -> Any:
-        # A number stands for a tensor of the declared shape, whose extents other inputs have said.
-        shape = declaration.type.shape or ()
-        names = {name for each in shape if each.value is not None for name in names_in(each.value)}
-        if isinstance(given, Pack) or not all(map(self.evaluator.scope.knows, names)):
-            return given
-        found = declared_shape(shape, self.evaluator, f"the input `{declaration.name}`")
-        return given if found is None else replace(given, shape=found)
-
-    def constant(self, name: str, value: Any) -> Any:
-        """A value of rank 0 as a tensor, or several as a pack of them."""
-        if isinstance(value, Pack):
-            return Pack.of(self.constant(name, each) for each in value)
-        return TensorValue(name, type_of(value), Pack(), None, value)
+        unknown = [name for name in wanted.names if not self.evaluator.scope.knows(name)]
+        self.names.update(dict.fromkeys(unknown))
 
     def _shapes(self, wanted: syntax.TypeNode, tensors: Pack, what: str) -> None:
         ranks = {len(each.shape) for each in tensors}
@@ -378,10 +313,7 @@ class Binding:
                 self._extent(extent, Pack.of(column[0] for column in columns), what, tensors[0])
                 continue
             for column, tensor in zip(columns, tensors, strict=True):
-                if extent.repeats is not None:
-                    self._extent(extent, Pack.of(column), what, tensor)
-                elif column:
-                    self._extent(extent, column[0], what, tensor)
+                self._extent(extent, column[0] if extent.repeats is None else Pack.of(column), what, tensor)
 
     def _axes(self, shape: Sequence[syntax.Extent], rank: int, what: str, tensor: TensorValue) -> list[tuple[int, int]]:
         # Which axes each entry of a shape stands for.
@@ -392,17 +324,11 @@ class Binding:
             wanted = f"{'at least ' if open_entries else ''}{rank - rest}"
             fact = f"{what} has rank {wanted}, and `{tensor.name}` has rank {rank}, shape {shown(tensor.shape)}"
             raise self.fault(fact)
-        if open_entries:
-            lengths[open_entries[0]] = rest
-            for k in open_entries[1:]:
-                lengths[k] = 0
-        found, at = [], 0
-        for extent, length in zip(shape, lengths, strict=True):
-            found.append((at, at + (length or 0)))
+        counts = [length if length is not None else rest * (k == open_entries[0]) for k, length in enumerate(lengths)]
+        for extent, count in zip(shape, counts, strict=True):
             if extent.repeats is not None and extent.repeats.length is not None:
-                self._match(extent.repeats.length, length or 0, f"{what} has {{given}} axes there, not {{wanted}}")
-            at += length or 0
-        return found
+                self._match(extent.repeats.length, count, f"{what} has {{given}} axes there, not {{wanted}}")
+        return [*pairwise(accumulate(counts, initial=0))]
 
     def _known_length(self, extent: syntax.Extent) -> int | None:
         repeats = extent.repeats
@@ -418,23 +344,21 @@ class Binding:
     def _extent(self, extent: syntax.Extent, given: Any, what: str, tensor: TensorValue) -> None:
         if extent.value is None:
             return
-        if isinstance(given, Pack) and self._is_counted(extent) and len(given) <= 1 and not extent.spread:
+        length = extent.repeats.length if extent.repeats is not None and not extent.spread else None
+        if isinstance(given, Pack) and length is not None and type_of(self.evaluator.value(length)) == "bool":
             # `c..(flag)`: an entry that is there or not.
             if not given:
-                name = self._unbound(extent.value)
-                if name is not None:
-                    self.names[name] = None
+                self._leave_out(extent.value)
                 return
             given = given[0]
-        text = extent.value.span.text if extent.value.span is not None else ""
-        message = f"{what}, `{tensor.name}` of shape {shown(tensor.shape)}: `{text}` is {{wanted}}, not {{given}}"
-        self._match(extent.value, given, message)
+        place = f"{what}, `{tensor.name}` of shape {shown(tensor.shape)}"
+        self._match(extent.value, given, f"{place}: `{extent.value.written}` is {{wanted}}, not {{given}}")
 
-    def _is_counted(self, extent: syntax.Extent) -> bool:
-        length = extent.repeats.length if extent.repeats is not None else None
-        return length is not None and type_of(self.evaluator.value(length)) == "bool"
-
-    # -- values that have to agree ---------------------------------------------------------------------------------
+    def _leave_out(self, node: syntax.Expression | None) -> None:
+        # The name in it that is not bound yet is null.
+        name = None if node is None else self._unbound(node)
+        if name is not None:
+            self.names[name] = None
 
     def _unbound(self, node: syntax.Expression) -> str | None:
         """The name in ``node`` that is not bound yet, if there is one."""
@@ -458,10 +382,8 @@ class Binding:
         if isinstance(node, syntax.Identifier):
             self.names[name] = given
             return
-        items = given if isinstance(given, Pack) else (given,)
-        text = node.span.text if node.span is not None else ""
-        fact = message.format(given=shown(given), wanted=f"of the form {text}")
-        solved = [self._solution(node, name, each, f"{self.name}: {fact}") for each in items]
+        fact = message.format(given=shown(given), wanted=f"of the form {node.written}")
+        solved = [self._solution(node, name, each, f"{self.name}: {fact}") for each in flat((given,))]
         if None in solved:
             raise self.fault(fact)
         self.names[name] = Pack.of(solved) if isinstance(given, Pack) else solved[0]
@@ -480,9 +402,8 @@ class Binding:
         # `a * x + b` for x.
         line = self._line(node, name)
         if line is None:
-            unclear = f"`{node.span.text if node.span else name}` does not say what `{name}` is"
             hint = "entries of a shape are names, or `a * x + b` with numbers"
-            raise self.fault(unclear, DslSyntaxError, hint, node.span)
+            raise self.fault(f"`{node.written}` does not say what `{name}` is", DslSyntaxError, hint, node.span)
         factor, start = line
         arithmetic = self.evaluator.arithmetic
         if factor == 0:
@@ -501,8 +422,6 @@ class Binding:
         if any(type(each) is not int for each in values) or values[0] + values[2] != 2 * values[1]:
             return None
         return values[1] - values[0], values[0]
-
-    # -- helper symbols and assertions -----------------------------------------------------------------------------
 
     def _using(self, using: syntax.Using) -> None:
         value, target = self.evaluator.value(using.value), using.target
@@ -526,18 +445,17 @@ class Binding:
         if arithmetic.decisions.guesses != guesses:
             if self.recording.session is None:
                 return  # the call tells
-            with arithmetic.comparing_data():
-                value = self.evaluator.value(assertion.condition)
-        tests = value if isinstance(value, Pack) else (value,)
-        for test in tests:
+            arithmetic.compares_data = True
+            value = self.evaluator.value(assertion.condition)
+            arithmetic.compares_data = False
+        for test in flat((value,)):
             if test is None or test is True:
                 continue
-            if test is not False and type_of(test) != "bool":
+            if type_of(test) != "bool":
                 raise self.fault("an assertion that is no bool", DtypeError, span=assertion.span)
-            text = assertion.condition.span.text if assertion.condition.span is not None else ""
-            message = (
-                self.evaluator.value(assertion.message) if assertion.message is not None else f"`{text}` does not hold"
-            )
+            message = f"`{assertion.condition.written}` does not hold"
+            if assertion.message is not None:
+                message = self.evaluator.value(assertion.message)
             notes = [f"{label} = {shown(self.evaluator.value(node))}" for label, node in assertion.shown]
             if test is False:
                 raise ShapeError.at(f"{self.name}: {message}", self.span, ", ".join(notes))

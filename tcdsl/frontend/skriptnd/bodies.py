@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import chain, compress
 from types import MappingProxyType
 from typing import Any
 
@@ -16,13 +16,19 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.composition import Composer, Library
-from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
-from tcdsl.frontend.skriptnd.forms import Variable, ended_packs, open_extents
-from tcdsl.frontend.skriptnd.graph_inputs import GraphInputs, InputExtent, graph_attributes
+from tcdsl.frontend.skriptnd.forms import (
+    GraphInputs,
+    InputExtent,
+    Variable,
+    ended_packs,
+    graph_attributes,
+    open_extents,
+)
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack, TensorValue, flat
 from tcdsl.frontend.source.other_languages import captured, defined_by_text, function_of_text
-from tcdsl.frontend.staging.session import BroadcastGuard, Session, session_of
+from tcdsl.frontend.staging.builder import ProgramBuilder
+from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.words.declared_stores import cell_of, cell_variables, recorded_store
@@ -30,6 +36,7 @@ from tcdsl.frontend.words.shared_parts import sharing
 from tcdsl.ir.build import apply, cast, index, integer
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, Expr, SizeValue
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.span import Span
 
 __all__ = ["ArrayBody", "GraphBody", "OperatorBody"]
@@ -38,29 +45,33 @@ _KINDS = {"real": ("float32", "float64"), "int": ("int32", "int64"), "bool": ("b
 
 
 class ArrayBody:
-    """What graphs and single operators have in common: arrays become tensors, one parameter each."""
+    """What graphs and single operators have in common: arrays become tensors, one parameter each.
+
+    ``lengths`` are those of packs, ``left_out`` the inputs that are not given, ``others`` the arrays behind the inputs.
+    """
 
     size_names: Mapping[str, Sequence[str | None]] = MappingProxyType({})
+    #: The types of the arrays, where the text declares them.
+    kinds: Sequence[str] | None = None
 
     def __init__(
         self,
         operator: Operator,
         find: Library,
+        attributes: Mapping[str, Any],
         lengths: Mapping[str, int],
+        left_out: Sequence[str],
+        *,
         text: str,
         others: Sequence[str] = (),
-        left_out: Sequence[str] = (),
     ) -> None:
-        labels: list[str] = []
-        for each in operator.inputs:
-            if each.name not in left_out:
-                count = lengths.get(each.name)
-                labels.extend([each.name] if count is None else [f"{each.name}{k + 1}" for k in range(count)])
-        self.operator = operator
-        self.find = find
-        self.lengths = dict(lengths)
-        self.left_out = frozenset(left_out)
-        self.parameters = _distinct([*labels, *others])
+        self.operator, self.find, self.attributes = operator, find, dict(attributes)
+        self.lengths, self.left_out = dict(lengths), frozenset(left_out)
+        given = (each.name for each in operator.inputs if each.name not in left_out)
+        counts = ((name, lengths.get(name)) for name in given)
+        labels = ([name] if count is None else [f"{name}{k + 1}" for k in range(count)] for name, count in counts)
+        fresh = FreshNames().fresh
+        self.parameters = tuple(map(fresh, [*chain.from_iterable(labels), *others]))
         self.source = text
         #: What stands for the decorated function, and for its source.
         self.function = function_of_text(operator.name, self.parameters)
@@ -70,95 +81,62 @@ class ArrayBody:
 
     def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Record what the body computes in the current session."""
-        raise NotImplementedError
+        session = session_of(f"`{self.operator.name}`")
+        arrays = [self._tensor(session, *pair) for pair in zip(self.parameters, arguments, strict=True)]
+        kinds = self.kinds if self.kinds is not None else [*map(_kind, arrays)]
+        # The types of reals and integers for arrays of these kinds.
+        found = {(kind, each.element_type) for each, kind in zip(arrays, kinds, strict=True)}
+        real = "float64" if ("real", "float64") in found else "float32"
+        whole = "int64" if ("int", "int64") in found else "int32"
+        arithmetic = Arithmetic(real, whole, _SizesOfCall(session=session))
+        with sharing():
+            return self.recorded(Composer(arithmetic, session, self.find, _no_variables), arrays, kinds)
 
-    def tensors(self, session: Session, arguments: Sequence[Any]) -> list[SymbolicTensor]:
-        """The arguments as tensors of the program."""
-        return [self._tensor(session, *pair) for pair in zip(self.parameters, arguments, strict=True)]
+    def recorded(self, composer: Composer, arrays: Sequence[SymbolicTensor], kinds: Sequence[str]) -> Any:
+        """Record what the body computes for arrays of these kinds."""
+        raise NotImplementedError
 
     def _tensor(self, session: Session, label: str, given: Any) -> SymbolicTensor:
         given = captured(session, np.asarray(given) if isinstance(given, bool | int | float) else given, label)
         if isinstance(given, SymbolicNumber):
-            given = _of_number(session, given, label)
+            dtype = {"bool": "bool", "int": "int32", "float": "float32"}[given.weak_kind]
+            return recorded_store(session, label, dtype, (), cast(given.expr, dtype))
         if not isinstance(given, SymbolicTensor):
             raise DtypeError.at(f"`{label}` is a {type(given).__name__}, not an array", self.operator.name_span)
         return given
 
-    def arithmetic(self, session: Session, arrays: Sequence[SymbolicTensor], kinds: Sequence[str]) -> Arithmetic:
-        """The types of reals and integers for arrays of these kinds."""
-        found = {(kind, each.element_type) for each, kind in zip(arrays, kinds, strict=True)}
-        real = "float64" if ("real", "float64") in found else "float32"
-        return Arithmetic(real, "int64" if ("int", "int64") in found else "int32", _SizesOfCall(session=session))
-
-    def require_equal(
-        self, session: Session, extent: Expr, wanted: Expr, what: str, axis: int, span: Span | None
-    ) -> None:
-        """State what the extent of an axis is."""
-        fact = f"axis {axis} of {what} has the extent {_number(extent)}, not {_number(wanted)}"
-        session.builder.require_equal(extent, wanted, fact, span)
-
-    def results(
-        self,
-        session: Session,
-        composer: Composer,
-        outputs: Sequence[Any],
-        marks: Sequence[Sequence[bool]],
-        others: Iterable[TensorValue] = (),
-    ) -> Any:
+    def results(self, composer: Composer, outputs: Sequence[Any], marks: Any, others: Iterable[Any] = ()) -> Any:
         """The outputs, one after the other, the lengths of packs that data says, other tensors, and marked extents."""
         lengths = [composer.recorded(each.length, "count") for each in ended_packs(outputs)]
-        found = [*composer.symbols([*outputs, *lengths, *others])]
-        for value, axes in zip(flat(outputs), marks, strict=False):
-            numbers = [
-                integer(extent) if isinstance(extent, int) else extent.expr for extent in compress(value.shape, axes)
-            ]
-            found.extend(recorded_store(session, "count", each.dtype, (), each) for each in numbers)
-        return found[0] if len(found) == 1 else tuple(found)
+        marked = (compress(value.shape, axes) for value, axes in zip(flat(outputs), marks, strict=False))
+        counts = [composer.recorded(each, "count") for each in chain.from_iterable(marked)]
+        found = composer.symbols([*outputs, *lengths, *others, *counts])
+        return found[0] if len(found) == 1 else found
 
 
 class OperatorBody(ArrayBody):
-    """An operator for arrays of any shapes; ``left_out`` are the inputs that are not given."""
+    """An operator for arrays of any shapes: `ArrayBody` with the ``types`` that type parameters are given."""
 
-    def __init__(
-        self,
-        operator: Operator,
-        module: str,
-        find: Library,
-        types: Mapping[str, str],
-        attributes: Mapping[str, Any],
-        lengths: Mapping[str, int],
-        left_out: Sequence[str],
-    ) -> None:
-        super().__init__(operator, find, lengths, operator.name, left_out=left_out)
-        self.module = module
-        self.types = dict(types)
-        self.attributes = dict(attributes)
+    def __init__(self, operator: Operator, find: Library, module: str, types: Mapping[str, str], *given: Any) -> None:
+        super().__init__(operator, find, *given, text=operator.name)
+        self.module, self.types = module, [types[each.name] for each in operator.generics if each.name in types]
 
-    def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
+    def recorded(self, composer: Composer, arrays: Sequence[SymbolicTensor], kinds: Sequence[str]) -> Any:
         """Record the operator."""
-        session = session_of("an operator")
-        arrays = self.tensors(session, arguments)
-        kinds = [_kind(each) for each in arrays]
-        arithmetic = self.arithmetic(session, arrays, kinds)
         flat = iter(zip(arrays, kinds, strict=True))
 
         def tensor(name: str) -> TensorValue:
             array, kind = next(flat)
-            return _typed(session, arithmetic, array, name, kind, Pack.of(map(arithmetic.exact, array.extents)))
+            return _typed(composer, array, name, kind, Pack.of(map(composer.arithmetic.exact, array.extents)))
 
-        given: list[Any] = []
-        for each in self.operator.inputs:
-            count = self.lengths.get(each.name)
-            if each.name in self.left_out:
-                given.append(None)
-            else:
-                given.append(tensor(each.name) if count is None else Pack.of(tensor(each.name) for _ in range(count)))
-        composer = Composer(arithmetic, session, self.find, _no_variables)
-        types = [self.types[each.name] for each in self.operator.generics if each.name in self.types]
+        def given(name: str) -> Any:
+            count = self.lengths.get(name)
+            return tensor(name) if count is None else Pack.of(tensor(name) for _ in range(count))
+
+        inputs = [None if each.name in self.left_out else given(each.name) for each in self.operator.inputs]
         name = f"{self.module}.{self.operator.name}"
-        with sharing():
-            outputs = composer.operator(self.operator, self.module, types, self.attributes, given, "", None, name)
-        return self.results(session, composer, outputs, open_extents(self.operator))
+        outputs = composer.operator(self.operator, self.module, self.types, self.attributes, inputs, "", None, name)
+        return self.results(composer, outputs, open_extents(self.operator))
 
 
 def _kind(tensor: SymbolicTensor) -> str:
@@ -170,7 +148,7 @@ def _no_variables(label: str, kind: str, shape: Pack, span: Span | None) -> Tens
 
 
 class GraphBody(ArrayBody):
-    """``GraphBody(operator, find, attributes, lengths, variables, text)`` for a decorated function.
+    """``GraphBody(operator, find, attributes, lengths, left_out, text=text, variables=known)`` for a function.
 
     ``run(None, *arrays)`` records the graph in the current session: the tensors of the outputs, one after the other,
     with ``updates`` what variables hold afterwards, and the extents that ``marks`` names. With ``quantized`` it does
@@ -179,73 +157,48 @@ class GraphBody(ArrayBody):
 
     def __init__(
         self,
-        operator: Operator,
-        find: Library,
-        attributes: Mapping[str, Any],
-        lengths: Mapping[str, int],
-        variables: Sequence[Variable],
+        *given: Any,
         text: str,
+        variables: Sequence[Variable],
         updates: bool = False,
         quantized: bool = False,
-        left_out: Sequence[str] = (),
         marks: Sequence[Sequence[bool]] = (),
     ) -> None:
-        super().__init__(operator, find, lengths, text, [each.label.replace(".", "_") for each in variables], left_out)
-        self.marks = marks
-        self.attributes = dict(attributes)
-        self.variables = tuple(variables)
-        self.updates = updates
-        self.quantized = quantized
+        super().__init__(*given, text=text, others=[each.label.replace(".", "_") for each in variables])
+        self.variables, self.updates, self.quantized, self.marks = tuple(variables), updates, quantized, marks
+        inputs = (each for each in self.operator.inputs if each.name not in self.left_out)
+        declared = ([each.type.name] * self.lengths.get(each.name, 1) for each in inputs)
+        self.kinds = [*chain.from_iterable(declared), *(each.type for each in variables)]
 
-    def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
+    def recorded(self, composer: Composer, arrays: Sequence[SymbolicTensor], kinds: Sequence[str]) -> Any:
         """Record the graph."""
-        session = session_of("a graph")
-        arrays = self.tensors(session, arguments)
-        arithmetic = self.arithmetic(session, arrays, self._kinds())
-        count = len(arrays) - len(self.variables)
+        count, builder = len(arrays) - len(self.variables), session_of("a graph").builder
         tensors = dict(zip((each.label for each in self.variables), arrays[count:], strict=True))
 
         def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
-            tensor = tensors.get(label)
-            if tensor is None:
-                raise ConfigurationError.at(f"the variable `{label}` has no value", span)
+            what, tensor = f"the variable `{label}`", tensors[label]
             if tensor.rank != len(shape):
-                fact = f"the variable `{label}` has shape {tuple(shape)}, and its array has rank {tensor.rank}"
-                raise ShapeError.at(fact, span)
+                raise ShapeError.at(f"{what} has shape {tuple(shape)}, and its array has rank {tensor.rank}", span)
             for axis, (extent, wanted) in enumerate(zip(tensor.extents, shape, strict=True)):
-                self.require_equal(session, extent, integer(wanted), f"the variable `{label}`", axis, span)
-            return _typed(session, arithmetic, tensor, label, kind, shape)
+                _require_equal(builder, extent, integer(wanted), what, axis, span)
+            return _typed(composer, tensor, label, kind, shape)
 
-        composition = Composer(arithmetic, session, self.find, variable, quantized=self.quantized)
-        evaluator = ExpressionEvaluator(arithmetic, Scope())
+        composer.variables, composer.quantized = variable, self.quantized
+        evaluator = composer.evaluator()
         values = graph_attributes(self.operator, evaluator, self.attributes)
-        given = self._inputs(session, arithmetic, evaluator, arrays[:count])
-        with sharing():
-            outputs = composition.operator(self.operator, "main", (), values, given, "", None)
-        updates = composition.updates.values() if self.updates else ()
-        return self.results(session, composition, outputs, self.marks, updates)
-
-    def _kinds(self) -> list[str]:
-        found: list[str] = []
-        for each in self.operator.inputs:
-            found.extend([each.type.name] * (each.name not in self.left_out and self.lengths.get(each.name, 1)))
-        return [*found, *(each.type for each in self.variables)]
-
-    def _inputs(
-        self, session: Session, arithmetic: Arithmetic, evaluator: ExpressionEvaluator, arrays: Sequence[SymbolicTensor]
-    ) -> list[Any]:
         sizes: dict[str, Any] = {}
         flat = iter(arrays)
 
         def given(declaration: Declaration, axes: Sequence[InputExtent] | None, item: int) -> TensorValue:
-            return self._input(session, arithmetic, axes, declaration, next(flat), sizes)
+            return self._input(composer, axes, declaration, next(flat), sizes)
 
-        return GraphInputs(self.operator, evaluator, self.lengths, self.left_out).tensors(given, sizes)
+        inputs = GraphInputs(self.operator, evaluator, self.lengths, self.left_out).tensors(given, sizes)
+        outputs = composer.operator(self.operator, "main", (), values, inputs, "", None)
+        return self.results(composer, outputs, self.marks, composer.updates.values() if self.updates else ())
 
     def _input(
         self,
-        session: Session,
-        arithmetic: Arithmetic,
+        composer: Composer,
         axes: Sequence[InputExtent] | None,
         declaration: Declaration,
         tensor: SymbolicTensor,
@@ -255,7 +208,7 @@ class GraphBody(ArrayBody):
         if axes is not None and len(axes) != tensor.rank:
             fact = f"{what} has rank {len(axes)}, and is given an array of rank {tensor.rank}"
             raise ShapeError.at(fact, declaration.span)
-        shape: list[Any] = []
+        arithmetic, builder, shape = composer.arithmetic, session_of("a graph").builder, list[Any]()
         for axis, extent in enumerate(tensor.extents):
             wanted = axes[axis] if axes is not None else InputExtent(None, "", None)
             value = arithmetic.exact(extent)
@@ -263,13 +216,20 @@ class GraphBody(ArrayBody):
             if known is None and wanted.name:
                 known = sizes.setdefault(wanted.name, value)
             if known is not None and known != value:
-                self.require_equal(session, extent, arithmetic.size(known), what, axis, declaration.span)
+                _require_equal(builder, extent, arithmetic.size(known), what, axis, declaration.span)
                 value = known
             if wanted.bound is not None:
                 fact = f"axis {axis} of {what} has the extent {_number(extent)}, and {wanted.bound} is the most"
-                session.builder.require(apply("le", extent, integer(wanted.bound)), fact, declaration.span)
+                builder.require(apply("le", extent, integer(wanted.bound)), fact, declaration.span)
             shape.append(value)
-        return _typed(session, arithmetic, tensor, declaration.name, declaration.type.name, Pack.of(shape))
+        return _typed(composer, tensor, declaration.name, declaration.type.name, Pack.of(shape))
+
+
+def _require_equal(
+    builder: ProgramBuilder, extent: Expr, wanted: Expr, what: str, axis: int, span: Span | None
+) -> None:
+    fact = f"axis {axis} of {what} has the extent {_number(extent)}, not {_number(wanted)}"
+    builder.require_equal(extent, wanted, fact, span)
 
 
 def _number(extent: Expr) -> str:
@@ -288,57 +248,26 @@ class _SizesOfCall(StandIns):
     def value(self, size: Expr) -> int:
         """What a size is in this call."""
         found = self.session.evaluate(size)
-        self._keep(size, integer(found), "same")
+        self.session.are_same(size, integer(found))
         return found
 
     def decide(self, operator: str, left: Expr, right: Expr) -> bool:
         """Whether ``left operator right`` holds."""
-        if operator == "!=":
-            return not self.decide("==", left, right)
-        if operator in (">", ">="):
-            left, right, operator = right, left, {">": "<", ">=": "<="}[operator]
-        first, second = self.session.evaluate(left), self.session.evaluate(right)
-        if operator == "==" and first == second:
-            self._keep(left, right, "same")
-        elif first < second or (first == second and operator == "<="):
-            self._keep(left if operator == "<=" else apply("add", left, integer(1)), right, "most")
-        else:
-            self._keep(right if operator == "<" else apply("add", right, integer(1)), left, "most")
-        return {"==": first == second, "<": first < second, "<=": first <= second}[operator]
-
-    def _keep(self, left: Expr, right: Expr, relation: str) -> None:
-        self.session.guards[BroadcastGuard(left, right, relation)] = None
+        if operator in ("!=", ">=", "<="):
+            return not self.decide({"!=": "==", ">=": "<", "<=": ">"}[operator], left, right)
+        if operator == "==" and self.session.are_same(left, right):
+            return True
+        pair = (right, left) if operator == ">" else (left, right)
+        return self.session.is_negative(apply("sub", *pair)) and operator != "=="
 
 
-def _typed(
-    session: Session, arithmetic: Arithmetic, tensor: SymbolicTensor, name: str, kind: str, shape: Pack
-) -> TensorValue:
+def _typed(composer: Composer, tensor: SymbolicTensor, name: str, kind: str, shape: Pack) -> TensorValue:
     """An array as a tensor of the graph, in the type that its kind has in this call."""
     allowed = _KINDS.get(kind, ())
     if tensor.element_type not in allowed:
         hint = f"convert it: `{name}.astype(np.{allowed[0]})`" if allowed else ""
         raise DtypeError.at(f"`{name}` is {kind}, and is given an array of {tensor.element_type}", None, hint)
-    dtype = arithmetic.dtype(kind)
-    if tensor.element_type != dtype:
-        tensor = _copied(session, tensor, name, dtype)
+    if tensor.element_type != composer.arithmetic.dtype(kind):
+        cell = cell_of(tensor, [*map(index, cell_variables(tensor.rank))], tensor.element_type)
+        return composer.stored(name, kind, shape, cast(cell, composer.arithmetic.dtype(kind)))
     return TensorValue(name, kind, shape, tensor)
-
-
-def _copied(session: Session, tensor: SymbolicTensor, name: str, dtype: str) -> SymbolicTensor:
-    cell = cell_of(tensor, [*map(index, cell_variables(tensor.rank))], tensor.element_type)
-    return recorded_store(session, name, dtype, tensor.extents, cast(cell, dtype))
-
-
-def _of_number(session: Session, given: SymbolicNumber, label: str) -> SymbolicTensor:
-    dtype = {"bool": "bool", "int": "int32", "float": "float32"}[given.weak_kind]
-    return recorded_store(session, label, dtype, (), cast(given.expr, dtype))
-
-
-def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
-    # Names of parameters of Python's.
-    made: list[str] = []
-    for name in labels:
-        while name in made or not name.isidentifier():
-            name = f"{name}_" if name.isidentifier() else f"_{name}"
-        made.append(name)
-    return tuple(made)

@@ -26,8 +26,8 @@ from tcdsl.span import Span
 
 __all__ = ["check_operator", "require_no_recursion"]
 
-#: ``find(name, span)`` gives the operator that a name stands for in a module.
-Find = Callable[[str, "Span | None"], "syntax.Operator | None"]
+#: ``find(name, span)`` gives the operator that a name stands for in a module, and the module where it stands.
+Find = Callable[[str, "Span | None"], "tuple[syntax.Operator, str] | None"]
 #: Operators, and where they are called.
 Calls = list[tuple[syntax.Operator, syntax.Invocation]]
 #: The kinds of names in an operator, and its fields that have them.
@@ -81,8 +81,7 @@ def _cell(node: syntax.Access, evaluator: ExpressionEvaluator) -> Unknown:
             continue
         expanded = isinstance(each, syntax.Expand)
         given = evaluator.items((each,)) if expanded else evaluator.value(each)
-        _require_kind(given, "int", "an index", each.span, "convert it: `int(x)`")
-        _require_cells(given, each.span)
+        _require_cells(given, "int", "an index", each.span, "convert it: `int(x)`")
         if not expanded and is_pack(given) is not False:
             pack = None if pack is False else pack
     return Unknown(found.type, pack)
@@ -113,17 +112,21 @@ class _UncalledOperator(ComposedBlock):
             if target.pack is not None and target.pack.length is not None:
                 self._declared_by(target.pack.length)
         for each in (*operator.constants, *operator.variables):
-            self._shape(each.type, declares=False)
-            self._length(each.type)
-            self.names[each.name] = Unknown(self._base(each.type), each.type.pack is not None, True)
+            self._type(each.type, declares=False)
+            self._tensor(each)
         for each in operator.constants:
-            self._constant(each)
+            assert each.default is not None
+            found = self._inner_names(each.bounds).value(each.default)
+            _require_type(found, each.type.name, f"the constant `{each.name}`", each.default.span)
         for assertion in operator.assertions:
-            self._assertion(assertion)
+            condition = self.evaluator.value(assertion.condition)
+            _require_kind(condition, "bool", "an assertion", assertion.condition.span)
+            message = assertion.message.values if assertion.message is not None else ()
+            for value in (*message, *(node for _, node in assertion.shown)):
+                self.evaluator.value(value)
         for each in operator.outputs:
             is_open = any(extent.bound is not None for extent in each.type.shape or ())
-            self._shape(each.type, declares=operator.graph or operator.composition is not None or is_open)
-            self._length(each.type)
+            self._type(each.type, declares=operator.graph or operator.composition is not None or is_open)
         if operator.formulas is not None:
             self._formulas(operator.formulas)
         if operator.composition is not None:
@@ -138,27 +141,19 @@ class _UncalledOperator(ComposedBlock):
             if each.type.shape is not None:
                 raise DtypeError.at(f"the attribute `{each.name}` is a tensor", each.span, "tensors are inputs")
             self.names[each.name] = Unknown(self._base(each.type), each.type.pack is not None)
-            self._length(each.type)
+            self._type(each.type, declares=True)
         # Shapes of inputs may use helper symbols that are made of attributes.
         helpers = {name for using in operator.usings for name in using.target.names} - {*self.names}
         self.names.update(dict.fromkeys(helpers, Unknown()))
         for each in operator.inputs:
-            self._shape(each.type, declares=True)
-            self._length(each.type)
+            self._type(each.type, declares=True)
         for each in operator.inputs:
-            self.names[each.name] = Unknown(self._base(each.type), each.type.pack is not None, True)
+            self._tensor(each)
         for each in operator.attributes:
             if each.default is not None:
                 _fits(self.evaluator.value(each.default), each.type, f"the attribute `{each.name}`", each.default.span)
         for name in helpers:
             del self.names[name]  # until it is its turn
-
-    def _assertion(self, assertion: syntax.Assertion) -> None:
-        condition = self.evaluator.value(assertion.condition)
-        _require_kind(condition, "bool", "an assertion", assertion.condition.span)
-        message = assertion.message.values if assertion.message is not None else ()
-        for value in (*message, *(node for _, node in assertion.shown)):
-            self.evaluator.value(value)
 
     def _names_once(self) -> None:
         seen: dict[str, str] = {}
@@ -169,8 +164,6 @@ class _UncalledOperator(ComposedBlock):
                     raise DslSyntaxError.at(f"`{name}` is the name of {both}", each.span, "give one another name")
                 seen[name] = kind
 
-    # -- declarations ----------------------------------------------------------------------------------------------
-
     def _base(self, given: syntax.TypeNode) -> str:
         known = [*CONCRETE, *(each.name for each in self.operator.generics)]
         if given.name not in known:
@@ -180,54 +173,40 @@ class _UncalledOperator(ComposedBlock):
             raise DtypeError.at(f"`{given.name}` is no type of a value", given.span, hint)
         return given.name
 
-    def _length(self, given: syntax.TypeNode) -> None:
+    def _tensor(self, declaration: syntax.Declaration) -> None:
+        given = declaration.type
+        self.names[declaration.name] = Unknown(self._base(given), given.pack is not None, True)
+
+    def _type(self, given: syntax.TypeNode, declares: bool) -> None:
+        # The shape of a type, its rank and length; extents declare names, or are made of known ones.
+        for extent in given.shape or ():
+            length = None if extent.repeats is None else extent.repeats.length
+            if length is not None:
+                self._integer(length, declares)
+            if extent.bound is not None:
+                self.evaluator.value(extent.bound)
+            if extent.value is not None:
+                packed: bool | None = extent.spread or extent.repeats is not None
+                if length is not None and not extent.spread and type_of(self.evaluator.value(length)) in ("bool", ""):
+                    packed = None  # `c..(flag)` is one entry, which is there or not
+                self._integer(extent.value, declares, packed)
         for node in (given.rank, given.pack.length if given.pack is not None else None):
             if node is not None:
                 self._declared_by(node)
         if given.pack is not None and given.pack.bound is not None:
             self.evaluator.value(given.pack.bound)
 
-    def _declared_by(self, node: syntax.Expression) -> None:
+    def _declared_by(self, node: syntax.Expression, packed: bool | None = False) -> None:
         # The names in the length of a pack, or in an extent, which that may declare.
         for name in names_in(node):
-            self.names.setdefault(name, Unknown("int", False))
+            self.names.setdefault(name, Unknown("int", packed))
 
-    def _shape(self, given: syntax.TypeNode, declares: bool) -> None:
-        for extent in given.shape or ():
-            if extent.repeats is not None and extent.repeats.length is not None:
-                if declares:
-                    self._declared_by(extent.repeats.length)
-                else:
-                    self._integer(extent.repeats.length)
-            if extent.bound is not None:
-                self.evaluator.value(extent.bound)
-            if extent.value is None:
-                continue
-            if declares:
-                packed = self._is_packed(extent)
-                for name in names_in(extent.value):
-                    self.names.setdefault(name, Unknown("int", packed))
-            self._integer(extent.value)
-
-    def _is_packed(self, extent: syntax.Extent) -> bool | None:
-        if extent.spread:
-            return True
-        if extent.repeats is None:
-            return False
-        length = extent.repeats.length
-        # `c..(flag)` is one entry, which is there or not.
-        return None if length is not None and type_of(self.evaluator.value(length)) in ("bool", "") else True
-
-    def _integer(self, node: syntax.Expression) -> None:
+    def _integer(self, node: syntax.Expression, declares: bool, packed: bool | None = False) -> None:
+        if declares:
+            self._declared_by(node, packed)
         value = self.evaluator.value(node)
         if type_of(value) != "bool":  # which counts as 0 or 1
             _require_kind(value, "int", "an extent", node.span)
-
-    def _constant(self, declaration: syntax.Declaration) -> None:
-        assert declaration.default is not None
-        inner = self._inner_names(declaration.bounds)
-        what = f"the constant `{declaration.name}`"
-        _require_type(inner.value(declaration.default), declaration.type.name, what, declaration.default.span)
 
     def _inner_names(self, bounds: Sequence[syntax.Named]) -> ExpressionEvaluator:
         # What values at points are made of: the names of indices are not those of other things.
@@ -241,12 +220,9 @@ class _UncalledOperator(ComposedBlock):
             names[bound.name] = Unknown("int", False)
         for bound in bounds:
             end = inner.value(bound.value)
-            _require_kind(end, "int", f"a bound of `{bound.name}`", bound.span)
-            _require_cells(end, bound.span)
+            _require_cells(end, "int", f"a bound of `{bound.name}`", bound.span)
             names[bound.name] = Unknown("int", is_pack(end))
         return inner
-
-    # -- formulas --------------------------------------------------------------------------------------------------
 
     def _formulas(self, formulas: Sequence[syntax.Formula]) -> None:
         outputs = {each.name: each for each in self.operator.outputs}
@@ -290,32 +266,28 @@ class _UncalledOperator(ComposedBlock):
         wanted = inner.value(formula.target).type
         value, hint = inner.value(formula.value), "`real(x)` and `int(x)` convert"
         inner.arithmetic.require_accumulated(formula.operator, Unknown(wanted), formula.target.span)
-        _require_cells(value, formula.value.span)
+        _require_cells(value, type_of(value), "a value", formula.value.span)
         _require_type(value, wanted, f"`{formula.target.name}`", formula.value.span, hint)
         if formula.condition is not None:
-            condition = inner.value(formula.condition)
-            _require_kind(condition, "bool", "a condition", formula.condition.span)
-            _require_cells(condition, formula.condition.span)
-
-    # -- compositions ----------------------------------------------------------------------------------------------
+            _require_cells(inner.value(formula.condition), "bool", "a condition", formula.condition.span)
 
     def _composition(self, assignments: Sequence[syntax.Assignment]) -> None:
         optional = {each.name for each in self.operator.inputs if each.type.optional and self.operator.graph}
-        for each in assignments:
-            if isinstance(each.operation, syntax.Identifier) and each.operation.name in optional:
-                name, span = each.operation.name, each.operation.span
-                raise DtypeError.at(f"`{name}` may be null", span, f"choose another value: `{name} ?? y`")
+        for node in (each.operation for each in assignments):
+            if isinstance(node, syntax.Identifier) and node.name in optional:
+                raise DtypeError.at(
+                    f"`{node.name}` may be null", node.span, f"choose another value: `{node.name} ?? y`"
+                )
         self.run(assignments)
         for output in self.operator.outputs:
             if output.name not in self.names:
                 raise DslSyntaxError.at(f"the output `{output.name}` is never assigned", output.span)
             _require_type(self.names[output.name], output.type.name, f"the output `{output.name}`", output.span)
-        self.update(self.operator)
+        self.run(self.operator.updates, [each.name for each in self.operator.variables])
 
-    # -- the parts of compositions ---------------------------------------------------------------------------------
-
-    def _changed(self, target: syntax.Target, variable: Any, result: Any) -> None:
-        _require_type(result, type_of(variable), f"`{target.name}`", target.span)
+    def changed(self, target: syntax.Target, result: Any) -> None:
+        """A variable keeps its type."""
+        _require_type(result, self.names[target.name or ""].type, f"`{target.name}`", target.span)
 
     def assign_one(self, target: syntax.Target, result: Any) -> None:
         """Know that a result has a name."""
@@ -364,28 +336,30 @@ class _UncalledOperator(ComposedBlock):
         return [*results[: len(state)], *(Unknown(type_of(each), True, True) for each in results[len(state) :])]
 
     def _invocation(self, node: syntax.Invocation, own: str) -> list[Any]:
-        operator = self.find_operator(node.operator, node.name_span)
-        if operator is None:
+        found = self.find_operator(node.operator, node.name_span)
+        if found is None:
             generics = [each.name for each in self.operator.generics]
             if len(node.arguments) == 1 and not node.attributes and node.operator in (*FUNCTIONS, *generics):
                 return ComposedBlock._invocation(self, node, own)
             module, _, name = node.operator.rpartition(".")
             what = f"the module `{module}` has no operator `{name}`" if module else f"there is no operator `{name}`"
             raise DslSyntaxError.at(what, node.name_span)
+        operator, _ = found
         self.calls.append((operator, node))
-        known = {each.name: each for each in operator.attributes}
-        given = {each.name for each in node.attributes}
+        missing = {each.name: each for each in operator.attributes}
         for each in node.attributes:
-            if each.name not in known:
-                hint = suggestion(each.name, known, f"its attributes are {', '.join(known) or 'none'}")
+            known = missing.pop(each.name, None)
+            if known is None:
+                names = [attribute.name for attribute in operator.attributes]
+                hint = suggestion(each.name, names, f"its attributes are {', '.join(names) or 'none'}")
                 raise ConfigurationError.at(f"`{node.operator}` has no attribute `{each.name}`", each.span, hint)
             value = self.value(each.value)
-            if known[each.name].type.name in CONCRETE:
-                _fits(value, known[each.name].type, f"the attribute `{each.name}`", each.value.span)
-        for declared in operator.attributes:
-            if declared.name not in given and declared.default is None and not declared.type.optional:
-                fact = f"`{node.operator}` lacks the attribute `{declared.name}`"
-                raise ConfigurationError.at(fact, node.name_span, f"write `{node.operator}{{{declared.name}=...}}`")
+            if known.type.name in CONCRETE:
+                _fits(value, known.type, f"the attribute `{each.name}`", each.value.span)
+        for name, declared in missing.items():
+            if declared.default is None and not declared.type.optional:
+                fact, hint = f"`{node.operator}` lacks the attribute `{name}`", f"write `{node.operator}{{{name}=...}}`"
+                raise ConfigurationError.at(fact, node.name_span, hint)
         if len(node.arguments) > len(operator.inputs):
             fact = f"`{node.operator}` takes {len(operator.inputs)} inputs, and is given {len(node.arguments)}"
             raise ConfigurationError.at(fact, node.span)
@@ -397,11 +371,10 @@ class _UncalledOperator(ComposedBlock):
             value = self.value(argument)
             kind, wanted = type_of(value), declared.type.name
             if kind in CONCRETE and wanted in CONCRETE and kind != wanted:
-                hint = f"convert it: `layout.cast` of a tensor, `{wanted}(a)` of a number"
-                if (kind, wanted) == ("int", "real") and not is_tensor(value):
-                    hint = "a real has a point: `1.0`"
+                point = (kind, wanted) == ("int", "real") and not is_tensor(value)
+                convert = f"convert it: `layout.cast` of a tensor, `{wanted}(a)` of a number"
                 fact = f"the input `{declared.name}` of `{node.operator}` is {wanted}, not {kind}"
-                raise DtypeError.at(fact, argument.span, hint)
+                raise DtypeError.at(fact, argument.span, "a real has a point: `1.0`" if point else convert)
         types = (each.type for each in operator.outputs)
         return [Unknown(each.name if each.name in CONCRETE else "", each.pack is not None, True) for each in types]
 
@@ -412,8 +385,9 @@ def _require_kind(value: Any, wanted: str, what: str, span: Span | None, hint: s
         raise DtypeError.at(f"{what} of type {type_of(value)}, not {wanted}", span, hint)
 
 
-def _require_cells(value: Any, span: Span | None) -> None:
-    # Raise if a tensor stands where one of its cells is meant.
+def _require_cells(value: Any, wanted: str, what: str, span: Span | None, hint: str = "") -> None:
+    # Raise, too, if a tensor stands where one of its cells is meant.
+    _require_kind(value, wanted, what, span, hint)
     if any(map(is_tensor, flat((value,)))):
         raise DtypeError.at("a tensor in a formula", span, "read a cell of it: `x[i,j]`, or `x[]` of rank 0")
 

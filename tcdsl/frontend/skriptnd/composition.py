@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import repeat
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
@@ -15,22 +16,21 @@ from tcdsl.frontend.skriptnd.loops import BranchArms, LoopRounds
 from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, StraightArithmetic, straight_through
 from tcdsl.frontend.skriptnd.random_numbers import UNIFORM, drawn
 from tcdsl.frontend.skriptnd.tensor_recording import (
-    UNKNOWN,
+    TOO_MANY_ROUNDS,
     TensorRecording,
-    checked_position,
-    declared_shape,
     declared_tensors,
-    too_many_rounds,
 )
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import (
     CONCRETE,
+    UNKNOWN,
     Pack,
     ScalarValue,
     TensorValue,
     Unknown,
     content_of,
     copied,
+    flat,
     is_pack,
     shown,
     type_of,
@@ -81,12 +81,7 @@ class Composer(TensorRecording):
 
     def evaluator(self) -> ExpressionEvaluator:
         """One with an empty scope."""
-        return ExpressionEvaluator(self.arithmetic, Scope(), position=self._position)
-
-    def _position(self, length: int, position: ScalarValue, span: Span | None, _: bool) -> ScalarValue:
-        return checked_position(self.session, self.arithmetic, length, position, span)
-
-    # -- one operator ------------------------------------------------------------------------------------------------
+        return ExpressionEvaluator(self.arithmetic, Scope(), position=lambda *at: self.checked_position(*at[:3]))
 
     def operator(
         self,
@@ -100,7 +95,9 @@ class Composer(TensorRecording):
         name: str = "",
     ) -> list[Any]:
         """The outputs of an operator: tensors, packs of them."""
-        key = self._key(operator, module, types, attributes, inputs)
+        key = None
+        if self.session is None:  # what a call that is only looked at depends on
+            key = (id(operator), module, tuple(types), *map(content_of, (*attributes.items(), *inputs)))
         found, calls = self._seen.get(key, (None, 1))
         self.operations += calls
         name = name or operator.name
@@ -112,7 +109,10 @@ class Composer(TensorRecording):
         evaluator = self.evaluator()
         Binding(operator, evaluator, name, span, self).run(types, attributes, inputs)
         names = evaluator.scope.names
-        region = ComposedBlock(self, module, evaluator, label, _inner_label(operator), _is_open(operator))
+        # The only component of an operator has its label.
+        own = operator.graph or operator.variables or operator.constants or len(operator.composition or ()) != 1
+        is_open = operator.graph or operator.public or bool(operator.quantizations)
+        region = ComposedBlock(self, module, evaluator, label, not own, is_open)
         quantizers = self._quantizers_of(operator, region)
         for each in operator.inputs:
             given = self.recorded(names[each.name], each.name)
@@ -131,16 +131,6 @@ class Composer(TensorRecording):
         smooth = self.straight().operator(operator, module, types, attributes, inputs, label, span, name)
         return [straight_through(self, *pair) for pair in zip(found, smooth, strict=True)]
 
-    def _key(
-        self, operator: syntax.Operator, module: str, types: Sequence[str], attributes: Mapping[str, Any], inputs: Any
-    ) -> Any:
-        # What a call that is only looked at depends on.
-        if self.session is not None:
-            return None
-        return (id(operator), module, tuple(types), *map(content_of, attributes.items()), *map(content_of, inputs))
-
-    # -- quantization ------------------------------------------------------------------------------------------------
-
     @property
     def quantizations(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """What quantizes tensors, by their labels: the operator, and its attributes."""
@@ -153,28 +143,19 @@ class Composer(TensorRecording):
         for each in operator.quantizations:
             # Files of Khronos' tools begin with the module and the graph.
             own = each.tensor.removeprefix(f"main.{operator.name}.") if operator.graph else each.tensor
-            label = f"{region.label}.{own}" if region.label else own
+            label = _labelled(region.label, own)
             if label in self._quantizers and self._quantizers[label].node is not each:
                 raise DslSyntaxError.at(f"`{each.tensor}` is quantized twice", each.span)
             attributes = {given.name: region.value(given.value) for given in each.call.attributes}
-            operate = partial(self._quantization, each, label, region)
-            self._quantizers[label] = Quantizer(label, each, attributes, operate)
+            self._quantizers[label] = Quantizer(label, each, attributes, region)
             found.append(self._quantizers[label])
         return found
-
-    def _quantization(
-        self, node: syntax.Quantization, label: str, region: ComposedBlock, value: Any, composition: Composer
-    ) -> list[Any]:
-        # What the operator of a line gives for a tensor.
-        scope = Scope({node.tensor: value}, outer=region.evaluator.scope)
-        evaluator = ExpressionEvaluator(composition.arithmetic, scope)
-        return ComposedBlock(composition, region.module, evaluator, label).operation(node.call, "")
 
     def named(self, label: str, name: str, value: Any, visible: bool = True) -> Any:
         """A tensor that gets a name: quantized, where `@quantize` says so."""
         if not self._quantizers or not visible:
             return value
-        full = f"{label}.{name}" if label else name
+        full = _labelled(label, name)
         self._labels.add(full)
         quantizer = self._quantizers.get(full)
         return value if quantizer is None else quantizer.applied(value, self)
@@ -183,47 +164,38 @@ class Composer(TensorRecording):
         evaluator, label = region.evaluator, region.label
         for each in operator.outputs:
             self._data_extents(each, evaluator, "" if operator.composition is None else UNKNOWN)
-        declared = [declared_tensors(each, evaluator) for each in operator.outputs]
+        declared = [declared_tensors(each, evaluator, f"the output `{each.name}`") for each in operator.outputs]
         if operator.composition is not None:
             region.run(operator.composition)
             found = []
             for each, wanted in zip(operator.outputs, declared, strict=True):
                 made = self.recorded(evaluator.scope.names[each.name], each.name)
                 found.append(self._output(each, made, wanted, evaluator))
-            if operator.updates:
-                region.update(operator)
+            region.run(operator.updates, [each.name for each in operator.variables])
             return found
-        scope = evaluator.scope
+        names = evaluator.scope.names
         if operator.formulas is None:
             if f"{region.module}.{operator.name}" != UNIFORM:
                 raise DslSyntaxError.at(f"`{name}` has no formula, and is not known here", operator.name_span)
-            if self.session is None:
-                return declared
-            ends = scope.names["min"], scope.names["max"]
-            return [drawn(self.session, self.arithmetic, declared[0], *ends)]
+            return declared if self.session is None else [drawn(self, declared[0], names["min"], names["max"])]
         for each, wanted in zip(operator.outputs, declared, strict=True):
             if wanted is None:
                 raise ShapeError.at(f"the shape of the output `{each.name}` is open", each.span)
-            scope.names[each.name] = wanted
-        recording = FormulaRecording(evaluator, self.session, label.rpartition(".")[2])
+            names[each.name] = wanted
+        recording = FormulaRecording(evaluator, self, label.rpartition(".")[2])
         for formula in operator.formulas:
-            if self.session is None:
+            with nullcontext() if self.session is None else self.session.located(formula.span):
                 recording.run(formula)
-            else:
-                with self.session.located(formula.span):
-                    recording.run(formula)
-        outputs = ((each.name, self.written(scope.names[each.name])) for each in operator.outputs)
+        outputs = ((each.name, self.written(names[each.name])) for each in operator.outputs)
         return [self.named(label, own, made, region.open) for own, made in outputs]
 
     def _data_extents(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator, before: str) -> None:
         # `k|10`: an extent that only data says, at most 10. A formula counts it, or what is assigned says it.
         for extent in declaration.type.shape or ():
-            if isinstance(extent.value, syntax.Identifier) and extent.bound is not None:
-                name = extent.value.name
-                if not evaluator.scope.knows(name):
-                    bound = evaluator.value(extent.bound)
-                    unknown = Read(f"{before}{name}", (), (), self.arithmetic.integer)
-                    evaluator.scope.names[name] = ScalarValue(unknown, "int", bound=bound)
+            node, bound = extent.value, extent.bound
+            if isinstance(node, syntax.Identifier) and bound is not None and not evaluator.scope.knows(node.name):
+                unknown = Read(f"{before}{node.name}", (), (), self.arithmetic.integer)
+                evaluator.scope.names[node.name] = ScalarValue(unknown, "int", bound=evaluator.value(bound))
 
     def _output(self, declaration: syntax.Declaration, made: Any, wanted: Any, evaluator: ExpressionEvaluator) -> Any:
         what, given, place = f"the output `{declaration.name}`", declaration.type, declaration.span
@@ -231,16 +203,13 @@ class Composer(TensorRecording):
             raise ShapeError.at(f"{what} is {'a pack' if isinstance(made, Pack) else 'no pack'}", place)
         if isinstance(made, Pack) and wanted is not None and len(made) != len(wanted):
             raise ShapeError.at(f"{what} has {len(wanted)} tensors, and {len(made)} are assigned", place)
-        found = []
-        for k, tensor in enumerate(made if isinstance(made, Pack) else (made,)):
-            shape = None if wanted is None else (wanted[k] if isinstance(wanted, Pack) else wanted).shape
-            found.append(self.fitted(what, given, tensor, shape, evaluator, place, k))
+        shapes = repeat(None) if wanted is None else (each.shape for each in flat((wanted,)))
+        pairs = enumerate(zip(flat((made,)), shapes, strict=False))
+        found = [self.fitted(what, given, *pair, evaluator, place, k) for k, pair in pairs]
         if given.pack is None:
             return found[0]
         # What is declared without a bound has all tensors, also those behind the last round.
         return Pack.of(found, None, made.length if wanted is None or given.pack.bound is not None else None)
-
-    # -- tensors -----------------------------------------------------------------------------------------------------
 
     def quiet(self, variables: Callable[..., Any] = looked_at_variable) -> Composer:
         """The same without a program; ``variables`` gives the variables."""
@@ -254,38 +223,25 @@ class Composer(TensorRecording):
         return Composer(arithmetic, self.session, self.find, self.variables)
 
     def _variable(self, declaration: syntax.Declaration, evaluator: ExpressionEvaluator, label: str) -> Any:
-        what = f"the variable `{declaration.name}`"
-        kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
-        full = f"{label}.{declaration.name}" if label else declaration.name
-        count = None
-        if declaration.type.pack is not None:
-            assert declaration.type.pack.length is not None
-            count = evaluator.count(declaration.type.pack.length, f"the length of {what}")
-        found = []
+        what, full, span = f"the variable `{declaration.name}`", _labelled(label, declaration.name), declaration.span
+        packed, found = declaration.type.pack is not None, []
         self._variables += 1
         calls = tuple(map(id, self.unlabelled))
         if self._owners.setdefault(full, calls) != calls:
             call = self.unlabelled[-1] if calls else declaration
             hint = "give the calls labels: `a, b = first: f(x)`"
             raise DslSyntaxError.at(f"two calls have the variable `{full}`", call.span, hint)
-        for k in range(1 if count is None else count):
-            shape = declared_shape(declaration.type.shape or (), evaluator, what, k)
-            if shape is None or not all(type(each) is int for each in shape):
+        for k, each in enumerate(flat((declared_tensors(declaration, evaluator, what),)), 1):
+            if each is None or not all(type(extent) is int for extent in each.shape):
                 hint = "its extents have to be known while the graph is composed: declare them as `static`"
-                raise ShapeError.at(f"the shape of {what} depends on the call", declaration.span, hint)
-            found.append(self.variables(full if count is None else f"{full}.{k + 1}", kind, shape, declaration.span))
-        return found[0] if count is None else Pack.of(found)
+                raise ShapeError.at(f"the shape of {what} depends on the call", span, hint)
+            found.append(self.variables(f"{full}.{k}" if packed else full, each.type, each.shape, span))
+        return Pack.of(found) if packed else found[0]
 
 
-def _inner_label(operator: syntax.Operator) -> bool:
-    # Whether the label of a composed operator is that of its only component.
-    components = operator.composition or ()
-    return not operator.graph and len(components) == 1 and not operator.variables and not operator.constants
-
-
-def _is_open(operator: syntax.Operator) -> bool:
-    # Whether all of its tensors have labels, and not its variables and constants alone.
-    return operator.graph or operator.public or bool(operator.quantizations)
+def _labelled(label: str, name: str) -> str:
+    # The label of what has a name in a part with a label.
+    return f"{label}.{name}" if label and name else label or name
 
 
 @dataclass(slots=True)
@@ -302,44 +258,33 @@ class ComposedBlock:
     passes: bool = False
     open: bool = False
 
-    def run(self, assignments: Sequence[syntax.Assignment]) -> None:
-        """Compose all assignments, in order."""
+    def run(self, assignments: Sequence[syntax.Assignment], variables: Collection[str] = ()) -> None:
+        """Compose all assignments, in order; results that have the names of ``variables`` are what these become."""
         for each in assignments:
-            results = self.operation(each.operation, self._own_label(each))
-            for target, result in self._pairs(each, results):
-                self.assign_one(target, result)
-
-    def update(self, operator: syntax.Operator) -> None:
-        """Compose the updates of variables, which read what all variables held before."""
-        variables = {each.name: self.evaluator.scope.names[each.name] for each in operator.variables}
-        for each in operator.updates:
-            results = self.operation(each.operation, self._own_label(each))
-            for target, result in self._pairs(each, results):
+            targets, results = each.targets, self.operation(each.operation, each.targets[0].label(len(each.targets)))
+            if len(results) != len(targets):
+                fact = f"{len(results)} results are assigned to {len(targets)}"
+                raise DslSyntaxError.at(fact, each.span, "`~` stands for a result that is not wanted")
+            for target, result in zip(targets, results, strict=True):
                 if target.name in variables:
-                    self._changed(target, variables[target.name], result)
+                    self.changed(target, result)
                 else:
                     self.assign_one(target, result)
 
-    def _changed(self, target: syntax.Target, variable: Any, result: Any) -> None:
+    def changed(self, target: syntax.Target, result: Any) -> None:
+        """Note what a variable becomes; until the end of the call it is what it was."""
+        name = target.name or ""
+        variable = self.evaluator.scope.names[name]
         if result is variable:
             return
-        made = self.composition.recorded(result, target.name or "")
+        made, label = self.composition.recorded(result, name), _labelled(self.label, name)
         self.agreed([made], [variable], target.span)
-        label = f"{self.label}.{target.name}" if self.label else str(target.name)
         if label in self.composition.updates:
             raise DslSyntaxError.at(f"the variable `{label}` is updated twice", target.span)
         self.composition.updates[label] = made
 
-    def _own_label(self, assignment: syntax.Assignment) -> str:
-        target = assignment.targets[0]
-        return target.name or "" if len(assignment.targets) == 1 and target.items is None else ""
-
     def _full_label(self, given: str, own: str) -> str:
-        if given:
-            return f"{self.label}.{given}" if self.label else given
-        if self.passes or not own:
-            return self.label
-        return f"{self.label}.{own}" if self.label else own
+        return _labelled(self.label, given or ("" if self.passes else own))
 
     def operation(self, node: syntax.Operation, own: str) -> list[Any]:
         """The results of what stands on the right of an assignment."""
@@ -359,8 +304,6 @@ class ComposedBlock:
     def value(self, node: Any) -> Any:
         """An expression of tensors and of what is known while the graph is composed."""
         return self.evaluator.value(node)
-
-    # -- invocations -------------------------------------------------------------------------------------------------
 
     def _invocation(self, node: syntax.Invocation, own: str) -> list[Any]:
         name = node.operator
@@ -390,27 +333,23 @@ class ComposedBlock:
             raise DtypeError.at("a text as an input", node.span, "texts are attributes")
         return self.composition.recorded(value, "constant")
 
-    # -- control flow ------------------------------------------------------------------------------------------------
-
     def test(self, condition: syntax.Operation) -> Any:
         """A condition: a bool where it is known, else a tensor of rank 0."""
         results = self.operation(condition, "")
         if len(results) != 1:
             raise DslSyntaxError.at(f"a condition has {len(results)} results", condition.span)
         test = results[0]
-        if isinstance(test, TensorValue) and isinstance(test.constant, bool):
-            return test.constant
-        if isinstance(test, bool):
-            return test
+        known = getattr(test, "constant", test)
+        if isinstance(known, bool):
+            return known
         unknown = isinstance(test, Unknown) and test.type not in CONCRETE
         if (type_of(test) != "bool" and not unknown) or is_pack(test):
             raise DtypeError.at(f"a condition of type {type_of(test) or 'null'}", condition.span, "it is one bool")
         if isinstance(test, Unknown):
             return test
         made = self.composition.recorded(test, "condition")
-        if any(not self.composition.arithmetic.binary("==", each, 1, condition.span) for each in made.shape):
-            fact = f"a condition of shape {shown(made.shape)}"
-            raise ShapeError.at(fact, condition.span, "a condition is one cell")
+        if not all(self.composition.arithmetic.binary("==", each, 1, condition.span) for each in made.shape):
+            raise ShapeError.at(f"a condition of shape {shown(made.shape)}", condition.span, "a condition is one cell")
         return self.composition.scalar(made)
 
     def agreed(self, left: Sequence[Any], right: Sequence[Any], span: Span | None) -> list[Any]:
@@ -418,10 +357,8 @@ class ComposedBlock:
         if len(left) != len(right):
             raise DslSyntaxError.at(f"{len(left)} results in one place, and {len(right)} in another", span)
         for first, second in zip(left, right, strict=True):
-            pairs = [(first, second)]
-            if isinstance(first, Pack) and isinstance(second, Pack) and len(first) == len(second):
-                pairs = list(zip(first, second, strict=True))
-            for a, b in pairs:
+            packs = isinstance(first, Pack) and isinstance(second, Pack) and len(first) == len(second)
+            for a, b in zip(first, second, strict=True) if packs else ((first, second),):
                 unknown = isinstance(a, Unknown) or isinstance(b, Unknown)
                 if not unknown and (isinstance(a, Pack) or isinstance(b, Pack)):
                     raise ShapeError.at("packs of several lengths", span, "both have the same number of tensors")
@@ -431,9 +368,8 @@ class ComposedBlock:
                 if kinds[0] != kinds[1] and (not unknown or all(kinds)):
                     raise DtypeError.at(f"results of type {kinds[0]} and {kinds[1]}", span, "both have one type")
                 if not unknown and not self.composition.same_shape(a.shape, b.shape, span):
-                    raise ShapeError.at(
-                        f"results of shape {shown(a.shape)} and {shown(b.shape)}", span, "both have one shape"
-                    )
+                    fact = f"results of shape {shown(a.shape)} and {shown(b.shape)}"
+                    raise ShapeError.at(fact, span, "both have one shape")
         return list(left)
 
     def _loop(self, node: syntax.Loop, own: str) -> list[Any]:
@@ -445,10 +381,9 @@ class ComposedBlock:
         if len(lengths) > 1:
             raise ShapeError.at(f"packs of {' and '.join(map(str, sorted(lengths)))} tensors are scanned", node.span)
         length = lengths.pop() if lengths else None
+        given = None if node.count is None else self.value(node.count)
         count: Any = next((pack.length for _, pack in packs if pack.length is not None), length)
-        if node.count is not None:
-            given = self.value(node.count)
-            count = length if given is None else given
+        count = count if given is None else given
         if isinstance(count, TensorValue) and type(count.constant) is int:
             count = count.constant
         if isinstance(count, ScalarValue) and not self.composition.arithmetic.is_size(count):
@@ -460,11 +395,14 @@ class ComposedBlock:
         known_count = not isinstance(count, TensorValue | Unknown)
         refutes = self.composition.arithmetic.refutes
         if length is not None and known_count and refutes("<=", count, length, node.span):
-            raise ShapeError.at(too_many_rounds(length), node.span)
+            raise ShapeError.at(TOO_MANY_ROUNDS.format(length), node.span)
         known = isinstance(count, int) and node.condition is None
         if node.unrolled:
             self.require_unrollable(node, known)
-        state = [self._start(each) for each in node.carried]
+        state = []
+        for each in node.carried:
+            value = self.composition.recorded(self.value(each.default), each.name)
+            state.append(self.composition.declared(each.name, each.type, value, self.evaluator, each.span))
         rounds = LoopRounds(self, node, own, packs, state)
         if known and (node.unrolled or not rounds.are_alike(count)):
             return rounds.unrolled(count)
@@ -476,25 +414,11 @@ class ComposedBlock:
             hint = "write `do`"
             raise DslSyntaxError.at("`unroll` of a loop whose number of rounds only a call knows", node.span, hint)
 
-    def _start(self, declaration: syntax.Declaration) -> Any:
-        assert declaration.default is not None
-        value = self.composition.recorded(self.value(declaration.default), declaration.name)
-        return self.composition.declared(declaration.name, declaration.type, value, self.evaluator, declaration.span)
-
     def inner(self, names: Mapping[str, Any], label: str | None = None) -> ComposedBlock:
         """A region in this one, with names of its own."""
         scope = Scope(dict(names), outer=self.evaluator.scope)
         own = self.label if label is None else label
         return replace(self, evaluator=self.evaluator.within(scope), label=own, passes=False)
-
-    # -- targets -----------------------------------------------------------------------------------------------------
-
-    def _pairs(self, assignment: syntax.Assignment, results: Sequence[Any]) -> Iterable[tuple[syntax.Target, Any]]:
-        targets = assignment.targets
-        if len(results) != len(targets):
-            fact = f"{len(results)} results are assigned to {len(targets)}"
-            raise DslSyntaxError.at(fact, assignment.span, "`~` stands for a result that is not wanted")
-        return zip(targets, results, strict=True)
 
     def assign_one(self, target: syntax.Target, result: Any) -> None:
         """Give a result its name, or its parts theirs."""
@@ -511,8 +435,8 @@ class ComposedBlock:
             raise DtypeError.at(f"`{target.name}` is null", target.span, "give it another value: `x ?? y`")
         if target.pack is not None and target.pack.length is not None:
             length = self.evaluator.count(target.pack.length, "the length of a pack")
-            if not isinstance(result, Pack) or len(result) != length:
-                given = f"a pack of {len(result)}" if isinstance(result, Pack) else "one tensor"
+            given = f"a pack of {len(result)}" if isinstance(result, Pack) else "one tensor"
+            if given != f"a pack of {length}":
                 raise ShapeError.at(f"`{target.name}` has {length} tensors, and {given} is assigned", target.span)
             result = Pack.of(result)
         made = self.composition.recorded(result, target.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from itertools import pairwise
+from itertools import chain, combinations, pairwise, zip_longest
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, suggestion
@@ -125,21 +125,6 @@ class ExpressionEvaluator:
             found = self.arithmetic.selected(self.arithmetic.binary("==", index, k, span), items[k], found, span)
         return found
 
-    # -- where the values have to be of a kind ---------------------------------------------------------------------
-
-    def known(self, node: syntax.Expression, kind: str, what: str) -> Any:
-        """A single value of type ``kind`` that is known while the graph is composed, or null."""
-        value = self.value(node)
-        if value is None:
-            return None
-        if is_pack(value):
-            raise DtypeError.at(f"{what} is a pack, not one {kind}", node.span)
-        if type_of(value) != kind and not (isinstance(value, Unknown) and value.type not in CONCRETE):
-            raise DtypeError.at(f"{what} is of type {type_of(value) or 'null'}, not {kind}", node.span)
-        if isinstance(value, ScalarValue) and not self.arithmetic.is_size(value):
-            raise DtypeError.at(f"{what} depends on data", node.span, "it has to be known while the graph is composed")
-        return value
-
     def count(self, node: syntax.Expression, what: str) -> int:
         """How many items a pack has: an int, or a bool that counts as 0 or 1."""
         value = self.value(node)
@@ -149,11 +134,8 @@ class ExpressionEvaluator:
             size = self.arithmetic.size(value)
             value = int(size.value) if isinstance(size, Constant) else self.arithmetic.decisions.value(size)
         if type(value) is not int:
-            given = (
-                "a size that only a call knows"
-                if isinstance(value, ScalarValue)
-                else f"of type {type_of(value) or 'null'}"
-            )
+            data = isinstance(value, ScalarValue)
+            given = "a size that only a call knows" if data else f"of type {type_of(value) or 'null'}"
             raise DtypeError.at(f"{what} is {given}, not an int", node.span)
         if not 0 <= value <= MOST_ITEMS:
             raise ShapeError.at(f"{what} is {value}", node.span, f"it is at least 0 and at most {MOST_ITEMS}")
@@ -247,14 +229,18 @@ class ExpressionEvaluator:
         return Pack.of(found)
 
     def _ends(self, node: syntax.Range) -> Any:
-        found: list[Any] = []
-        for part in (node.begin, node.end, node.step):
-            end = None if part is None else self.known(part, "int", "an end of a range")
-            if part is not None and end is None:
-                return None
-            if end is not None and type(end) is not int and not isinstance(end, Unknown):
-                raise DtypeError.at("an end of a range is a size that only a call knows", node.span)
-            found.append(end)
+        parts = (node.begin, node.end, node.step)
+        found = [None if part is None else self.value(part) for part in parts]
+        given = [(part, end) for part, end in zip(parts, found, strict=True) if part is not None]
+        if any(end is None for _, end in given):
+            return None
+        for part, end in given:
+            fits = isinstance(end, Unknown) and end.type not in CONCRETE
+            if is_pack(end) or (type_of(end) != "int" and not fits):
+                fact = "a pack, not one int" if is_pack(end) else f"of type {type_of(end)}, not int"
+                raise DtypeError.at(f"an end of a range is {fact}", part.span)
+            if isinstance(end, ScalarValue):
+                raise DtypeError.at("an end of a range is a number that only a call knows", part.span)
         if found[2] == 0:
             raise DslSyntaxError.at("a range with step 0", node.span)
         return Unknown("int", True) if any(isinstance(end, Unknown) for end in found) else slice(*found)
@@ -272,8 +258,6 @@ class ExpressionEvaluator:
             if any(map(is_tensor, flat((value,)))):
                 hint = "tensors meet in operators, such as `math.add(x, y)` and `math.exp(x)`"
                 raise DtypeError.at(f"`{what}` of a tensor", span, hint)
-
-    # -- element by element ----------------------------------------------------------------------------------------
 
     def each(self, function: Callable[..., Any], values: tuple[Any, ...], span: Span | None) -> Any:
         """``function`` of single values, or of the items of packs."""
@@ -304,10 +288,7 @@ def _text(self: ExpressionEvaluator, node: syntax.TextValue) -> Any:
         return None
     if any(isinstance(value, Unknown) for value in values):
         return Unknown("str", False)
-    found = "".join(
-        piece + (shown(value) if k < len(values) else "")
-        for k, (piece, value) in enumerate(zip(node.pieces, [*values, ""], strict=True))
-    )
+    found = "".join(chain.from_iterable(zip_longest(node.pieces, map(shown, values), fillvalue="")))
     if len(found) > MOST_CHARACTERS:
         raise ShapeError.at(f"a text of {len(found)} characters", node.span, f"{MOST_CHARACTERS} are the most")
     return found
@@ -332,8 +313,7 @@ def _subscript(self: ExpressionEvaluator, node: syntax.Subscript) -> Any:
     value = self.value(node.value)
     index = self.positions(node.index, value)
     if is_tensor(value) and is_pack(value) is False:
-        text = node.span.text if node.span is not None else "x[i]"
-        hint = f"a cell of a tensor of rank 1 is `{text[:-1]},]`"
+        hint = f"a cell of a tensor of rank 1 is `{(node.written or 'x[i]')[:-1]},]`"
         raise DslSyntaxError.at("a tensor is indexed as if it were a pack", node.span, hint)
     kind = type_of(value)
     if is_pack(value) is False and value is not None and kind not in ("str", ""):
@@ -352,12 +332,11 @@ def _subscript(self: ExpressionEvaluator, node: syntax.Subscript) -> Any:
 
 
 def _item(self: ExpressionEvaluator, value: Any, index: Any, span: Span | None) -> Any:
+    if isinstance(index, ScalarValue) and index.type == "int" and isinstance(value, Pack):
+        return self.chosen(value, index, span)
     if type(index) is not int:
-        if isinstance(index, ScalarValue) and index.type == "int" and isinstance(value, Pack):
-            return self.chosen(value, index, span)
-        raise DtypeError.at(
-            f"an index of type {type_of(index) or 'null'} of a pack", span, "indices are ints, or bools as a mask"
-        )
+        fact = f"an index of type {type_of(index) or 'null'} of a pack"
+        raise DtypeError.at(fact, span, "indices are ints, or bools as a mask")
     if not -len(value) <= index < len(value):
         raise ShapeError.at(f"the index {index} of a pack of {len(value)} items", span)
     return value[index]
@@ -372,7 +351,7 @@ def _substitute(self: ExpressionEvaluator, node: syntax.Substitute) -> Any:
         return Unknown(type_of(value), True)
     if not isinstance(value, Pack):
         raise DtypeError.at("a substitution in what is no pack", node.span)
-    places = index if isinstance(index, Pack) else (index,)
+    places = flat((index,))
     items = replacement if isinstance(replacement, Pack) else (replacement,) * len(places)
     if len(items) != len(places):
         raise ShapeError.at(f"{len(items)} values for {len(places)} places", node.span)
@@ -434,16 +413,12 @@ def _select(self: ExpressionEvaluator, node: syntax.Select) -> Any:
         if condition:
             return self.value(node.chosen)
         return None if node.other is None else self.value(node.other)
-    if isinstance(condition, Pack) and type_of(condition) in ("bool", ""):
-        known = all(isinstance(each, bool) for each in condition)
-        chosen, other = _both(self, node, self.may_be_left_out if known else True)
-        if chosen is None or other is None:
-            return None
-        return self.each(self.arithmetic.selected, (condition, chosen, other), node.span)
-    if isinstance(condition, ScalarValue) and condition.type == "bool":
-        if node.other is None:
+    if isinstance(condition, Pack | ScalarValue) and type_of(condition) in ("bool", ""):
+        if isinstance(condition, ScalarValue) and node.other is None:
             raise DslSyntaxError.at("a choice by data without another value", node.span, "write `c ? a : b`")
-        return self.each(partial(self.arithmetic.selected, condition), _both(self, node, True), node.span)
+        known = all(isinstance(each, bool) for each in flat((condition,)))
+        both = _both(self, node, self.may_be_left_out or not known)
+        return self.each(self.arithmetic.selected, (condition, *both), node.span)
     raise DtypeError.at(f"the condition of `?` is {type_of(condition)}, not bool", node.condition.span)
 
 
@@ -499,20 +474,17 @@ def _fold(self: ExpressionEvaluator, node: syntax.Fold) -> Any:
         for item in pack:
             found.append(operate(node.operator, found[-1], item, node.span) if found else item)
         return Pack.of(found)
-    if node.operator in ("<", "<=", ">", ">=", "==", "!="):
-        pairs = list(pairwise(pack))
-        if node.operator == "!=":
-            if all(type(each) in (int, str) for each in pack):
-                return len({*pack}) == len(pack)
-            self.arithmetic.count_items(len(pack) ** 2, node.span)
-            pairs = [(a, b) for k, a in enumerate(pack) for b in pack[k + 1 :]]
+    if node.operator == "!=" and all(type(each) in (int, str) for each in pack):
+        return len({*pack}) == len(pack)
+    if node.operator in COMPARISONS:
+        many = node.operator == "!="
+        self.arithmetic.count_items(len(pack) ** 2 if many else len(pack), node.span)
+        pairs = [*combinations(pack, 2)] if many else [*pairwise(pack)]
         tests = [operate(node.operator, a, b, node.span) for a, b in pairs]
         return reduce(lambda a, b: operate("&&", a, b, node.span), tests, True)
     if not pack:
-        if node.operator in _EMPTY:
-            empty = _EMPTY[node.operator]
-            return float(empty) if pack.uniform is not None and type_of(pack) == "real" else empty
-        return None
+        empty = _EMPTY.get(node.operator)
+        return float(empty) if empty is not None and type_of(pack) == "real" else empty
     return reduce(lambda a, b: operate(node.operator, a, b, node.span), pack)
 
 
@@ -544,9 +516,8 @@ def _guard(self: ExpressionEvaluator, node: syntax.Guard) -> Any:
 
 def _access(self: ExpressionEvaluator, node: syntax.Access) -> Any:
     if self.cell is None:
-        raise DslSyntaxError.at(
-            f"a cell of `{node.name}` outside of a formula", node.span, "cells are read in `@lower`"
-        )
+        fact = f"a cell of `{node.name}` outside of a formula"
+        raise DslSyntaxError.at(fact, node.span, "cells are read in `@lower`")
     return self.cell(node, self)
 
 

@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.accessed_cells import AccessedCells, is_in_range, least_and_largest, shown_size
+from tcdsl.frontend.skriptnd.accessed_cells import AccessedCells, is_in_range, least_and_largest
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.loops import counted_rounds
 from tcdsl.frontend.skriptnd.tensor_recording import (
     TensorRecording,
-    checked_position,
-    declared_shape,
+    declared_tensors,
     pack_name,
     round_count,
 )
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
-from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue, shown, type_of
-from tcdsl.frontend.words.declared_stores import cell_of, recorded_store
+from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue, bound_of, shown, type_of
+from tcdsl.frontend.words.declared_stores import cell_of
 from tcdsl.frontend.words.nodes import walk
 from tcdsl.frontend.words.shared_parts import shared
 from tcdsl.ir.accumulators import neutral_element
@@ -48,7 +47,7 @@ from tcdsl.ir.expressions import walk as walk_expr
 from tcdsl.span import Span
 
 if TYPE_CHECKING:
-    from tcdsl.frontend.staging.session import Session
+    pass
 
 __all__ = ["FormulaRecording", "declared_constant"]
 
@@ -75,14 +74,13 @@ def _with_number(value: Any, variable: str, number: ScalarValue) -> Any:
 
 @dataclass(slots=True)
 class FormulaRecording:
-    """``FormulaRecording(evaluator, session).run(formula, outputs)`` records one formula.
+    """``FormulaRecording(evaluator, recording, label).run(formula)`` records one formula.
 
-    ``outputs`` holds the tensors of the operator's outputs, which are replaced as formulas write them. Without a
-    session the formula is only looked at.
+    What it writes has its name in the evaluator's scope. Without a session the formula is only looked at.
     """
 
     evaluator: ExpressionEvaluator
-    session: Session | None
+    recording: TensorRecording
     label: str
     #: Whether the tensors of packs that are taken one by one are there, where only data says it.
     there: list[Expr] = field(default_factory=list)
@@ -104,14 +102,11 @@ class FormulaRecording:
         self.wholes = self._wholes(formula, single)
         if self.wholes:
             single = []
-        outer = [self._count(each) for each in single]
+        outer = [self.evaluator.count(each.value, f"the end of `{each.name}`") for each in single]
         ends = [self.evaluator.value(each.value) for each in single]
         for numbers in product(*(range(count) for count in outer)):
-            self.there = [
-                apply("lt", constant(number, end.expr.dtype), end.expr)
-                for number, end in zip(numbers, ends, strict=True)
-                if isinstance(end, ScalarValue) and end.bound is not None
-            ]
+            pairs = ((number, end.expr) for number, end in zip(numbers, ends, strict=True) if bound_of(end) is not None)
+            self.there = [apply("lt", constant(number, end.dtype), end) for number, end in pairs]
             inner = Scope(dict(zip((each.name for each in single), numbers, strict=True)), outer=scope)
             ranges = self._variables([each for each in formula.bounds if each not in single], inner)
             if formula.operator == ":=":
@@ -119,20 +114,14 @@ class FormulaRecording:
             else:
                 self._statement(formula, inner, ranges)
 
-    # -- points that are counted -------------------------------------------------------------------------------------
-
     def _counter(self, formula: syntax.Formula) -> str | None:
         """The index of a target that has no bound: it counts the points at which the condition holds.
 
         As in ``index[:,k] = i, i < s | x[i..] != 0.0``, where ``k`` is an extent that only data says.
         """
-        bound = {each.name for each in formula.bounds}
-        for node in formula.target.indices:
-            if isinstance(node, syntax.Identifier) and node.name not in bound:
-                value = self.evaluator.scope.names.get(node.name)
-                if isinstance(value, ScalarValue) and value.bound is not None:
-                    return node.name
-        return None
+        bound, names = {each.name for each in formula.bounds}, self.evaluator.scope.names
+        used = (node.name for node in formula.target.indices if isinstance(node, syntax.Identifier))
+        return next((name for name in used if name not in bound and bound_of(names.get(name)) is not None), None)
 
     def _counted(self, formula: syntax.Formula, counter: str) -> None:
         # One point after the other: the cell of the number of those before it.
@@ -141,16 +130,14 @@ class FormulaRecording:
         extent: ScalarValue = names[counter]
         if formula.operator != "=" or isinstance(tensor, Pack):
             raise DslSyntaxError.at("points that are counted are assigned by `=`", formula.span)
-        inner = Scope(outer=self.evaluator.scope)
+        inner, ordered = Scope(outer=self.evaluator.scope), replace(formula, operator=":=")
         ranges = self._variables(formula.bounds, inner)
-        if self.session is None:
+        if self.recording.session is None:
             inner.names[counter] = ScalarValue(constant(0, arithmetic.integer), "int")
-            self._statement(replace(formula, operator=":="), inner, ranges)
+            self._statement(ordered, inner, ranges)
             return
-        recording = TensorRecording(arithmetic, self.session)
-        names[tensor.name] = recording.filled(tensor.name, tensor.type, tensor.shape, ZERO[tensor.type])
-        names[counter] = recording.filled(counter, "int", Pack(), 0)
-        ordered = replace(formula, operator=":=")
+        names[tensor.name] = self.recording.filled(tensor.name, tensor.type, tensor.shape, ZERO[tensor.type])
+        names[counter] = self.recording.filled(counter, "int", Pack(), 0)
         self._rounds(inner, ranges, (tensor.name, counter), lambda scope: self._counted_point(ordered, counter, scope))
         number = replace(extent, expr=cell_of(names[counter].tensor, (), arithmetic.integer))
         shape = Pack.of(number if each == extent else each for each in tensor.shape)
@@ -158,7 +145,6 @@ class FormulaRecording:
         names[counter] = number
 
     def _counted_point(self, formula: syntax.Formula, counter: str, scope: Scope) -> None:
-        assert self.session is not None
         names, arithmetic = self.evaluator.scope.names, self.evaluator.arithmetic
         here = cell_of(names[counter].tensor, (), arithmetic.integer)
         scope.names[counter] = ScalarValue(here, "int")
@@ -167,10 +153,7 @@ class FormulaRecording:
         test = True if formula.condition is None else cells.value(formula.condition)
         one = constant(1, arithmetic.integer)
         more = apply("where", test.expr, one, constant(0, one.dtype)) if isinstance(test, ScalarValue) else one
-        after = recorded_store(self.session, counter, arithmetic.integer, (), apply("add", here, more))
-        names[counter] = replace(names[counter], tensor=after)
-
-    # -- indices ---------------------------------------------------------------------------------------------------
+        names[counter] = self.recording.stored(counter, "int", Pack(), apply("add", here, more))
 
     def _taken_one_by_one(self, formula: syntax.Formula) -> list[syntax.Named]:
         bounds = [formula.unrolled] if formula.unrolled is not None else []
@@ -191,14 +174,11 @@ class FormulaRecording:
             pack = self.evaluator.scope.names.get(node.name)
             if isinstance(pack, Pack):
                 plain = isinstance(node.item, syntax.Identifier) and node.item.name == single[0].name
-                whole = TensorRecording(self.evaluator.arithmetic, self.session).whole(pack) if plain else None
+                whole = self.recording.whole(pack) if plain else None
                 if whole is None or self.evaluator.value(single[0].value) != len(pack):
                     return {}
                 found[node.name] = whole
         return found
-
-    def _count(self, bound: syntax.Named) -> int:
-        return self.evaluator.count(bound.value, f"the end of `{bound.name}`")
 
     def _variables(self, bounds: Sequence[syntax.Named], scope: Scope) -> list[ExplicitRange]:
         found: list[ExplicitRange] = []
@@ -225,11 +205,9 @@ class FormulaRecording:
             scope.names[bound.name] = Pack.of(values) if isinstance(end, Pack) else values[0]
         return found
 
-    # -- statements ------------------------------------------------------------------------------------------------
-
     def _in_order(self, formula: syntax.Formula, scope: Scope, ranges: Sequence[ExplicitRange]) -> None:
         # Indices that do not say alone which cell is written run one after the other; the others have no order.
-        if self.session is None:
+        if self.recording.session is None:
             self._statement(formula, scope, ranges)
             return
         own = self._own_indices(formula, scope)
@@ -256,9 +234,9 @@ class FormulaRecording:
         if not outer:
             point(scope)
             return
-        assert self.session is not None
+        assert self.recording.session is not None
         names = self.evaluator.scope.names
-        recording = TensorRecording(self.evaluator.arithmetic, self.session)
+        recording = self.recording
         before = [names[name] for name in written]
         first, *others = outer
 
@@ -270,7 +248,7 @@ class FormulaRecording:
             self._rounds(Scope(changed, outer=scope.outer), others, written, point)
             return recording.symbols([names[name] for name in written])
 
-        state = counted_rounds(recording.symbols(before), round_count(self.session, first.high), body)
+        state = counted_rounds(recording.symbols(before), round_count(self.recording.session, first.high), body)
         names.update(zip(written, recording.tensors(before, state), strict=True))
 
     def _number(self, number: Expr, end: Expr) -> None:
@@ -293,21 +271,22 @@ class FormulaRecording:
         for each in conditions:
             if type_of(each) != "bool":
                 raise DtypeError.at(f"a condition of type {type_of(each)}", formula.span)
-        if False in conditions:
-            cells.conditions.append(constant(False, "bool"))
-        cells.conditions.extend(each.expr for each in conditions if isinstance(each, ScalarValue))
+        cells.conditions.extend(self.evaluator.arithmetic.data(each) for each in conditions if each is not True)
         cells.conditions.extend(self.there)
-        for each in ranges:
-            if each.variable in self.limits:
-                end = self.limits[each.variable]
-                cells.conditions.append(apply("lt", cast(index(each.variable), end.dtype), end))
+        ends = ((each.variable, self.limits[each.variable]) for each in ranges if each.variable in self.limits)
+        cells.conditions.extend(apply("lt", cast(index(name), end.dtype), end) for name, end in ends)
         tensors = target if isinstance(target, Pack) else Pack.of((target,))
         values = value if isinstance(value, Pack) and isinstance(target, Pack) else (value,) * len(tensors)
         if len(values) != len(tensors):
             raise ShapeError.at(f"{len(values)} values for {len(tensors)} tensors", formula.span)
         pairs = zip(tensors, values, strict=True)
-        made = [self._written(formula, tensor, each, evaluator, cells) for tensor, each in pairs]
-        self._replace(formula.target, evaluator, made if isinstance(target, Pack) else made[0])
+        written = Pack.of(self._written(formula, tensor, each, evaluator, cells) for tensor, each in pairs)
+        made, names = written if isinstance(target, Pack) else written[0], self.evaluator.scope.names
+        if formula.target.item is not None:
+            items = list(names[formula.target.name])
+            items[evaluator.value(formula.target.item)] = made
+            made = Pack.of(items)
+        names[formula.target.name] = made
 
     def _position(
         self, cells: AccessedCells, length: int, position: ScalarValue, span: Span | None, may_be_left_out: bool
@@ -317,16 +296,15 @@ class FormulaRecording:
         _, boundary = cells.required(position, TensorValue(pack_name(span), "int", Pack.of((length,))), 0, span)
         if boundary is Boundary.SKIP:
             return position
-        return checked_position(self.session, self.evaluator.arithmetic, length, position, span)
+        return self.recording.checked_position(length, position, span)
 
     def _table(self, values: Pack, position: ScalarValue) -> ScalarValue:
         kind, arithmetic = type_of(values), self.evaluator.arithmetic
         arithmetic.require_fitting(values, None)
         array = np.array(values, arithmetic.dtype(kind))
-        name = "table" if self.session is None else self.session.capture(array, "table").name
-        cell, boundary = arithmetic.index(position), Boundary.SKIP
-        if not is_affine_index(cell):
-            boundary = Boundary.CHECK
+        name = "table" if self.recording.session is None else self.recording.session.capture(array, "table").name
+        cell = arithmetic.index(position)
+        boundary = Boundary.SKIP if is_affine_index(cell) else Boundary.CHECK
         return ScalarValue(Read(name, (cell,), (boundary,), array.dtype.name), kind)
 
     def _output(self, target: syntax.Access, evaluator: ExpressionEvaluator) -> Any:
@@ -337,16 +315,6 @@ class FormulaRecording:
         if not isinstance(found, Pack) or type(item) is not int or not -len(found) <= item < len(found):
             raise ShapeError.at(f"`{target.name}` has no item {shown(item)}", target.span)
         return found[item]
-
-    def _replace(self, target: syntax.Access, evaluator: ExpressionEvaluator, made: Any) -> None:
-        names = self.evaluator.scope.names
-        if target.item is None:
-            names[target.name] = Pack.of(made) if isinstance(made, list) else made
-            return
-        item = evaluator.value(target.item)
-        items = list(names[target.name])
-        items[item] = made
-        names[target.name] = Pack.of(items)
 
     def _written(
         self, formula: syntax.Formula, tensor: Any, value: Any, evaluator: ExpressionEvaluator, cells: AccessedCells
@@ -374,9 +342,8 @@ class FormulaRecording:
     def _recorded(
         self, formula: syntax.Formula, tensor: TensorValue, value: Any, positions: Sequence[Any], cells: AccessedCells
     ) -> TensorValue:
-        operator, span, ranges = formula.operator, formula.span, cells.ranges
+        operator, span, ranges, kind = formula.operator, formula.span, cells.ranges, type_of(value)
         arithmetic = self.evaluator.arithmetic
-        kind = type_of(value)
         if kind != tensor.type:
             raise DtypeError.at(f"`{tensor.name}` is {tensor.type}, and its value is {kind}", formula.value.span)
         arithmetic.require_accumulated(operator, value, span)
@@ -386,36 +353,19 @@ class FormulaRecording:
         self._check_ranges(inner)
         on_left = {node.name for each in indices for node in walk_expr(each) if isinstance(node, IndexValue)}
         data = arithmetic.data(value, formula.value.span)
-        if operator in ("=", ":="):
-            others = [each.variable for each in ranges if each.variable not in on_left]
-            if operator == "=" and others and self._is_used(others, data, conditions):
-                fact = f"`=` with the index `{others[0]}`, which the target does not have"
-                raise DslSyntaxError.at(fact, span, "accumulate: `+=`, `*=`, `<?=`, `>?=`, `&=`, `|=` or `:=`")
+        read = {node.name for each in (data, *conditions) for node in walk_expr(each) if isinstance(node, IndexValue)}
+        others = [each.variable for each in ranges if each.variable not in on_left]
+        if operator == "=" and read & {*others}:
+            fact = f"`=` with the index `{others[0]}`, which the target does not have"
+            raise DslSyntaxError.at(fact, span, "accumulate: `+=`, `*=`, `<?=`, `>?=`, `&=`, `|=` or `:=`")
         if operator in ("<?=", ">?=") and kind == "real":
             # NaN never wins.
             neutral = constant(neutral_element(_ACCUMULATE[operator], data.dtype), data.dtype)
             data = shared(data, lambda cell: apply("where", apply("ne", cell, cell), neutral, cell))
-        if self.session is None:
-            return TensorValue(tensor.name, tensor.type, tensor.shape)
-        used = [
-            each
-            for each in ranges
-            if each.variable in on_left or operator != "=" or self._is_used([each.variable], data, conditions)
-        ]
-        made = recorded_store(
-            self.session,
-            self.label or tensor.name,
-            arithmetic.dtype(tensor.type),
-            [*map(arithmetic.size, tensor.shape)],
-            data,
-            indices,
-            used,
-            tensor.tensor,
-            _ACCUMULATE[operator],
-            conditions,
-            span,
-        )
-        return TensorValue(tensor.name, tensor.type, tensor.shape, made)
+        used = [each for each in ranges if operator != "=" or each.variable in on_left | read]
+        where = (indices, used, tensor.tensor, _ACCUMULATE[operator], conditions, span)
+        made = self.recording.stored(self.label or tensor.name, tensor.type, tensor.shape, data, *where)
+        return replace(made, name=tensor.name)
 
     def _check_ranges(self, cells: AccessedCells) -> None:
         # What no guard protects is in range, or an error before anything runs.
@@ -426,34 +376,22 @@ class FormulaRecording:
         for cell, tensor, axis, span in dict.fromkeys(cells.plain):
             extent = arithmetic.size(tensor.shape[axis])
             found = least_and_largest(cell, ends, arithmetic)
-            if found is not None and self._is_inside(*found, extent):
+            end = arithmetic.exact(extent)
+            low, high = found or (-1, 0)
+            if arithmetic.binary(">=", low, 0, None) and arithmetic.binary("<", high, end, None):
                 continue
-            if cells.conditions and is_in_range(cell, extent, ranges, cells.conditions):
+            if (found is None or cells.conditions) and is_in_range(cell, extent, ranges, cells.conditions):
                 continue
-            if found is None and not cells.conditions and is_in_range(cell, extent, ranges, ()):
-                continue
-            if self.session is None and self.guessed(cell, extent, ends):
+            # Sizes that only a call knows may decide about an index.
+            parts = (node for each in (cell, extent, *ends.values()) for node in walk_expr(each))
+            if self.recording.session is None and any(isinstance(node, SizeValue) for node in parts):
                 continue
             shown_index = span.text if span is not None else ""
             fact = f"an index of `{shown_index}` is out of range: axis {axis} of `{tensor.name}` has the extent "
             notes = ""
             if found is not None:
-                notes = f", and its indices are from {shown_size(found[0])} to {shown_size(found[1])}"
-            raise ShapeError.at(f"{fact}{shown_size(arithmetic.exact(extent))}{notes}", span, "guard it: `|i|`")
-
-    def guessed(self, cell: Expr, extent: Expr, ends: Mapping[str, Expr]) -> bool:
-        """Whether sizes that only a call knows decide about an index."""
-        parts = [*walk_expr(cell), *walk_expr(extent), *(node for high in ends.values() for node in walk_expr(high))]
-        return any(isinstance(node, SizeValue) for node in parts)
-
-    def _is_inside(self, low: Any, high: Any, extent: Expr) -> bool:
-        arithmetic = self.evaluator.arithmetic
-        end = arithmetic.exact(extent)
-        return bool(arithmetic.binary(">=", low, 0, None)) and bool(arithmetic.binary("<", high, end, None))
-
-    def _is_used(self, variables: Sequence[str], data: Expr, conditions: Sequence[Expr]) -> bool:
-        nodes = [node for each in (data, *conditions) for node in walk_expr(each)]
-        return any(isinstance(node, IndexValue) and node.name in variables for node in nodes)
+                notes = f", and its indices are from {shown(found[0])} to {shown(found[1])}"
+            raise ShapeError.at(f"{fact}{shown(end)}{notes}", span, "guard it: `|i|`")
 
 
 def declared_constant(
@@ -462,27 +400,28 @@ def declared_constant(
     """A tensor of `@constant`, or a pack of them."""
     assert declaration.default is not None
     name, what = declaration.name, f"the constant `{declaration.name}`"
-    kind = evaluator.scope.generic(declaration.type.name) or declaration.type.name
-    shape = declared_shape(declaration.type.shape or (), evaluator, what)
-    if shape is None:
+    wanted = declared_tensors(declaration, evaluator, what)
+    if wanted is None:
         raise ShapeError.at(f"the shape of {what} is open", declaration.span)
-    if declaration.type.pack is not None:
-        values = evaluator.value(declaration.default)
-        return Pack.of(recording.filled(name, kind, shape, each) for each in values)
+    if isinstance(wanted, Pack):
+        value = evaluator.value(declaration.default)
+        values = value if isinstance(value, Pack) else Pack.of((value,) * len(wanted))
+        if len(values) != len(wanted):
+            raise ShapeError.at(f"{what} has {len(wanted)} tensors, and {len(values)} values", declaration.span)
+        pairs = zip(wanted, values, strict=True)
+        return Pack.of(recording.filled(name, each.type, each.shape, number) for each, number in pairs)
+    kind, shape = wanted.type, wanted.shape
     if declaration.bounds:
         indices = []
         for bound in declaration.bounds:
             place = syntax.Identifier(bound.name, span=bound.span)
             packed = isinstance(evaluator.value(bound.value), Pack)
             indices.append(syntax.Expand(place, None, span=bound.span) if packed else place)
-        target = syntax.Access(name, None, tuple(indices), span=declaration.span)
-        formula = syntax.Formula(
-            target, "=", declaration.default, (), declaration.bounds, None, None, span=declaration.span
-        )
-        inner = ExpressionEvaluator(
-            recording.arithmetic, Scope({name: TensorValue(name, kind, shape)}, outer=evaluator.scope)
-        )
-        FormulaRecording(inner, recording.session, name).run(formula)
+        span, scope = declaration.span, Scope({name: TensorValue(name, kind, shape)}, outer=evaluator.scope)
+        target = syntax.Access(name, None, tuple(indices), span=span)
+        formula = syntax.Formula(target, "=", declaration.default, (), declaration.bounds, None, None, span=span)
+        inner = ExpressionEvaluator(recording.arithmetic, scope)
+        FormulaRecording(inner, recording, name).run(formula)
         made: TensorValue = inner.scope.names[name]
         return made
     value = evaluator.value(declaration.default)

@@ -15,7 +15,7 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS
 from tcdsl.frontend.skriptnd.text.syntax import Branch, Loop
-from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue, bound_of, flat
+from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue, bound_of, flat, most_of, type_of
 from tcdsl.frontend.words.declared_stores import cell_of
 from tcdsl.ir.build import integer
 from tcdsl.ir.expressions import Expr, Read, SizeValue, size_names
@@ -163,10 +163,7 @@ def _with_room(value: Any) -> Any:
     # A tensor with all the cells that there may be.
     if isinstance(value, Pack):
         return Pack.of(map(_with_room, value), None, value.length)
-    if not isinstance(value, TensorValue):
-        return value
-    rooms = (each if bound_of(each) is None else bound_of(each) for each in value.shape)
-    return replace(value, shape=Pack.of(rooms))
+    return replace(value, shape=Pack.of(map(most_of, value.shape))) if isinstance(value, TensorValue) else value
 
 
 @dataclass(slots=True)
@@ -190,10 +187,9 @@ class LoopRounds:
             state = results[: len(state)]
             self.region.agreed(state, [composition.recorded(each, "start") for each in self.state], self.node.span)
             stacked.append(results[len(state) :])
-        scans = [Pack.of(column) for column in zip(*stacked, strict=True)]
-        if not count:
-            scans = [Pack() for _ in self._round(state, {}, 0, 0)[len(state) :]] if not self.packs else []
-        return [*state, *scans]
+        if not count and not self.packs:
+            return [*state, *(Pack() for _ in self._round(state, {}, 0, 0)[len(state) :])]
+        return [*state, *(Pack.of(column) for column in zip(*stacked, strict=True))]
 
     def _round(self, state: Sequence[Any], items: Mapping[str, Any], number: Any, suffix: int | None) -> list[Any]:
         composition, node = self.region.composition, self.node
@@ -217,9 +213,8 @@ class LoopRounds:
         # Only packs need room for all rounds.
         most = length if length is not None or not given else self._most(count)
         if given and most is None:
-            fact = "a loop that may have any number of rounds gives a pack"
             hint = "let it scan a pack, which it is at most as long as, or carry what it computes"
-            raise DslSyntaxError.at(fact, node.span, hint)
+            raise DslSyntaxError.at("a loop that may have any number of rounds gives a pack", node.span, hint)
         if any(isinstance(each, Pack) for each in given):
             raise DslSyntaxError.at("the rounds of a loop give packs", node.span, "each result is one tensor")
         if any(map(_is_open, given)):
@@ -237,11 +232,9 @@ class LoopRounds:
 
         Rounds with variables have each their own, and what has labels may be quantized in each in its own way.
         """
-        if (
-            count <= _FEW
-            or self.region.composition.quantizations
-            or any(map(_differ, (pack for _, pack in self.packs)))
-        ):
+        kinds = [{(type(each), type_of(each), getattr(each, "shape", None)) for each in pack} for _, pack in self.packs]
+        alike = all(len(each) == 1 and next(iter(each))[0] is TensorValue for each in kinds)
+        if count <= _FEW or not alike or self.region.composition.quantizations:
             return False
         try:
             results = self.one_round(self.region.composition.quiet(_own_variables))
@@ -268,9 +261,6 @@ class LoopRounds:
                 raise DslSyntaxError.at("a loop that does not end: its condition is always true", self.node.span, hint)
         return results
 
-    def _next(self, position: ScalarValue) -> Any:
-        return self.region.composition.arithmetic.binary("+", position, 1, self.node.span)
-
     def _number(self, number: Expr) -> ScalarValue:
         # That of a round, which is no size of the call.
         self.region.composition.arithmetic.rounds.update(size_names(number))
@@ -282,13 +272,14 @@ class LoopRounds:
 
     def _most(self, count: Any) -> int | None:
         # How many rounds there are at most, where something says it.
-        if isinstance(count, ScalarValue) and count.bound is not None:
-            count = count.bound
+        count = most_of(count)
         if isinstance(count, ScalarValue):
             count = self.region.composition.arithmetic.decisions.value(count.expr)
-        if type(count) is int and count > MOST_ITEMS:
+        if type(count) is not int:
+            return None
+        if count > MOST_ITEMS:
             raise ShapeError.at(f"a loop gives a pack of {count} tensors", self.node.span, f"{MOST_ITEMS} are the most")
-        return count if type(count) is int else None
+        return count
 
     def _recorded(self, count: Any, length: int | None, given: Sequence[TensorValue], most: int | None) -> list[Any]:
         region, node = self.region, self.node
@@ -296,9 +287,8 @@ class LoopRounds:
         start = [composition.recorded(each, "start") for each in self.state]
         stacks = [(name.name, composition.stacked(pack, name.span)) for name, pack in self.packs if pack]
         # What each round gives is a row of a tensor, which stays 0 behind the last round.
-        rows = [
-            composition.filled(each.name, each.type, Pack.of((most, *each.shape)), ZERO[each.type]) for each in given
-        ]
+        shapes = ((each, Pack.of((most, *each.shape))) for each in given)
+        rows = [composition.filled(each.name, each.type, shape, ZERO[each.type]) for each, shape in shapes]
         ran = [composition.filled("rounds", "int", Pack(), 0)] if given and not self._is_sure(count) else []
         carried = [*start, *rows, *ran]
 
@@ -314,8 +304,11 @@ class LoopRounds:
                 composition.with_row(row, position, each)
                 for row, each in zip(tensors[len(start) :], results[len(start) :], strict=False)
             )
-            after = (composition.filled("rounds", "int", Pack(), self._next(position)) for _ in ran)
-            return tuple(composition.symbols([*results[: len(start)], *written, *after]))
+            after = [*results[: len(start)], *written]
+            if ran:
+                number = composition.arithmetic.binary("+", position, 1, node.span)
+                after.append(composition.filled("rounds", "int", Pack(), number))
+            return tuple(composition.symbols(after))
 
         def going(state: Sequence[Any]) -> Any:
             tensors = composition.tensors(carried, state)
@@ -340,12 +333,9 @@ class LoopRounds:
         number = None
         if ran:
             number = ScalarValue(cell_of(tensors[-1].tensor, (), composition.arithmetic.integer), "int", bound=most)
-        packs = (
-            Pack.of(
-                (composition.row(each, ScalarValue(integer(k), "int", True)) for k in range(most or 0)), None, number
-            )
-            for each in tensors[len(start) : len(tensors) - len(ran)]
-        )
+        places = [ScalarValue(integer(k), "int", True) for k in range(most or 0)]
+        stacked = tensors[len(start) : len(tensors) - len(ran)]
+        packs = (Pack.of((composition.row(each, place) for place in places), None, number) for each in stacked)
         return [*tensors[: len(start)], *packs]
 
 
@@ -356,13 +346,6 @@ def _own_variables(label: str, kind: str, shape: Pack, span: Span | None) -> Any
 def _is_open(value: Any) -> bool:
     # Whether only data says an extent of a tensor.
     return isinstance(value, TensorValue) and any(bound_of(each) is not None for each in value.shape)
-
-
-def _differ(pack: Pack) -> bool:
-    # Whether rounds that scan ``pack`` are given tensors of several shapes or types, or no tensors.
-    if not all(isinstance(each, TensorValue) for each in pack):
-        return True
-    return any((each.type, each.shape) != (pack[0].type, pack[0].shape) for each in pack)
 
 
 # Rounds beyond which a loop of a known number of them runs: code for each takes longer to compile.

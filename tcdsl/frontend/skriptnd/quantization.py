@@ -8,7 +8,7 @@ estimator of Bengio, Leonard and Courville, arXiv:1308.3432).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,8 +16,8 @@ from tcdsl.errors import DslSyntaxError, ShapeError, suggestion
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
 from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
 from tcdsl.frontend.skriptnd.text.syntax import Quantization
-from tcdsl.frontend.skriptnd.values import Extreme, Pack, ScalarValue, TensorValue, shown
-from tcdsl.frontend.words.declared_stores import cell_of, cell_variables, recorded_store
+from tcdsl.frontend.skriptnd.values import Pack, ScalarValue, TensorValue, shown
+from tcdsl.frontend.words.declared_stores import cell_of, cell_variables
 from tcdsl.ir.build import apply, constant, index
 from tcdsl.ir.expressions import Expr
 from tcdsl.span import Span
@@ -36,8 +36,6 @@ class StraightArithmetic(Arithmetic):
 
     def data(self, value: Any, span: Span | None = None) -> Expr:
         """A value as an expression of the type that reals have."""
-        if isinstance(value, Extreme):
-            return constant(value.sign * float("inf"), self.real, span)
         if type(value) is int:
             return constant(float(value), self.real, span)
         return super(StraightArithmetic, self).data(value, span)
@@ -65,29 +63,24 @@ class StraightArithmetic(Arithmetic):
 
 def straight_through(recording: TensorRecording, exact: TensorValue, smooth: TensorValue) -> TensorValue:
     """``exact`` with the derivative of ``smooth``."""
-    session = recording.session
-    assert session is not None
     dtype = recording.arithmetic.dtype(exact.type)
     cells = [*map(index, cell_variables(len(exact.shape)))]
     value, slope = (cell_of(recording.written(each).tensor, cells, dtype) for each in (exact, smooth))
     # The difference is 0, so that the value stays exact.
     moved = apply("sub", slope, apply("stop_gradient", slope))
     made = apply("add", apply("stop_gradient", value), moved)
-    extents = [*map(recording.arithmetic.size, exact.shape)]
-    return TensorValue(exact.name, exact.type, exact.shape, recorded_store(session, exact.name, dtype, extents, made))
+    return recording.stored(exact.name, exact.type, exact.shape, made)
 
 
 @dataclass(slots=True)
 class Quantizer:
-    """``Quantizer("conv.filter", node, attributes, operate)``: a line of `@quantize`, for the tensor of that label.
-
-    ``operate(tensor, composition)`` gives the results of the line's operator in a `Composer`.
-    """
+    """``Quantizer("conv.filter", node, attributes, region)``: a line of `@quantize`, for the tensor of that label."""
 
     label: str
     node: Quantization
     attributes: dict[str, Any]
-    operate: Callable[[TensorValue, Any], list[Any]]
+    #: The block whose names the line may use.
+    region: Any
     _used: bool = False
 
     def applied(self, value: Any, composition: Any) -> Any:
@@ -103,7 +96,9 @@ class Quantizer:
 
     def _quantized(self, value: TensorValue, composition: Any) -> TensorValue:
         name, span = self.node.call.operator, self.node.call.span
-        results = self.operate(value, composition)
+        inner = self.region.inner({self.node.tensor: value}, self.label)
+        evaluator = replace(inner.evaluator, arithmetic=composition.arithmetic, position=None)
+        results = replace(inner, composition=composition, evaluator=evaluator).operation(self.node.call, "")
         if len(results) != 1 or not isinstance(results[0], TensorValue):
             raise DslSyntaxError.at(f"`{name}` quantizes, and gives {len(results)} results", span)
         made = results[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.frontend.skriptnd.arithmetic import Arithmetic
+from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording
 from tcdsl.frontend.skriptnd.values import TensorValue
 from tcdsl.frontend.surroundings.draws import KEY_TYPE
 from tcdsl.frontend.words.declared_stores import cell_of, cell_variables, recorded_store
@@ -30,8 +30,10 @@ _ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _DIGITS = {"float32": 24, "float64": 53}
 
 
-def drawn(session: Session, arithmetic: Arithmetic, result: TensorValue, low: Any, high: Any) -> TensorValue:
+def drawn(recording: TensorRecording, result: TensorValue, low: Any, high: Any) -> TensorValue:
     """Record a tensor of numbers from ``low`` up to ``high``, of the type and shape of ``result``."""
+    arithmetic, session = recording.arithmetic, recording.session
+    assert session is not None
     extents = [*map(arithmetic.size, result.shape)]
     cells = [*map(index, cell_variables(len(extents)))]
 
@@ -42,8 +44,7 @@ def drawn(session: Session, arithmetic: Arithmetic, result: TensorValue, low: An
     value = _mixed(apply("add", _stream(session), place))
     bits = cell_of(recorded_store(session, "bits", KEY_TYPE, extents, value), cells, KEY_TYPE)
     value = _between(arithmetic.data(low), arithmetic.data(high), bits)
-    made = recorded_store(session, result.name, arithmetic.dtype(result.type), extents, value)
-    return TensorValue(result.name, result.type, result.shape, made)
+    return recording.stored(result.name, result.type, result.shape, value)
 
 
 def _stream(session: Session) -> Expr:

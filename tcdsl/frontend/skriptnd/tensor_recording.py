@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,15 @@ from tcdsl.frontend.skriptnd.arithmetic import COMPARISONS, Arithmetic
 from tcdsl.frontend.skriptnd.evaluation import MOST_ITEMS, ExpressionEvaluator
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Extent, TypeNode
 from tcdsl.frontend.skriptnd.values import (
+    UNKNOWN,
     ZERO,
-    Extreme,
     Pack,
     ScalarValue,
     TensorValue,
     Unknown,
     bound_of,
     flat,
+    most_of,
     shown,
     type_of,
 )
@@ -33,16 +35,16 @@ if TYPE_CHECKING:
     from tcdsl.frontend.symbols.symbols import SymbolicSize
 
 __all__ = [
-    "UNKNOWN",
+    "TOO_MANY_ROUNDS",
     "TensorRecording",
     "declared_shape",
     "declared_tensors",
     "round_count",
-    "too_many_rounds",
 ]
 
-#: How the names of extents begin that nothing which was assigned has said yet.
-UNKNOWN = "."
+
+#: The fact that a loop has more rounds than there are tensors.
+TOO_MANY_ROUNDS = "the number of rounds is not between 0 and {}, the length of what is scanned"
 
 
 def round_count(session: Session, size: Expr) -> int | SymbolicSize:
@@ -120,11 +122,10 @@ class TensorRecording:
         """``values`` with other tensors of the program, those that `symbols` has of others like them."""
         flat = iter(symbols)
 
-        def made(value: TensorValue) -> TensorValue:
-            return TensorValue(value.name, value.type, value.shape, next(flat))
-
         def like(value: Any) -> Any:
-            return Pack.of(map(made, value), None, value.length) if isinstance(value, Pack) else made(value)
+            if isinstance(value, Pack):
+                return Pack.of(map(like, value), None, value.length)
+            return TensorValue(value.name, value.type, value.shape, next(flat))
 
         return [*map(like, values)]
 
@@ -135,7 +136,15 @@ class TensorRecording:
             return made
         dtype = self.arithmetic.dtype(value.type)
         cell = cell_of(self.written(value).tensor, (integer(0),) * len(value.shape), dtype)
-        return TensorValue(value.name, value.type, Pack(), recorded_store(self.session, value.name, dtype, (), cell))
+        return self.stored(value.name, value.type, Pack(), cell)
+
+    def stored(self, name: str, kind: str, shape: Pack, value: Expr, *where: Any) -> TensorValue:
+        """A tensor of which one statement writes cells, as `recorded_store` does."""
+        made = None
+        if self.session is not None:
+            dtype, extents = self.arithmetic.dtype(kind), [*map(self.arithmetic.size, shape)]
+            made = recorded_store(self.session, name, dtype, extents, value, *where)
+        return TensorValue(name, kind, shape, made)
 
     def count(self, value: Any, most: int | None, span: Span | None) -> Any:
         """A number of rounds, as the loops of the program take it; what data says is compared with ``most``."""
@@ -147,23 +156,33 @@ class TensorRecording:
         tensor = self.scalar(self.recorded(value, "count")).tensor
         if tensor is None or most is None or not isinstance(value, TensorValue):
             return tensor
-        label = f"{RAISED}DataIndexError: {too_many_rounds(most)}"
+        label = f"{RAISED}DataIndexError: {TOO_MANY_ROUNDS.format(most)}"
         number = ScalarValue(cell_of(tensor, (), self.arithmetic.integer), "int")
-        checked = checked_position(self.session, self.arithmetic, most + 1, number, span, label)
+        checked = self.checked_position(most + 1, number, span, label)
         return recorded_store(self.session, "count", self.arithmetic.integer, (), checked.expr)
+
+    def checked_position(self, length: int, position: ScalarValue, span: Span | None, name: str = "") -> ScalarValue:
+        """The index of an item of so many: it is read from a list of all indices, where it is checked.
+
+        ``name`` is what messages call the list, if it is not the name of the pack.
+        """
+        import numpy as np
+
+        name, dtype = name or pack_name(span), self.arithmetic.integer
+        if self.session is not None:
+            name = self.session.capture(np.arange(length, dtype=dtype), name).name
+        cell = self.arithmetic.index(position, span)
+        return ScalarValue(Read(name, (cell,), (Boundary.CHECK,), dtype, span=span), "int")
 
     def stacked(self, pack: Pack, span: Span | None) -> TensorValue:
         """The tensors of a pack one behind the other."""
-        assert self.session is not None
         first = pack[0]
-        for each in pack:
-            if not self.same_shape(each.shape, first.shape, span):
-                raise ShapeError.at("a loop on data scans tensors of several shapes", span)
-        shape = Pack.of((len(pack), *first.shape))
+        if not all(self.same_shape(each.shape, first.shape, span) for each in pack):
+            raise ShapeError.at("a loop on data scans tensors of several shapes", span)
         whole = self.whole(pack)
         if whole is not None:
             return whole
-        stack = TensorValue(first.name, first.type, shape)
+        stack = TensorValue(first.name, first.type, Pack.of((len(pack), *first.shape)))
         for k, each in enumerate(pack):
             stack = self.with_row(stack, ScalarValue(integer(k), "int", True), each)
         return stack
@@ -198,33 +217,26 @@ class TensorRecording:
 
     def row(self, stack: TensorValue, position: ScalarValue) -> TensorValue:
         """One of the tensors of `stacked`; there is one at the position."""
-        assert self.session is not None
         assert stack.tensor is not None
         shape, dtype = Pack.of(stack.shape[1:]), self.arithmetic.dtype(stack.type)
         cell = cell_of(stack.tensor, (position.expr, *map(index, cell_variables(len(shape)))), dtype)
-        made = recorded_store(self.session, stack.name, dtype, [*map(self.arithmetic.size, shape)], cell)
-        return TensorValue(stack.name, stack.type, shape, made)
+        return self.stored(stack.name, stack.type, shape, cell)
 
     def with_row(self, stack: TensorValue, position: ScalarValue, row: TensorValue) -> TensorValue:
         """The tensors of `stacked` with another one in a place."""
-        assert self.session is not None
-        dtype, extents = self.arithmetic.dtype(stack.type), [*map(self.arithmetic.size, stack.shape)]
-        variables = cell_variables(len(row.shape))
+        variables, ends = cell_variables(len(row.shape)), map(self.arithmetic.size, stack.shape[1:])
         cells = [*map(index, variables)]
-        ranges = [ExplicitRange(each, integer(0), end) for each, end in zip(variables, extents[1:], strict=True)]
-        value, target = cell_of(self.written(row).tensor, cells, dtype), (position.expr, *cells)
-        made = recorded_store(self.session, stack.name, dtype, extents, value, target, ranges, stack.tensor)
-        return TensorValue(stack.name, stack.type, stack.shape, made)
+        ranges = [ExplicitRange(each, integer(0), end) for each, end in zip(variables, ends, strict=True)]
+        value = cell_of(self.written(row).tensor, cells, self.arithmetic.dtype(stack.type))
+        target = (position.expr, *cells)
+        return self.stored(stack.name, stack.type, stack.shape, value, target, ranges, stack.tensor)
 
     def filled(self, name: str, kind: str, shape: Pack, value: Any) -> TensorValue:
         """A tensor of one value."""
-        constant = value if not shape else None
-        if self.session is None:
-            return TensorValue(name, kind, shape, None, constant)
-        extents = [*map(self.arithmetic.size, shape)]
-        data = self.arithmetic.data(value)
-        made = recorded_store(self.session, name, self.arithmetic.dtype(kind), extents, data)
-        return TensorValue(name, kind, shape, made, constant)
+        made = TensorValue(name, kind, shape)
+        if self.session is not None:
+            made = self.stored(name, kind, shape, self.arithmetic.data(value))
+        return made if shape else replace(made, constant=value)
 
     def fitted(
         self,
@@ -249,7 +261,7 @@ class TensorRecording:
         if len(made.shape) != len(wanted):
             raise ShapeError.at(fact, place)
         entries = [each for each in given.shape or () for _ in declared_shape((each,), evaluator, what, item) or ()]
-        shape, rooms = list(made.shape), [each if bound_of(each) is None else bound_of(each) for each in made.shape]
+        shape, rooms = list(made.shape), [*map(most_of, made.shape)]
         most = list(rooms)
         for axis, (entry, declared, found) in enumerate(zip(entries, wanted, made.shape, strict=True)):
             data, bound = bound_of(found) is not None, bound_of(declared)
@@ -303,11 +315,9 @@ class TensorRecording:
         """A constant tensor of values in row-major order."""
         import numpy as np
 
-        volume = 1
-        for each in shape:
-            if type(each) is not int:
-                raise ShapeError.at(f"the extents of the constant `{name}` depend on the call", span)
-            volume *= each
+        if not all(type(each) is int for each in shape):
+            raise ShapeError.at(f"the extents of the constant `{name}` depend on the call", span)
+        volume = math.prod(shape)
         if volume != len(values) or not all(type_of(each) == kind for each in values):
             fact = f"the constant `{name}` of shape {shown(shape)} has {volume} cells of type {kind}"
             raise ShapeError.at(f"{fact}, and is given {len(values)} values of type {type_of(values)}", span)
@@ -335,7 +345,7 @@ def declared_shape(shape: Sequence[Extent], evaluator: ExpressionEvaluator, what
             return None
         found.extend(_declared_extents(extent, evaluator.value(node), evaluator, what, item))
     for extent in found:
-        if type_of(extent) != "int" or isinstance(extent, Extreme) or not evaluator.arithmetic.is_size(extent):
+        if type_of(extent) != "int" or not evaluator.arithmetic.is_size(extent):
             raise DtypeError.at(f"{what}: an extent is {shown(extent)}, not an int", shape[0].span)
         if type(extent) is int and extent < 0:
             raise ShapeError.at(
@@ -373,51 +383,19 @@ def _declared_extents(
     return (value,) * count
 
 
-def too_many_rounds(most: int) -> str:
-    """The fact that a loop has more rounds than there are tensors."""
-    return f"the number of rounds is not between 0 and {most}, the length of what is scanned"
-
-
 def pack_name(span: Span | None) -> str:
     """What the text calls the pack of which ``span`` is an item."""
     return span.text.partition("[")[0] if span is not None else "a pack"
 
 
-def checked_position(
-    session: Session | None,
-    arithmetic: Arithmetic,
-    length: int,
-    position: ScalarValue,
-    span: Span | None,
-    name: str = "",
-) -> ScalarValue:
-    """The index of an item of so many: it is read from a list of all indices, where it is checked.
-
-    ``name`` is what messages call the list, if it is not the name of the pack.
-    """
-    import numpy as np
-
-    name = name or pack_name(span)
-    if session is not None:
-        name = session.capture(np.arange(length, dtype=arithmetic.integer), name).name
-    cell = arithmetic.index(position, span)
-    return ScalarValue(Read(name, (cell,), (Boundary.CHECK,), arithmetic.integer, span=span), "int")
-
-
-def declared_tensors(declaration: Declaration, evaluator: ExpressionEvaluator) -> Any:
-    """Outputs of the declared types and shapes; None where these are open."""
+def declared_tensors(declaration: Declaration, evaluator: ExpressionEvaluator, what: str) -> Any:
+    """Tensors of the declared type and shape, one or a pack; None where that is open."""
     given = declaration.type
     kind = evaluator.scope.generic(given.name) or given.name
-    what = f"the output `{declaration.name}`"
-    if given.shape is None:
+    length = None if given.pack is None else given.pack.length
+    if given.shape is None or (given.pack is not None and length is None):
         return None
-    if given.pack is None:
-        shape = declared_shape(given.shape, evaluator, what)
-        return None if shape is None else TensorValue(declaration.name, kind, shape)
-    if given.pack.length is None:
-        return None
-    length = evaluator.count(given.pack.length, f"the length of {what}")
-    shapes = [declared_shape(given.shape, evaluator, what, k) for k in range(length)]
-    if None in shapes:
-        return None
-    return Pack.of(TensorValue(declaration.name, kind, shape) for shape in shapes if shape is not None)
+    count = 1 if length is None else evaluator.count(length, f"the length of {what}")
+    shapes = [declared_shape(given.shape, evaluator, what, k) for k in range(count)]
+    found = Pack.of(TensorValue(declaration.name, kind, shape) for shape in shapes if shape is not None)
+    return None if None in shapes else found[0] if given.pack is None else found

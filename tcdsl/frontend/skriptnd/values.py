@@ -9,44 +9,26 @@ calls, only types are known: they are `Unknown`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import DtypeError
-from tcdsl.ir.expressions import Expr, SizeValue, walk
+from tcdsl.ir.expressions import Expr, walk
 from tcdsl.span import Span
 
 if TYPE_CHECKING:
     # Texts are read without what stages and compiles.
     from tcdsl.frontend.symbols.symbols import SymbolicTensor
 
-__all__ = [
-    "CONCRETE",
-    "ENDS",
-    "MEMBERS",
-    "ZERO",
-    "Extreme",
-    "GuardedIndex",
-    "Pack",
-    "ScalarValue",
-    "TensorValue",
-    "Unknown",
-    "agreed",
-    "article",
-    "bound_of",
-    "content_of",
-    "copied",
-    "flat",
-    "is_pack",
-    "is_size",
-    "is_tensor",
-    "shown",
-    "type_of",
-]
+__all__ = ["CONCRETE", "MEMBERS", "UNKNOWN", "ZERO", "GuardedIndex", "Pack", "ScalarValue", "TensorValue", "Unknown"]
+__all__ += ["agreed", "article", "bound_of", "content_of", "copied", "flat"]
+__all__ += ["is_pack", "is_size", "is_tensor", "most_of", "shown", "type_of"]
 
 CONCRETE = ("int", "real", "bool", "str")
 #: The types that a parameter of `@dtype` may stand for.
 MEMBERS: Mapping[str, tuple[str, ...]] = {"type": CONCRETE, "arith": ("int", "real", "bool"), "num": ("int", "real")}
+#: How the names of extents begin that nothing which was assigned has said yet.
+UNKNOWN = "."
 ZERO: Mapping[str, Any] = {"int": 0, "real": 0.0, "bool": False, "str": ""}
 
 
@@ -95,16 +77,6 @@ class ScalarValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Extreme:
-    """``int(inf)`` and ``int(-inf)``: an end of the type that integers have."""
-
-    sign: int
-
-
-ENDS = (Extreme(1), Extreme(-1))
-
-
-@dataclass(frozen=True, slots=True)
 class GuardedIndex:
     """``|index|``, or with other indices below and above the range."""
 
@@ -125,7 +97,6 @@ class TensorValue:
     shape: Pack
     tensor: SymbolicTensor | None = None
     constant: Any = None
-    cells: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +116,12 @@ def is_pack(*values: Any) -> bool | None:
 
 def is_size(value: Any) -> bool:
     """Whether ``value`` is an integer that a call knows, and no point of a formula."""
-    if isinstance(value, ScalarValue):
-        return value.bound is not None or (value.exact and all(not _varies(node) for node in walk(value.expr)))
-    return type(value) is int
+    if not isinstance(value, ScalarValue):
+        return type(value) is int
+    varying = ("IndexValue", "Read", "Local")
+    return value.bound is not None or (
+        value.exact and all(type(node).__name__ not in varying for node in walk(value.expr))
+    )
 
 
 def bound_of(extent: Any) -> Any:
@@ -155,8 +129,11 @@ def bound_of(extent: Any) -> Any:
     return extent.bound if isinstance(extent, ScalarValue) else None
 
 
-def _varies(node: Expr) -> bool:
-    return type(node).__name__ in ("IndexValue", "Read", "Local")
+def most_of(extent: Any) -> Any:
+    """An extent, or what it is at most, if only data says it."""
+    while bound_of(extent) is not None:
+        extent = extent.bound
+    return extent
 
 
 def type_of(value: Any) -> str:
@@ -169,24 +146,21 @@ def type_of(value: Any) -> str:
         return value.type
     if isinstance(value, GuardedIndex):
         return type_of(value.index)
-    if isinstance(value, Extreme):
-        return "int"
     return {bool: "bool", int: "int", float: "real", str: "str"}.get(type(value), "")
 
 
 def shown(value: Any) -> str:
-    """As SkriptND writes it: ``[1,2]``, ``true``; a size of an array by its name."""
+    """As SkriptND writes it: ``[1,2]``, ``true``; sizes of arrays by their names."""
     if isinstance(value, Pack):
         return f"[{','.join(map(shown, value))}]"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, ScalarValue):
-        other = "a size of the call" if value.bound is None else "what data says"
-        return value.expr.name if isinstance(value.expr, SizeValue) else other
+        from tcdsl.ir.text.expression_printer import format_expr
+
+        return format_expr(value.expr).removeprefix(UNKNOWN)
     if isinstance(value, TensorValue):
         return value.name
-    if isinstance(value, Extreme):
-        return "int(inf)" if value.sign > 0 else "int(-inf)"
     return "null" if value is None else str(value)
 
 
@@ -218,14 +192,11 @@ def content_of(value: Any) -> Any:
     """What of a value, or of a pack of them, a call depends on; 1, 1.0 and True are not the same."""
     match value:
         case tuple():
-            return (
-                type(value),
-                *map(content_of, value),
-                *map(content_of, (getattr(value, "uniform", None), getattr(value, "length", None))),
-            )
+            own = (getattr(value, "uniform", None), getattr(value, "length", None))
+            return (type(value), *map(content_of, (*value, *own)))
         case TensorValue():
             return value.type, content_of(value.shape), content_of(value.constant)
-        case Extreme() | ScalarValue() | None:
+        case ScalarValue() | None:
             return value
     return type(value), value
 

@@ -39,9 +39,7 @@ def _operation(words: Words, result: str) -> syntax.Operation:
     with words:
         if words.is_next("if"):
             return _branch(words)
-        if words.is_next(*_LOOPS):
-            return _loop(words, result)
-        return _callable(words)
+        return _loop(words, result) if words.is_next(*_LOOPS) else _callable(words)
 
 
 def _callable(words: Words) -> syntax.Operation:
@@ -87,21 +85,12 @@ def _qualified(words: Words, of: str) -> str:
     return name
 
 
-def _types(words: Words) -> tuple[str, ...]:
-    if not words.accept("<"):
-        return ()
-    return words.several(read_type_name, ">")
-
-
 def _attributes(words: Words) -> tuple[syntax.Named, ...]:
-    if not words.accept("{"):
-        return ()
     found = words.several(_attribute, "}")
-    seen: set[str] = set()
-    for each in found:
-        if each.name in seen:
+    names = [each.name for each in found]
+    for k, each in enumerate(found):
+        if each.name in names[:k]:
             raise DslSyntaxError.at(f"the attribute `{each.name}` is given twice", each.span)
-        seen.add(each.name)
     return found
 
 
@@ -118,8 +107,8 @@ def _invocation(
     first = words.next
     name = _qualified(words, "an operator")
     place = words.since(first)
-    types = _types(words)
-    attributes = _attributes(words)
+    types = words.several(read_type_name, ">") if words.accept("<") else ()
+    attributes = _attributes(words) if words.accept("{") else ()
     if arguments is None:
         words.expect("(", "behind the operator")
         arguments = words.several(_argument, ")")
@@ -153,17 +142,14 @@ def _block(words: Words, label: str) -> syntax.Block:
 
 
 def _branch(words: Words) -> syntax.Branch:
-    first = words.expect("if")
-    arms = []
-    while True:
+    first, arms = words.next, list[tuple[syntax.Operation, syntax.Operation]]()
+    while words.accept("elif" if arms else "if"):
         condition = _callable(words)
         words.expect("then", "behind the condition")
         arms.append((condition, _callable(words)))
         if len(arms) > MOST_NESTED:
             hint = "choose between operators that choose"
             raise DslSyntaxError.at(f"an `if` of more than {MOST_NESTED} conditions", words.since(first), hint)
-        if not words.accept("elif"):
-            break
     if not words.accept("else"):
         raise words.unexpected("expected `else`: an `if` has a value in any case")
     return syntax.Branch(tuple(arms), _callable(words), span=words.since(first))
@@ -188,10 +174,9 @@ def _loop(words: Words, result: str) -> syntax.Loop:
             count = read_expression(words)
             words.expect(")")
     body = _callable(words)
-    if words.is_next("while"):
-        if condition is not None:
-            raise words.unexpected("a loop has one condition")
-        words.take()
+    if words.is_next("while") and condition is not None:
+        raise words.unexpected("a loop has one condition")
+    if words.accept("while"):
         condition = _callable(words)
     span = words.since(first)
     if condition is None and not scanned and count is None:

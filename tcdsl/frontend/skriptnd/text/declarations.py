@@ -6,24 +6,13 @@ from dataclasses import replace
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.skriptnd.text import syntax
-from tcdsl.frontend.skriptnd.text.expressions import read_expression, read_indices, read_text
+from tcdsl.frontend.skriptnd.text.expressions import read_expression, read_indices, read_inner, read_text
 from tcdsl.frontend.skriptnd.text.words import NO_TYPES, TYPE_NAMES
 from tcdsl.frontend.words.cursor import Words
 from tcdsl.span import Span
 
-__all__ = [
-    "read_assertion",
-    "read_bounds",
-    "read_declaration",
-    "read_formula",
-    "read_generic",
-    "read_identifier",
-    "read_pack_length",
-    "read_target",
-    "read_type",
-    "read_type_name",
-    "read_using",
-]
+__all__ = ["read_assertion", "read_bounds", "read_declaration", "read_formula", "read_generic"]
+__all__ += ["read_identifier", "read_pack_length", "read_target", "read_type", "read_type_name", "read_using"]
 
 #: The operators of formulas, and what the document's spelling of some is.
 ACCUMULATORS = ("=", "+=", "*=", "&=", "|=", "<?=", ">?=", ":=")
@@ -43,8 +32,7 @@ def read_type(words: Words) -> syntax.TypeNode:
     rank = None
     if words.accept("^"):
         words.expect("(", "behind `^`")
-        rank = read_expression(words)
-        words.expect(")")
+        rank = read_inner(words)
     shape = words.several(_extent, "]") if words.accept("[") else None
     pack = read_pack_length(words)
     word = given.get("optional")
@@ -113,13 +101,9 @@ def read_declaration(words: Words, of: str) -> syntax.Declaration:
 
 def read_bounds(words: Words) -> tuple[syntax.Named, ...]:
     """``, i < m, j < n``."""
-    return words.separated(_bound) if words.accept(",") else ()
-
-
-def _bound(words: Words) -> syntax.Named:
-    name = words.name("an index")
-    words.expect("<", "behind an index")
-    return syntax.Named(name.text, read_expression(words), span=words.since(name))
+    if not words.accept(","):
+        return ()
+    return words.separated(lambda words: read_named(words, "an index", "<", "behind an index"))
 
 
 def read_using(words: Words) -> syntax.Using:
@@ -171,8 +155,6 @@ def read_assertion(words: Words) -> syntax.Assertion:
     message: syntax.TextValue | None = None
     shown: tuple[tuple[str, syntax.Expression], ...] = ()
     if words.accept(":"):
-        if words.next.kind != "text":
-            raise words.unexpected("expected a message, which is a text")
         message = read_text(words)
         shown = words.separated(_shown) if words.accept(",") else ()
     words.expect(";")
@@ -188,7 +170,7 @@ def _shown(words: Words) -> tuple[str, syntax.Expression]:
         words.take()
         words.take()
     value = read_expression(words)
-    return label or (value.span.text if value.span is not None else ""), value
+    return label or value.written, value
 
 
 def read_formula(words: Words) -> syntax.Formula:
@@ -197,11 +179,11 @@ def read_formula(words: Words) -> syntax.Formula:
     unrolled = _unrolled(words) if words.accept("unroll") else None
     found: list[syntax.Named] = []
     if words.accept("with"):
-        found.extend(words.separated(_local))
+        found.extend(words.separated(read_named))
         words.expect(":", "behind the values that have names")
     else:
         while words.next.kind == "name" and words.ahead(1).text == "=" and words.ahead(1).kind == "operator":
-            found.append(_local(words))
+            found.append(read_named(words))
             words.expect(",")
             if words.next.kind == "name" and words.ahead(1).text == "<":  # the range of an index
                 raise _without_indices(found[-1].name, found[-1].span)
@@ -222,18 +204,17 @@ def read_formula(words: Words) -> syntax.Formula:
 
 
 def _unrolled(words: Words) -> syntax.Named:
-    first = words.expect("..", "behind `unroll`")
+    words.expect("..", "behind `unroll`")
     words.expect("(")
-    name = words.name("an index")
-    words.expect("->")
-    count = read_expression(words)
+    found = read_named(words, "an index", "->")
     words.expect(")")
-    return syntax.Named(name.text, count, span=words.since(first))
+    return found
 
 
-def _local(words: Words) -> syntax.Named:
-    name = words.name("a value")
-    words.expect("=")
+def read_named(words: Words, of: str = "a value", sign: str = "=", where: str = "") -> syntax.Named:
+    """``z = e``; ``i < n`` with the sign ``<``."""
+    name = words.name(of)
+    words.expect(sign, where)
     return syntax.Named(name.text, read_expression(words), span=words.since(name))
 
 
@@ -244,11 +225,10 @@ def _target(words: Words) -> syntax.Access:
     found = read_indices(words, name)
     if isinstance(found, syntax.Access):
         return found
-    span = words.since(first)
     if isinstance(found, syntax.Identifier):
-        raise _without_indices(name.name, span)
-    hint = f"write `{span.text[:-1]},]` for a cell of rank 1"
-    raise DslSyntaxError.at("one index is an item of a pack", span, hint)
+        raise _without_indices(name.name, words.since(first))
+    hint = f"write `{found.written[:-1]},]` for a cell of rank 1"
+    raise DslSyntaxError.at("one index is an item of a pack", found.span, hint)
 
 
 def _without_indices(name: str, span: Span | None) -> TcdslError:

@@ -57,7 +57,7 @@ def _binary(words: Words, left: syntax.Expression, least: int) -> syntax.Express
     for _ in range(_MOST_OPERATORS):
         operator = words.next.text if words.next.kind in ("operator", "name") else ""
         precedence = _PRECEDENCE.get(operator, 0)
-        if precedence < max(least, 1) or (operator == ":=" and words.ahead(1).text != ".."):
+        if precedence < least or (operator == ":=" and words.ahead(1).text != ".."):
             return left
         token = words.take()
         dots = words.accept("..", "...") if operator not in ("is", "in") else None
@@ -146,15 +146,16 @@ def _called(words: Words, name: Word) -> syntax.Expression:
     if words.accept(")"):
         return syntax.Call(name.text, None, span=words.since(name))
     argument = read_expression(words)
-    if words.is_next(","):
-        raise words.unexpected(f"`{name.text}` takes one argument")
-    words.expect(")")
+    if not words.accept(")"):
+        raise words.unexpected(f"`{name.text}` takes one argument" if words.is_next(",") else "expected `)`")
     return syntax.Call(name.text, argument, span=words.since(name))
 
 
 def read_text(words: Words) -> syntax.TextValue:
     """One or several texts that stand one behind the other, with the values in them."""
     first = words.next
+    if first.kind != "text":
+        raise words.unexpected("expected a message, which is a text")
     pieces, values = [""], []
     while words.next.kind == "text":
         token = words.take()
@@ -192,6 +193,13 @@ def _pieces(words: Words, token: Word) -> list[tuple[str, syntax.Expression | No
             at += 1
     found.append((piece, None))
     return found
+
+
+def read_inner(words: Words) -> syntax.Expression:
+    """An expression behind a parenthesis, up to the one that closes it."""
+    value = read_expression(words)
+    words.expect(")")
+    return value
 
 
 def read_indices(words: Words, value: syntax.Expression) -> syntax.Expression:
@@ -261,8 +269,7 @@ def _index(words: Words) -> syntax.Expression:
 
 
 def _guard(words: Words) -> syntax.Guard:
-    token = words.take()
-    value = read_expression(words)
+    token, value = words.take(), read_expression(words)
     below = above = None
     if words.accept("<>"):
         below = read_expression(words)
@@ -276,10 +283,7 @@ def _expanded(words: Words, value: syntax.Expression) -> syntax.Expression:
     dots = words.accept("..")
     if dots is None:
         return value
-    count = None
-    if words.accept("("):
-        count = read_expression(words)
-        words.expect(")")
+    count = read_inner(words) if words.accept("(") else None
     return syntax.Expand(value, count, span=across(value.span or words.span(dots), words.since(dots)))
 
 

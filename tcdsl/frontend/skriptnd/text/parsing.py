@@ -45,27 +45,21 @@ def parse_module(text: str, filename: str) -> TextModule:
     imports: list[Identifier] = []
     operators: list[Operator] = []
     while words.next.kind != "end":
-        if words.is_next("import"):
-            if operators:
-                raise words.unexpected("imports stand before all operators")
-            imports.extend(_imports(words))
+        if words.is_next("import") and operators:
+            raise words.unexpected("imports stand before all operators")
+        if words.accept("import"):
+            imports.extend(words.separated(_imported))
+            words.accept(";")  # which the document leaves out
         elif words.is_next("public", "operator", "graph"):
             operators.append(_operator(words))
         else:
             raise words.unexpected("expected `import`, `operator` or `graph`")
-    seen: dict[str, Operator] = {}
+    names: set[str] = set()
     for each in operators:
-        if each.name in seen:
+        if each.name in names:
             raise DslSyntaxError.at(f"there are two operators `{each.name}`", each.name_span)
-        seen[each.name] = each
+        names.add(each.name)
     return TextModule(tuple(imports), tuple(operators), text, filename)
-
-
-def _imports(words: Words) -> tuple[Identifier, ...]:
-    words.take()
-    found = words.separated(_imported)
-    words.accept(";")  # which the document leaves out
-    return found
 
 
 def _imported(words: Words) -> Identifier:
@@ -79,9 +73,9 @@ def _imported(words: Words) -> Identifier:
 def _operator(words: Words) -> Operator:
     first = words.next
     public = words.accept("public") is not None
-    if not words.is_next("operator", "graph"):
-        raise words.unexpected("expected `operator`")
-    graph = words.take().text == "graph"
+    graph = words.accept("graph") is not None
+    if not graph:
+        words.expect("operator")
     place = words.next
     name = words.name("a graph" if graph else "an operator")
     words.expect("{")

@@ -11,47 +11,12 @@ from dataclasses import field
 from tcdsl.frontend.words.nodes import TextNode, walk
 from tcdsl.span import Span
 
-__all__ = [
-    "Access",
-    "Assertion",
-    "Assignment",
-    "Binary",
-    "Block",
-    "Branch",
-    "Call",
-    "Declaration",
-    "Expand",
-    "Expression",
-    "Extent",
-    "Fold",
-    "Formula",
-    "Generic",
-    "Guard",
-    "Identifier",
-    "Invocation",
-    "ListNode",
-    "Literal",
-    "Loop",
-    "Member",
-    "Named",
-    "Operation",
-    "Operator",
-    "PackLength",
-    "Quantization",
-    "Range",
-    "Select",
-    "Subscript",
-    "Substitute",
-    "Target",
-    "TextModule",
-    "TextValue",
-    "TypeNode",
-    "Unary",
-    "Using",
-    "Whole",
-    "Zip",
-    "names_in",
-]
+__all__ = ["Access", "Binary", "Call", "Expand", "Expression", "Fold"]
+__all__ += ["Guard", "Identifier", "ListNode", "Literal", "Member", "Named"]
+__all__ += ["Range", "Select", "Subscript", "Substitute", "TextValue", "Unary", "Whole", "Zip"]
+__all__ += ["Assertion", "Declaration", "Extent", "Formula", "Generic", "PackLength", "Target", "TypeNode", "Using"]
+__all__ += ["Assignment", "Block", "Branch", "Invocation", "Loop"]
+__all__ += ["Operation", "Operator", "Quantization", "TextModule", "names_in"]
 
 
 class Node(TextNode):
@@ -59,8 +24,10 @@ class Node(TextNode):
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
-
-# -- expressions ---------------------------------------------------------------------------------------------------
+    @property
+    def written(self) -> str:
+        """What stands in its place, if that is one line."""
+        return "" if self.span is None else self.span.text
 
 
 class Expression(Node):
@@ -201,9 +168,6 @@ class Named(Node):
     value: Expression
 
 
-# -- declarations --------------------------------------------------------------------------------------------------
-
-
 class PackLength(Node):
     """``..``, ``..(k)`` or ``..(k|5)``."""
 
@@ -236,6 +200,14 @@ class TypeNode(Node):
     pack: PackLength | None = None
     word: Span | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names in its rank, its shape and its length."""
+        shape, pack = self.shape or (), (self.pack,) if self.pack is not None else ()
+        lengths = (each.length for each in (*(extent.repeats for extent in shape), *pack) if each is not None)
+        nodes = (self.rank, *(extent.value for extent in shape), *lengths)
+        return frozenset[str]().union(*(names_in(node) for node in nodes if node is not None))
+
 
 class Declaration(Node):
     """``x: real[n] = 0.0``, an attribute, input, output, constant or variable; ``bounds`` are those of its value."""
@@ -266,6 +238,10 @@ class Target(Node):
     zipped: bool = False
     type: TypeNode | None = None
 
+    def label(self, count: int) -> str:
+        """The label that a call has by its only result; ``count`` is the number of its results."""
+        return self.name or "" if count == 1 and self.items is None else ""
+
     @property
     def names(self) -> tuple[str, ...]:
         """All names, from left to right."""
@@ -288,9 +264,6 @@ class Assertion(Node):
     shown: tuple[tuple[str, Expression], ...]
 
 
-# -- formulas ------------------------------------------------------------------------------------------------------
-
-
 class Formula(Node):
     """``C[i, j] += A[i, l] * B[l, j], i < m, j < n, l < k | condition``."""
 
@@ -307,9 +280,6 @@ class Formula(Node):
         """The cells that are read."""
         parts = [self.value, *(each.value for each in self.locals), *filter(None, (self.condition,))]
         return (node for part in parts for node in walk(part) if isinstance(node, Access))
-
-
-# -- compositions --------------------------------------------------------------------------------------------------
 
 
 class Invocation(Node):

@@ -41,8 +41,7 @@ class GraphVariables(MutableMapping[str, np.ndarray]):
     """
 
     def __init__(self, known: Mapping[str, Variable], arrays: dict[str, Any]) -> None:
-        self._known = known
-        self._arrays = arrays
+        self._known, self._arrays = known, arrays
 
     def _variable(self, label: str) -> Variable:
         try:
@@ -306,9 +305,8 @@ class ModelGraph:
                 continue
             packed = isinstance(value, list | tuple)
             if packed != (each.type.pack is not None):
-                kind, hint = "a pack", "give a list of arrays"
-                if packed:
-                    kind, hint = "one array", f"write `np.asarray({each.name})`"
+                kind = "one array" if packed else "a pack"
+                hint = f"write `np.asarray({each.name})`" if packed else "give a list of arrays"
                 given = "one array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
                 fact = f"`{each.name}` of `{self.__name__}` is {kind}, and is given {given}"
                 raise ConfigurationError.at(fact, hint=hint)
@@ -369,10 +367,11 @@ class ModelGraph:
         for label in variables:
             if label not in form.variables and label not in self.look().variables and not self._is_unused(label):
                 raise ConfigurationError.at(unknown_label(label, form.variables))
-        missing = [label for label in form.variables if label not in variables]
+        missing = [label for label, each in form.variables.items() if each.used and label not in variables]
         if missing:
             raise ConfigurationError.at(f"`variables` lacks {', '.join(missing)}")
-        return [checked_variable(form.variables[label], variables[label]) for label in form.variables]
+        given = (variables[label] if label in variables else own[label] for label in form.variables)
+        return [checked_variable(each, value) for each, value in zip(form.variables.values(), given, strict=True)]
 
     def _is_unused(self, label: object) -> bool:
         # `conv.bias` beside `use_bias=false`: a name that an operator declares, in a part of the graph that is there.
@@ -432,4 +431,8 @@ def _stand_in(declaration: Declaration, given: Any) -> Any:
 
 
 def _of_shape(kind: str, given: Any) -> Any:
-    return np.broadcast_to(np.zeros((), _ARRAYS[kind]), given) if isinstance(given, tuple) else given
+    if not isinstance(given, tuple):
+        return given
+    if not all(isinstance(each, int | np.integer) and each >= 0 for each in given):
+        raise ShapeError.at(f"{given} is no shape: extents are integers that are not negative")
+    return np.broadcast_to(np.zeros((), _ARRAYS[kind]), given)

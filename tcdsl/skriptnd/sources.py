@@ -52,10 +52,10 @@ class Sources:
                 raise DslSyntaxError.at(fact, each.span, hint)
             text, filename = found
             inner = self._modules[each.name] = parsed(text, filename)
-            for operator in inner.operators:
-                if operator.graph:
-                    fact = f"the module `{each.name}` holds a graph"
-                    raise DslSyntaxError.at(fact, operator.name_span, "graphs stand in the main module alone")
+            graph = next((operator for operator in inner.operators if operator.graph), None)
+            if graph is not None:
+                fact = f"the module `{each.name}` holds a graph"
+                raise DslSyntaxError.at(fact, graph.name_span, "graphs stand in the main module alone")
             self._check_imports(each.name, inner)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -82,8 +82,7 @@ class Sources:
             text = self._modules.get(module)
             imported = [each.name for each in text.imports] if text is not None else list(MODULES)
             if home not in imported:
-                known = home in MODULES or home in self._modules
-                hint = f"write `import {home};`" if known else ""
+                hint = f"write `import {home};`" if home in MODULES or home in self._modules else ""
                 raise DslSyntaxError.at(f"the module `{home}` is not imported", span, hint)
             if last.startswith("_"):
                 raise DslSyntaxError.at(f"`{name}` is private to its module", span, "names with `_` in front are")

@@ -112,9 +112,7 @@ class AccessedCells:
             fact = f"`{tensor.name}` has rank {len(tensor.shape)}, and is given {len(found)} indices"
             raise ShapeError.at(fact, node.span, f"its shape is {shown(tensor.shape)}")
         for each in found:
-            if each is Whole or isinstance(each, GuardedIndex) or (isinstance(each, Pack) and not each):
-                continue
-            if type_of(each) != "int":
+            if each is not Whole and each != Pack() and type_of(each) != "int":
                 raise DtypeError.at(f"an index of type {type_of(each) or 'null'}", node.span, "convert it: `int(x)`")
         return found
 

@@ -372,17 +372,13 @@ class Arithmetic:
                 return (self._end - 1) if value > 0 else -self._end
             return {"int": int, "real": float, "bool": bool}[kind](value)
         operand = self.data(value)
-        if kind == "int" and given == "real" and self._is_of_sizes(operand):
+        names, points = size_names(operand), any(isinstance(part, IndexValue | Read) for part in walk(operand))
+        if (kind, given) == ("int", "real") and names and not points and not self.rounds.intersection(names):
             # As in `int(1.5 * real(n))`, which may be an extent: the call says the number.
             return self.decisions.value(Cast(_without_locals(operand), INTEGER))
         if kind == "bool":
             return ScalarValue(applied("ne", (operand, constant(0, operand.dtype)), span), "bool")
         return ScalarValue(cast(operand, self.dtype(kind), span), kind)
-
-    def _is_of_sizes(self, value: Expr) -> bool:
-        names = size_names(value)
-        points = any(isinstance(part, IndexValue | Read) for part in walk(value))
-        return bool(names) and not points and not self.rounds.intersection(names)
 
     def selected(self, condition: bool | ScalarValue, chosen: Any, other: Any, span: Span | None) -> Any:
         """``c ? a : b`` of single values, also where only a call knows the condition."""

@@ -331,11 +331,9 @@ class Binding:
         return [*pairwise(accumulate(counts, initial=0))]
 
     def _known_length(self, extent: syntax.Extent) -> int | None:
-        repeats = extent.repeats
-        assert repeats is not None
-        if repeats.length is not None and self._unbound(repeats.length) is None:
-            value = self.evaluator.value(repeats.length)
-            return self.evaluator.count(repeats.length, "the length of a shape") if value is not None else 0
+        length = None if extent.repeats is None else extent.repeats.length
+        if length is not None and self._unbound(length) is None:
+            return 0 if self.evaluator.value(length) is None else self.evaluator.count(length, "the length of a shape")
         if extent.value is not None and self._unbound(extent.value) is None and names_in(extent.value):
             value = self.evaluator.value(extent.value)
             return len(value) if isinstance(value, Pack) else None

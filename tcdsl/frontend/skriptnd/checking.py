@@ -244,18 +244,15 @@ class _UncalledOperator(ComposedBlock):
                 hint = f"write `{name}[...] = ...` in front of it"
                 raise DslSyntaxError.at(f"`:=` changes `{name}`, which has no values yet", formula.span, hint)
             earlier.append(formula)
-            self._reads_values(formula, unwritten)
+            for node in formula.accesses:
+                if node.name in unwritten:
+                    hint = f"write `{node.name}[...] = ...` in front of it"
+                    raise DslSyntaxError.at(f"`{node.name}` is read, and has no values yet", node.span, hint)
             unwritten.discard(name)
             self._formula(formula)
         for name, found in written.items():
             if not found:
                 raise DslSyntaxError.at(f"the output `{name}` has no formula", outputs[name].span)
-
-    def _reads_values(self, formula: syntax.Formula, unwritten: set[str]) -> None:
-        for node in formula.accesses:
-            if node.name in unwritten:
-                hint = f"write `{node.name}[...] = ...` in front of it"
-                raise DslSyntaxError.at(f"`{node.name}` is read, and has no values yet", node.span, hint)
 
     def _formula(self, formula: syntax.Formula) -> None:
         inner = self._inner_names([*((formula.unrolled,) if formula.unrolled is not None else ()), *formula.bounds])
@@ -295,7 +292,7 @@ class _UncalledOperator(ComposedBlock):
             ComposedBlock.assign_one(self, target, result)
             return
         if target.name in self.names:
-            fact, hint = f"`{target.name}` is assigned twice", "each result has a name of its own"
+            fact, hint = (f"`{target.name}` is assigned twice", "each result has a name of its own")
             if any(target.name == each.name for each in self.operator.inputs):
                 fact, hint = f"the input `{target.name}` is assigned", "give the result another name"
             raise DslSyntaxError.at(fact, target.span, hint)

@@ -15,11 +15,7 @@ from tcdsl.frontend.skriptnd.formulas import FormulaRecording, declared_constant
 from tcdsl.frontend.skriptnd.loops import BranchArms, LoopRounds
 from tcdsl.frontend.skriptnd.quantization import QUANTIZING, Quantizer, StraightArithmetic, straight_through
 from tcdsl.frontend.skriptnd.random_numbers import UNIFORM, drawn
-from tcdsl.frontend.skriptnd.tensor_recording import (
-    TOO_MANY_ROUNDS,
-    TensorRecording,
-    declared_tensors,
-)
+from tcdsl.frontend.skriptnd.tensor_recording import TOO_MANY_ROUNDS, TensorRecording, declared_tensors
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.values import (
     CONCRETE,
@@ -236,6 +232,7 @@ class Composer(TensorRecording):
                 hint = "its extents have to be known while the graph is composed: declare them as `static`"
                 raise ShapeError.at(f"the shape of {what} depends on the call", span, hint)
             found.append(self.variables(f"{full}.{k}" if packed else full, each.type, each.shape, span))
+            found[-1].used = packed  # others are where something asks for them
         return Pack.of(found) if packed else found[0]
 
 
@@ -392,9 +389,8 @@ class ComposedBlock:
             raise DtypeError.at(f"the number of rounds is of type {type_of(count)}", node.span)
         if isinstance(count, int) and count < 0:
             raise ShapeError.at(f"a loop of {count} rounds", node.span)
-        known_count = not isinstance(count, TensorValue | Unknown)
-        refutes = self.composition.arithmetic.refutes
-        if length is not None and known_count and refutes("<=", count, length, node.span):
+        refutes = not isinstance(count, TensorValue | Unknown) and self.composition.arithmetic.refutes
+        if length is not None and refutes and refutes("<=", count, length, node.span):
             raise ShapeError.at(TOO_MANY_ROUNDS.format(length), node.span)
         known = isinstance(count, int) and node.condition is None
         if node.unrolled:

@@ -101,10 +101,13 @@ class ExpressionEvaluator:
     def named(self, name: str, span: Span | None) -> Any:
         """What a name stands for."""
         try:
-            return self.scope.find(name)
+            found = self.scope.find(name)
         except KeyError:
             hint = suggestion(name, self.scope.all_names())
             raise DslSyntaxError.at(f"`{name}` is not defined", span, hint) from None
+        if isinstance(found, TensorValue):
+            found.used = True
+        return found
 
     def chosen(self, items: Pack, index: ScalarValue, span: Span | None) -> Any:
         """The item at a position that only a call or a point knows."""

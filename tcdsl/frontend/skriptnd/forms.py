@@ -7,7 +7,7 @@ bounds. Data may cut off results.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -122,8 +122,7 @@ class GraphInputs:
         pack, given = declaration.type.pack, self.lengths.get(declaration.name)
         if pack is None:
             return None
-        names = self.evaluator.scope.names
-        node = pack.length
+        names, node = self.evaluator.scope.names, pack.length
         if node is not None and not self._is_open(node):
             wanted = self.evaluator.count(node, f"the length of `{declaration.name}`")
             if given is not None and given != wanted:
@@ -206,13 +205,14 @@ class GraphInputs:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of a graph: its label, type and shape, and the name of its file."""
+    """A variable of a graph: its label, type and shape, the name of its file, and whether the graph reads it."""
 
     label: str
     type: str
     shape: tuple[int, ...]
     file: str
     span: Span | None
+    used: bool = True
 
 
 @dataclass(slots=True)
@@ -283,6 +283,7 @@ def composed(
     known_sizes = StandIns()
     arithmetic = Arithmetic("float32", "int64", known_sizes)  # what the call has, arrays tell
     variables: dict[str, Variable] = {}
+    tensors: list[TensorValue] = []
 
     def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
         # The names of a graph that is called without a label begin with its own.
@@ -291,7 +292,8 @@ def composed(
         known = Variable(label, kind, tuple(shape), file, span)
         if variables.setdefault(label, known) != known:
             raise ShapeError.at(f"the variable `{label}` has two shapes", span)
-        return TensorValue(label, kind, shape)
+        tensors.append(TensorValue(label, kind, shape))
+        return tensors[-1]
 
     composition = Composer(arithmetic, None, find, variable, quantized=quantized)
     evaluator = composition.evaluator()
@@ -299,6 +301,8 @@ def composed(
     given = GraphInputs(operator, evaluator, lengths or {}, left_out).stand_ins(known_sizes)
     with sharing():
         outputs = composition.operator(operator, "main", (), values, given, "", None)
+    used = {each.name for each in tensors if each.used}
+    variables = {label: replace(each, used=label in used) for label, each in variables.items()}
     called = composition.operations - 1  # without the graph itself
     found = (tuple(composition.updates), known_sizes.sizes, composition.quantizations)
     return GraphForm(values, variables, given, outputs, called, *found)

@@ -18,12 +18,7 @@ from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.accessed_cells import AccessedCells, is_in_range, least_and_largest
 from tcdsl.frontend.skriptnd.evaluation import ExpressionEvaluator, Scope
 from tcdsl.frontend.skriptnd.loops import counted_rounds
-from tcdsl.frontend.skriptnd.tensor_recording import (
-    TensorRecording,
-    declared_tensors,
-    pack_name,
-    round_count,
-)
+from tcdsl.frontend.skriptnd.tensor_recording import TensorRecording, declared_tensors, pack_name, round_count
 from tcdsl.frontend.skriptnd.text import syntax
 from tcdsl.frontend.skriptnd.text.syntax import names_in
 from tcdsl.frontend.skriptnd.values import ZERO, Pack, ScalarValue, TensorValue, bound_of, shown, type_of
@@ -31,7 +26,7 @@ from tcdsl.frontend.words.declared_stores import cell_of
 from tcdsl.frontend.words.nodes import walk
 from tcdsl.frontend.words.shared_parts import shared
 from tcdsl.ir.accumulators import neutral_element
-from tcdsl.ir.build import apply, cast, constant, index, integer
+from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
 from tcdsl.ir.expressions import (
     Boundary,
     Constant,
@@ -373,6 +368,7 @@ class FormulaRecording:
         ends = {each.variable: each.high for each in ranges} | self.numbers
         if any(isinstance(high, Constant) and high.value <= 0 for high in ends.values()):
             return
+        known = [in_range(SizeValue(name), high) for name, high in self.numbers.items()] + cells.conditions
         for cell, tensor, axis, span in dict.fromkeys(cells.plain):
             extent = arithmetic.size(tensor.shape[axis])
             found = least_and_largest(cell, ends, arithmetic)
@@ -380,7 +376,7 @@ class FormulaRecording:
             low, high = found or (-1, 0)
             if arithmetic.binary(">=", low, 0, None) and arithmetic.binary("<", high, end, None):
                 continue
-            if (found is None or cells.conditions) and is_in_range(cell, extent, ranges, cells.conditions):
+            if (found is None or cells.conditions) and is_in_range(cell, extent, ranges, known):
                 continue
             # Sizes that only a call knows may decide about an index.
             parts = (node for each in (cell, extent, *ends.values()) for node in walk_expr(each))

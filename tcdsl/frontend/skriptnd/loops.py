@@ -104,7 +104,9 @@ class BranchArms:
         if isinstance(test, bool):
             return self._operation(chosen) if test else self.results(k + 1)
         if composition.session is None:
+            before = {*composition.updates}
             tensors: Any = [function() for function in self._functions[k]]
+            _require_same(before, {*composition.updates}, "an arm of an `if` on data", node.span)
         else:
             if self._looked is None:
                 self._looked = BranchArms(replace(region, composition=composition.quiet()), node, self._own)
@@ -159,6 +161,12 @@ class BranchArms:
         return found
 
 
+def _require_same(before: set[str], after: set[str], where: str, span: Span | None) -> None:
+    for label in sorted(after - before):
+        hint = "update it with a result of the whole, in `@update` of what is around it"
+        raise DslSyntaxError.at(f"the variable `{label}` is updated in {where}", span, hint)
+
+
 def _with_room(value: Any) -> Any:
     # A tensor with all the cells that there may be.
     if isinstance(value, Pack):
@@ -208,7 +216,9 @@ class LoopRounds:
     def running(self, count: Any, length: int | None) -> list[Any]:
         """A loop of the program: its number of rounds, or whether there is another one, is data."""
         composition, node = self.region.composition, self.node
-        looked = self.one_round(composition.quiet())
+        before = {*composition.updates}
+        looked = self.one_round(composition if composition.session is None else composition.quiet())
+        _require_same(before, {*composition.updates}, "a loop on data", node.span)
         state, given = looked[: len(self.state)], looked[len(self.state) :]
         # Only packs need room for all rounds.
         most = length if length is not None or not given else self._most(count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,15 +35,10 @@ if TYPE_CHECKING:
     from tcdsl.frontend.staging.session import Session
     from tcdsl.frontend.symbols.symbols import SymbolicSize
 
-__all__ = [
-    "TOO_MANY_ROUNDS",
-    "TensorRecording",
-    "declared_shape",
-    "declared_tensors",
-    "round_count",
-]
+__all__ = ["TOO_MANY_ROUNDS", "TensorRecording", "declared_shape", "declared_tensors", "round_count"]
 
 
+MOST_CELLS = 2**48  # along an axis: no memory holds them
 #: The fact that a loop has more rounds than there are tensors.
 TOO_MANY_ROUNDS = "the number of rounds is not between 0 and {}, the length of what is scanned"
 
@@ -207,13 +203,11 @@ class TensorRecording:
                 return None
             found = value.tensor
         declared = builder.tensor(found)
-        try:
-            if not builder.known().never(apply("ne", declared.shape[0], integer(len(pack)))):
-                return None
-        except NotAffine:
-            return None
-        tensor = SymbolicTensor(builder, found, declared.dtype, declared.shape)
-        return TensorValue(pack[0].name, pack[0].type, Pack.of((len(pack), *pack[0].shape)), tensor)
+        with suppress(NotAffine):
+            if builder.known().never(apply("ne", declared.shape[0], integer(len(pack)))):
+                tensor = SymbolicTensor(builder, found, declared.dtype, declared.shape)
+                return TensorValue(pack[0].name, pack[0].type, Pack.of((len(pack), *pack[0].shape)), tensor)
+        return None
 
     def row(self, stack: TensorValue, position: ScalarValue) -> TensorValue:
         """One of the tensors of `stacked`; there is one at the position."""
@@ -347,10 +341,9 @@ def declared_shape(shape: Sequence[Extent], evaluator: ExpressionEvaluator, what
     for extent in found:
         if type_of(extent) != "int" or not evaluator.arithmetic.is_size(extent):
             raise DtypeError.at(f"{what}: an extent is {shown(extent)}, not an int", shape[0].span)
-        if type(extent) is int and extent < 0:
-            raise ShapeError.at(
-                f"{what}: the extent {extent} is negative", shape[0].span, f"the shape is {shown(Pack(found))}"
-            )
+        if type(extent) is int and not 0 <= extent <= MOST_CELLS:
+            fact = f"{what}: the extent {extent} is {'negative' if extent < 0 else 'too large'}"
+            raise ShapeError.at(fact, shape[0].span, f"the shape is {shown(Pack(found))}")
     if len(found) > MOST_ITEMS:
         raise ShapeError.at(f"{what}: {len(found)} axes", shape[0].span)
     return Pack.of(found)

@@ -89,7 +89,8 @@ class GuardedIndex:
 class TensorValue:
     """A tensor of a graph. ``shape`` has an ``int`` or a `ScalarValue` for each axis.
 
-    ``tensor`` is missing while a graph is only looked at, ``constant`` is the value of a constant of rank 0.
+    ``tensor`` is missing while a graph is only looked at, ``constant`` is the value of a constant of rank 0. ``used``
+    says that something has asked for it by its name.
     """
 
     name: str
@@ -97,6 +98,7 @@ class TensorValue:
     shape: Pack
     tensor: SymbolicTensor | None = None
     constant: Any = None
+    used: bool = False
 
 
 @dataclass(frozen=True, slots=True)

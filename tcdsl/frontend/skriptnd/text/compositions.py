@@ -87,10 +87,11 @@ def _qualified(words: Words, of: str) -> str:
 
 def _attributes(words: Words) -> tuple[syntax.Named, ...]:
     found = words.several(_attribute, "}")
-    names = [each.name for each in found]
-    for k, each in enumerate(found):
-        if each.name in names[:k]:
+    seen: set[str] = set()
+    for each in found:
+        if each.name in seen:
             raise DslSyntaxError.at(f"the attribute `{each.name}` is given twice", each.span)
+        seen.add(each.name)
     return found
 
 

@@ -20,8 +20,8 @@ OPTIONAL: Enabled = OF_ROUNDS | frozenset((
     "chains", "checks_ahead", "columns", "constants", "contractions", "copies", "data_bounds", "dead_statements",
     "dots", "end_checks", "forwarding", "fusion", "hoisting", "interchange", "joining", "long_sums", "merging",
     "one_thread", "padding", "panels", "phase_rows", "phases", "plain_cells", "products", "row_blocks", "row_buffers",
-    "scans", "single_steps", "sparse_tensors", "summing", "sweeps", "terms", "tiles", "transposing", "unit_axes",
-    "unpacked", "windows",
+    "scans", "side_by_side", "single_steps", "sparse_tensors", "summing", "sweeps", "terms", "tiles", "transposing",
+    "unit_axes", "unpacked", "windows",
 ))  # fmt: skip
 
 

@@ -36,7 +36,7 @@ from tcdsl.lowering.loop_passes.row_buffers import with_row_buffers
 from tcdsl.lowering.loop_passes.square_tiles import through_tiles
 from tcdsl.lowering.loop_passes.sums_together import with_dots_together, with_terms_together, with_windows_inside
 from tcdsl.lowering.loop_passes.unit_axes import plain_unit_axes, without_single_steps
-from tcdsl.lowering.loopir.contraction import contraction_of
+from tcdsl.lowering.loopir.contraction import contraction_of, may_hold
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure, Step, with_step
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import serial
@@ -316,6 +316,19 @@ def _sets_nothing(statement: Statement) -> bool:
     return isinstance(statement.start, Unset) and bool(statement.domain.set.is_empty())
 
 
+def _side_by_side(work: Work) -> None:
+    work.plans = [_with_products_side_by_side(each, work.machine) for each in work.plans]
+
+
+def _with_products_side_by_side(plan: LoopOrder, machine: Machine) -> LoopOrder:
+    found = plan.contraction
+    if found is None or (batch := found.products_side_by_side) is None:
+        return plan
+    found = replace(found, batch=batch)
+    pays = found.pays_in_lanes(machine.widths(plan.tensor.dtype)[0])
+    return replace(plan, contraction=found) if may_hold(pays) else plan
+
+
 def _memory(work: Work) -> None:
     made = assign_memory(work.program, work.plans, work.tensors, work.context, work.names, private=work.private)
     work.memory, work.program, plans = made
@@ -454,6 +467,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("scans", "cells that have the terms of the one before go on from there", _scans),
     Pass("panels", "sums of products are made in tiles that stay in registers", _panels),
     Pass("unpacked", "factors of few rows are read where they lie", _unpacked),
+    Pass("side_by_side", "products that lie side by side are made several at once", _side_by_side),
     Pass("memory", "tensors get memory, versions share it where nothing can tell", _memory),
     Pass("chains", "stencils of stencils are made a tile at a time", _chains),
     Pass("merging", "statements share outer loops", _merging),

@@ -55,6 +55,18 @@ def batched_along(A, B):
 
 
 @op
+def side_by_side_of_many_axes(A, B):
+    C[i, j, c, l, a, b] -= A[i, k, c, a, b] * B[l, k, j, a, b]
+    return C
+
+
+@op
+def differences_side_by_side(X, Y):
+    D[i, j, b] += (X[i, k, b] - Y[j, k, b]) ** 2
+    return D
+
+
+@op
 def of_many_axes(A, B):
     C[i, a, j, b] += A[i, k, a, l] * B[l, j, b, k]
     return C
@@ -164,6 +176,27 @@ CASES: dict[str, tuple[Any, Callable[..., np.ndarray], list[Arrays]]] = {
             [real(m, k, b)[::-1], real(k, n, b)]
             for m, k, n, b in ((13, 3, 17, 5), (55, 2, 1, 1), (6, 0, 9, 3), (7, 2, 9, 0))
         ],
+    ),
+    "side by side": (
+        batched_along,
+        lambda A, B: np.einsum("ikb,kjb->ijb", A, B),
+        [
+            [real(m, k, b), real(k, n, b)]
+            for m, k, n, b in ((7, 2, 5, 8), (6, 3, 4, 6), (4, 0, 2, 8), (13, 65, 66, 17), (50, 130, 5, 7))
+        ],
+    ),
+    "side by side of many axes": (
+        side_by_side_of_many_axes,
+        lambda A, B: -np.einsum("ikcab,lkjab->ijclab", A, B),
+        [
+            [real(m, k, c, a, b), real(l, k, n, a, b)]
+            for m, k, n, a, b, c, l in ((3, 2, 3, 2, 8, 2, 1), (5, 70, 2, 1, 8, 1, 2), (2, 9, 1, 1, 7, 3, 3))
+        ],
+    ),
+    "differences side by side": (
+        differences_side_by_side,
+        lambda X, Y: ((X[:, None] - Y) ** 2).sum(2),
+        [[real(m, k, b), real(n, k, b)] for m, k, n, b in ((7, 3, 4, 7), (9, 66, 5, 8), (12, 1, 8, 16))],
     ),
     "of many axes": (
         of_many_axes,
@@ -319,7 +352,8 @@ def packs(kernel: Kernel, *arrays: np.ndarray) -> bool:
 
 
 def test_neighbours_along_the_target_are_stored_one_after_the_other() -> None:
-    kernel = lower(staged(batched_along, real(9, 3, 5), real(3, 8, 5)), machine=MACHINES[2])
+    program = staged(batched_along, real(9, 3, 5), real(3, 8, 5))
+    kernel = lower(program, optimize="-side_by_side", machine=MACHINES[2])
     assert " = block % A_2\n" in format_kernel(kernel)
 
 

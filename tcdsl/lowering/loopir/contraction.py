@@ -68,6 +68,8 @@ _FEWEST, _DOTS, _MADE = (4, 1), (24, 16), (6, 1)
 # Products of a row from which panels pay where so many rows lie along the target and the left factor: these take as
 # long as storing sums across.
 _PRODUCTS, _ALONG = 32, 16
+# Rows and columns from which products side by side pay.
+_SIDE_BY_SIDE = 4, 2
 # Lanes from which they pay where such rows read windows, whose terms cells take in vectors. For 1, 2, 3, 4, 6 and 8
 # lanes tiles of 3 x 3 windows of 16 and 64 channels take 5, 2.7, 1.9, 1.5, 1 and 0.7 of the time at 28 x 28, more of
 # larger images, with AVX-512; float64 about 0.8 of that.
@@ -111,7 +113,7 @@ class SumOfProducts:
     says how terms are made of the factors, and of what is ``own`` to a cell, and sums are multiplied by the ``scale``
     (`tcdsl.lowering.loopir.factors`). Points of the box where one of the ``limits`` is negative have no terms.
     Where rows are few, an ``unpacked`` one reads its right factor where it lies. Where tiles do not pay, cells of
-    ``windows`` take all their terms at once.
+    ``windows`` take all their terms at once. Products of a ``batch`` lie side by side, cell by cell.
     """
 
     statement: Statement
@@ -131,12 +133,19 @@ class SumOfProducts:
     limits: tuple[Expr, ...]
     unpacked: bool = False
     windows: bool = False
+    batch: Side | None = None
 
     def __str__(self) -> str:
         rows, terms = (" ".join(span.variable for span in spans) for spans in (self.rows, self.summed))
         where = " and ".join(f"{format_expr(limit)} >= 0" for limit in self.limits)
         tiles = f"tiles of {rows} by {self.lane.variable} over {terms}" + (f" where {where}" if where else "")
+        tiles += f", for some {self.batch.variable} at once where there are many" if self.batch is not None else ""
         return f"{tiles}, of few rows without panels" if self.unpacked else tiles
+
+    @property
+    def one_by_one(self) -> SumOfProducts:
+        """The same, one product of a batch after the other."""
+        return replace(self, batch=None)
 
     def within(self, values: Mapping[Expr, Expr]) -> SumOfProducts:
         """The same inside of the loops around, whose variables have the ``values``."""
@@ -187,6 +196,26 @@ class SumOfProducts:
         return linear_form(last)[0].get(index(lane)) == 1 and lane not in frozenset().union(
             *map(index_variables, others)
         )
+
+    @property
+    def products_side_by_side(self) -> Side | None:
+        """The variable around that goes along memory in the target and in all that is read."""
+        if self.guards or self.limits or self.phases or self.own:
+            return None
+        cells = [self.statement.target.indices, *(read.indices for read in (*reads(self.left), *reads(self.right)))]
+        for side in self.around:
+            name = side.variable
+            if all(_goes_along(indices, name) for indices in cells):
+                return side
+        return None
+
+    def pays_in_lanes(self, lanes: int) -> Expr:
+        """Whether products fill most of so many lanes, and are large enough for tiles, a condition on sizes."""
+        assert self.batch is not None
+        count = self.batch.length
+        registers = apply("floor_div", apply("add", count, integer(lanes - 1)), integer(lanes))
+        enough = apply("ge", apply("mul", integer(4), count), apply("mul", integer(3 * lanes), registers))
+        return apply("and_", enough, _enough(self.count_of_rows, self.lane.length, _SIDE_BY_SIDE))
 
     @property
     def pays(self) -> Expr:
@@ -451,6 +480,13 @@ _KNOWN: Recent[tuple[str, frozenset[str]], isl.Set] = Recent(1000)
 def _last_variables(factor: Expr) -> frozenset[str]:
     # Those along which cells lie side by side.
     return frozenset[str]().union(*(index_variables(read.indices[-1]) for read in reads(factor) if read.indices))
+
+
+def _goes_along(indices: Sequence[Expr], name: str) -> bool:
+    # Whether a variable counts cells side by side, or none.
+    *others, last = indices or (integer(0),)
+    alone = all(name not in index_variables(axis) for axis in others)
+    return alone and (name not in index_variables(last) or linear_form(last)[0].get(index(name)) == 1)
 
 
 def _enough(rows: Expr, lane: Expr, fewest: tuple[int, int]) -> Expr:

@@ -35,20 +35,16 @@ the plain loops run instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 
-import islpy as isl
-
-from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, constant, index, integer, plain_read, product_of, truth
-from tcdsl.ir.expressions import Constant, Expr, Local, Read, index_variables, substitute, transform
+from tcdsl.ir.expressions import Constant, Expr, Local, index_variables
 from tcdsl.lowering.loopir.contraction import Side, SumOfProducts, may_hold
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
-    Buffer,
     Define,
     LocalBuffer,
     Loop,
@@ -57,21 +53,21 @@ from tcdsl.lowering.loopir.loops import (
     Update,
     loops_over,
 )
-from tcdsl.lowering.loopir.point_code import update
-from tcdsl.lowering.loopir.tiles import ClippedTerms, is_of_cells, quotient_up, within_limits
+from tcdsl.lowering.loopir.tiles import ClippedTerms, quotient_up, within_limits
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
+from tcdsl.lowering.nests.contraction_loops import ContractionLoops, Values
 from tcdsl.lowering.nests.rows_of_tiles import (
     ROWS,
     ROWS_OF_BLOCK,
     RowBlock,
     at_least_one,
+    blocks_of_terms,
     defined,
     digit,
     in_tiles,
     units_over,
 )
 from tcdsl.lowering.program_passes.schedule import LoopOrder
-from tcdsl.polyhedra.linear import normalized
 
 __all__ = ["ContractionTiles", "contraction_tiles"]
 
@@ -81,8 +77,6 @@ _TERMS = 256
 _SIDE = 64
 """Terms of a block of a panel that is stored across."""
 
-_Values = Mapping[Expr, Expr]
-
 
 def contraction_tiles(plan: LoopOrder, setting: NestContext) -> ContractionTiles | None:
     """The tiles of a plan; None unless it is a contraction."""
@@ -90,35 +84,22 @@ def contraction_tiles(plan: LoopOrder, setting: NestContext) -> ContractionTiles
     return None if found is None else ContractionTiles(found, plan, StatementLoops(plan, setting))
 
 
-class ContractionTiles:
-    """The nests of one contraction.
-
-    ``always`` says that they do all the work: else the plain loops do it `elsewhere`.
-    """
+class ContractionTiles(ContractionLoops):
+    """The nests of one contraction in such tiles; else the plain loops do the work."""
 
     def __init__(self, found: SumOfProducts, plan: LoopOrder, body: StatementLoops) -> None:
-        self._found = found
-        self._plan = plan
-        self._body = body
-        self._names = body.setting.names
-        self._dtype = plan.tensor.dtype
+        super().__init__(found, plan, body, found.pays)
         #: Lanes of one register, and of a panel.
         self._narrow, *others, self._lanes = body.setting.machine.widths(self._dtype)
         #: Lanes between these, where a tile of its own saves reads of what is no row of a matrix.
         self._medium = None if found.unpacked or not others else others[0]
-        pays = found.pays
-        self._pays = None if isinstance(pays, Constant) else pays
         #: Whether there are panels: one block of rows would read them hardly more often than they are written.
         one_block = apply("le", found.count_of_rows, integer(ROWS_OF_BLOCK))
         self._is_packed = apply("not_", one_block) if found.unpacked else truth(value=True)
-        #: Whether it is large enough for any sizes.
-        self.is_large = self._pays is None
         self.always = self.is_large and not found.guards
         self._sums = self._names.fresh("sums")
         #: What is read once for all terms of a cell, and where it is kept for those of a block and a panel.
         self._own = [(read, self._names.fresh("own")) for read in found.own]
-        #: Whether cells hold what they start from, or get it with their sums.
-        self._held = body.started or not found.full
         self._panels = quotient_up(found.lane.length, integer(self._lanes))
         outer = tuple(span.length for span in found.outer)
         cells = *(span.most for span in found.summed), integer(self._lanes)
@@ -127,9 +108,8 @@ class ContractionTiles:
         self._sound = self._buffer("sound", (*outer, self._panels)) if found.guards else None
 
     def nests(self) -> Iterator[tuple[str, tuple[Node, ...], Expr]]:
-        """How each nest is called, its loops and its work: starts where few cells have sums, panels, tiles."""
-        if self._held and not self._body.started:
-            yield "start_", tuple(map(self._where_it_pays, self._body.start())), product_of(self._plan.tensor.shape)
+        """Those that start cells, panels, and tiles."""
+        yield from super().nests()
         if may_hold(self._is_packed):
             yield "pack_", self._packing(), self._points
         yield "nest_", self._tiles(), apply("mul", self._found.count_of_rows, self._points)
@@ -137,31 +117,14 @@ class ContractionTiles:
     def elsewhere(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         """``nodes``, the plain loops, where they run."""
         if self._sound is None:
-            assert self._pays is not None
-            return (Branch(apply("not_", self._pays), nodes),)
+            return super().elsewhere(nodes)
         match nodes:
             case (Loop(kind="parallel") as loop,):
                 return (replace(loop, body=self._if_unsound(loop.body)),)
             case _:
                 return self._if_unsound(nodes)
 
-    def short_loops(self) -> tuple[Node, ...]:
-        """Plain loops for what hardly ever happens, in little code."""
-        plan, body = self._plan, self._body
-        order = (*plan.outer, *plan.inner)
-        act = update(plan.statement, body.place)
-        # isl takes long with what is known of sizes, which say little here.
-        points = plan.statement.domain.set
-        context = isl.Set.universe(points.get_space().params())
-        return (*body.start(), *body.visits(points, order, act, context, known=points))
-
     # -- conditions
-
-    def _where_it_pays(self, node: Node) -> Node:
-        return replace(node, stop=self._where_pays(node.stop)) if isinstance(node, Loop) else node
-
-    def _where_pays(self, count: Expr) -> Expr:
-        return count if self._pays is None else apply("where", self._pays, count, integer(0))
 
     def _where_packed(self, count: Expr) -> Expr:
         return self._where_pays(apply("where", self._is_packed, count, integer(0)))
@@ -185,30 +148,6 @@ class ContractionTiles:
         return (*out, Branch(runs, nodes))
 
     # -- parts
-
-    def _buffer(self, title: str, shape: tuple[Expr, ...]) -> Buffer:
-        made = Buffer(self._names.fresh(f"{title}_{self._plan.tensor.name}"), self._dtype, shape, "temporary", ())
-        self._body.setting.extra.append(made)
-        return made
-
-    def _local(self, title: str) -> Local:
-        return Local(self._names.fresh(title), "int64")
-
-    def _value(self, factor: Expr, values: _Values) -> Expr:
-        def rule(part: Expr) -> Expr:
-            if not isinstance(part, Read):
-                return part
-            return plain_read(self._body.setting.buffers[part.tensor], map(normalized, part.indices), part.dtype)
-
-        return transform(substitute(factor, dict(values)), rule)
-
-    def _counters(self, spans: Sequence[Side]) -> tuple[list[str], dict[Expr, Expr]]:
-        # Variables that count from 0 on, and what the spans' own are then.
-        counters = [self._names.fresh(span.variable) for span in spans]
-        return counters, {index(span.variable): span.at(index(c)) for span, c in zip(spans, counters, strict=True)}
-
-    def _over(self, counters: Sequence[str], spans: Sequence[Side], nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        return loops_over([(c, integer(0), span.length) for c, span in zip(counters, spans, strict=True)], nodes)
 
     def _lanes_of(self, panel: str) -> tuple[Local, Local, tuple[Node, ...]]:
         # The first lane of a panel, how many it has, and what defines them.
@@ -298,7 +237,7 @@ class ContractionTiles:
         del places[len(apart) : len(apart) + 2]
         at = dict(zip((*apart, *along), places, strict=True))
         outer = [at[side] for side in found.outer]
-        values: _Values = {index(side.variable): side.at(place) for side, place in at.items()}
+        values: Values = {index(side.variable): side.at(place) for side, place in at.items()}
         inner = found.within(values)
         rows_inside = product_of(tuple(side.length for side in inner.rows))
         low, high = Local(names.fresh("low"), "int64"), Local(names.fresh("high"), "int64")
@@ -316,7 +255,7 @@ class ContractionTiles:
         return (Loop(block, integer(0), self._where_pays(count), 1, nodes, "parallel"),)
 
     def _of_panels(
-        self, values: _Values, inner: SumOfProducts, outer: Sequence[Expr], rows: RowBlock, ends: tuple[Expr, Expr]
+        self, values: Values, inner: SumOfProducts, outer: Sequence[Expr], rows: RowBlock, ends: tuple[Expr, Expr]
     ) -> Loop:
         # A block of rows and one panel after the other.
         panel = self._names.fresh("panel")
@@ -345,7 +284,7 @@ class ContractionTiles:
         terms = product_of(tuple(side.length for side in inner.summed))
         return apply("and_", apply("le", terms, integer(_TERMS)), apply("eq", lanes, integer(self._lanes)))
 
-    def of_rows(self, values: _Values, row: str, low: Expr, high: Expr) -> tuple[Node, ...]:
+    def of_rows(self, values: Values, row: str, low: Expr, high: Expr) -> tuple[Node, ...]:
         """The rows ``low .. high`` of the variable ``row``, at most `ROWS_OF_BLOCK`, where variables have the
         ``values``; of all others, all.
 
@@ -394,7 +333,7 @@ class ContractionTiles:
         apart = [side for side in found.outer if side not in along]
         return apart, along
 
-    def _own_of_panel(self, values: _Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
+    def _own_of_panel(self, values: Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
         # What is own to the cells of a block of rows and a panel, and 0 behind the last lane.
         if not self._own:
             return ()
@@ -415,7 +354,7 @@ class ContractionTiles:
 
     def _sums_of_panel(
         self,
-        values: _Values,
+        values: Values,
         summed: tuple[Side, ...],
         panel: tuple[Expr, ...],
         rows: RowBlock,
@@ -426,8 +365,8 @@ class ContractionTiles:
         # The sums of all terms of a block of rows and a panel.
         names, found = self._names, self._found
         tile, out = names.fresh("tile"), list[Node]()
-        around, parts = self._blocks_of_terms(summed)
-        at: _Values = {
+        around, parts, *_ = blocks_of_terms(summed, _TERMS, names)
+        at: Values = {
             index(side.variable): side.at(index(place)) for side, (place, _, _) in zip(summed, parts, strict=True)
         }
         lines = [{**values, **rows.at(apply("add", index(tile), integer(k)), out)} for k in range(ROWS)]
@@ -442,13 +381,13 @@ class ContractionTiles:
             return plain_read(self._packed.name, (*place, index(lane)), self._dtype)
 
         def lying(lane: str) -> Expr:
-            cell: _Values = {index(found.lane.variable): found.lane.at(apply("add", first, index(lane)))}
+            cell: Values = {index(found.lane.variable): found.lane.at(apply("add", first, index(lane)))}
             return self._value(found.right, {**values, **at, **cell})
 
         def whole(lane: str, sums: Sequence[Expr], held: Node) -> Node:
             if at_once is None:
                 return held
-            cells = (self._stored(line, first, lane, total) for line, total in zip(lines, sums, strict=True))
+            cells = (self._stored_lane(line, first, lane, total) for line, total in zip(lines, sums, strict=True))
             return Branch(at_once, tuple(node for each in cells for node in each), (held,))
 
         def made(right: Callable[[str], Expr], *, masked: bool) -> tuple[Node, ...]:
@@ -479,38 +418,11 @@ class ContractionTiles:
             *around((Loop(tile, integer(0), rows.count, ROWS, (*out, *clipped.around(sums))),)),
         )
 
-    def _blocks_of_terms(
-        self, summed: Sequence[Side]
-    ) -> tuple[Callable[[tuple[Node, ...]], tuple[Node, ...]], list[tuple[str, Expr, Expr]]]:
-        # What puts loops over blocks around, and each summed variable's counter with the ends of a block.
-        out: list[Node] = []
-        loops: list[tuple[str, Expr, tuple[Node, ...]]] = []
-        parts: list[tuple[str, Expr, Expr]] = []
-        inside: Expr = integer(1)
-        for span in reversed(summed):
-            first, end = self._local("first"), self._local("end")
-            room = apply("max", apply("floor_div", integer(_TERMS), inside), integer(1))
-            steps = defined("steps", apply("min", at_least_one(span.length), room), self._names, out)
-            inside = apply("mul", inside, steps)
-            number = self._names.fresh("part")
-            stop = apply("min", span.length, apply("add", first, steps))
-            low = apply("mul", index(number), steps)
-            ends = Define(first.name, low, index=True), Define(end.name, stop, index=True)
-            loops.append((number, at_least_one(quotient_up(span.length, steps)), ends))
-            parts.append((self._names.fresh(span.variable), first, end))
-
-        def around(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-            for number, count, ends in loops:
-                nodes = (Loop(number, integer(0), count, 1, (*ends, *nodes)),)
-            return (*out, *nodes)
-
-        return around, parts[::-1]
-
     def _sums_of_tile(
         self,
         tile: str,
         factor: Callable[[str], Expr],
-        places: Sequence[_Values],
+        places: Sequence[Values],
         terms: ClippedTerms,
         ends: tuple[Expr, Expr],
         whole: Callable[[str, Sequence[Expr], Node], Node] | None,
@@ -542,7 +454,7 @@ class ContractionTiles:
         )
         return (Loop(lane, *ends, 1, nodes, "vector"),)
 
-    def _stores(self, values: _Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
+    def _stores(self, values: Values, rows: RowBlock, first: Expr, lanes: Expr) -> tuple[Node, ...]:
         # The sums of a block of rows and a panel, where they belong.
         found, names = self._found, self._names
         lane, row = names.fresh("lane"), names.fresh("row")
@@ -551,12 +463,12 @@ class ContractionTiles:
         if found.lane.variable in index_variables(last) or side.variable not in index_variables(last):
             inside: list[Node] = []
             place = {**values, **rows.at(index(row), inside)}
-            stored = self._stored(place, first, lane, self._sum_at(index(row), lane))
+            stored = self._stored_lane(place, first, lane, self._sum_at(index(row), lane))
             inside.append(Loop(lane, integer(0), lanes, 1, stored, seldom=True))
             return (Loop(row, integer(0), apply("sub", rows.high, rows.low), 1, tuple(inside)),)
         if len(rows.sides) == 1:
             place = {**values, index(side.variable): side.at(index(row))}
-            stored = self._stored(place, first, lane, self._sum_at(apply("sub", index(row), rows.low), lane))
+            stored = self._stored_lane(place, first, lane, self._sum_at(apply("sub", index(row), rows.low), lane))
             return (Loop(lane, integer(0), lanes, 1, (self._along(row, rows.low, rows.high, stored),)),)
         # Rows of the target, one after the other.
         line, out = names.fresh("line"), list[Node]()
@@ -565,7 +477,7 @@ class ContractionTiles:
         end = defined("end", apply("min", rows.high, apply("add", start, side.length)), self._names, out)
         place = {**values, **rows.at(apply("sub", begin, rows.low), out), index(side.variable): side.at(index(row))}
         number = apply("sub", apply("add", index(row), start), rows.low)
-        stored = self._stored(place, first, lane, self._sum_at(number, lane))
+        stored = self._stored_lane(place, first, lane, self._sum_at(number, lane))
         along = self._along(row, apply("sub", begin, start), apply("sub", end, start), stored)
         out.append(Loop(lane, integer(0), lanes, 1, (along,)))
         low = apply("floor_div", rows.low, side.length)
@@ -578,21 +490,6 @@ class ContractionTiles:
     def _sum_at(self, row: Expr, lane: str) -> Expr:
         return plain_read(self._sums, (row, index(lane)), self._dtype)
 
-    def _stored(self, values: _Values, first: Expr, lane: str, total: Expr) -> tuple[Node, ...]:
-        side, accumulate = self._found.lane, self._plan.statement.accumulate
-        place = {**values, index(side.variable): side.at(apply("add", first, index(lane)))}
-        cell = tuple(substitute(axis, place) for axis in self._found.statement.target.indices)
-        if self._found.scale != constant(1, self._dtype):
-            total = apply("mul", total, self._found.scale)
-        if self._held:
-            add: Node = Update(self._body.place.buffer, cell, accumulate, total)
-            within = within_limits(
-                [each for each in self._found.limits if is_of_cells(each, self._found.summed)], place
-            )
-            return (add,) if within == truth(True) else (Branch(within, (add,)),)
-        *before, start = self._body.start_of(cell)
-        assert isinstance(start, Store)
-        if accumulate == "add" and start.value == constant(0, self._dtype):
-            return (*before, replace(start, value=total))  # Sums begin with that.
-        value = apply(ACCUMULATORS[accumulate].primitive, start.value, total)
-        return (*before, replace(start, value=value))
+    def _stored_lane(self, values: Values, first: Expr, lane: str, total: Expr) -> tuple[Node, ...]:
+        side = self._found.lane
+        return self._stored({**values, index(side.variable): side.at(apply("add", first, index(lane)))}, total)

@@ -1,8 +1,8 @@
-"""Rows of sums of products in tiles: blocks of rows, and where each row is in an array."""
+"""Rows and terms of sums of products in tiles: blocks of both, and where each row is in an array."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tcdsl.ir.build import apply, index, integer, plain_read
@@ -17,6 +17,7 @@ __all__ = [
     "ROWS_OF_BLOCK",
     "RowBlock",
     "at_least_one",
+    "blocks_of_terms",
     "defined",
     "digit",
     "in_tiles",
@@ -70,6 +71,39 @@ def digit(number: Expr, length: Expr, title: str, names: FreshNames, out: list[N
 def in_tiles(count: Expr) -> Expr:
     """The rows of so many tiles."""
     return apply("mul", integer(ROWS), count)
+
+
+def blocks_of_terms(
+    summed: Sequence[Side], most: int, names: FreshNames
+) -> tuple[Callable[[tuple[Node, ...]], tuple[Node, ...]], list[tuple[str, Expr, Expr]], Expr, Expr]:
+    """What puts loops over blocks of at most so many terms around, each summed variable's counter with the ends of a
+    block, the number of a term in its block, and how many a block has.
+    """
+    out: list[Node] = []
+    loops: list[tuple[str, Expr, tuple[Node, ...]]] = []
+    parts: list[tuple[str, Expr, Expr]] = []
+    inside: Expr = integer(1)
+    term: Expr = integer(0)
+    for span in reversed(summed):
+        first, end = (Local(names.fresh(title), "int64") for title in ("first", "end"))
+        room = at_least_one(apply("floor_div", integer(most), inside))
+        steps = defined("steps", apply("min", at_least_one(span.length), room), names, out)
+        number = names.fresh("part")
+        stop = apply("min", span.length, apply("add", first, steps))
+        low = apply("mul", index(number), steps)
+        ends = Define(first.name, low, index=True), Define(end.name, stop, index=True)
+        loops.append((number, at_least_one(quotient_up(span.length, steps)), ends))
+        parts.append((names.fresh(span.variable), first, end))
+        place = apply("sub", index(parts[-1][0]), first)
+        term = apply("add", apply("mul", place, inside), term)
+        inside = apply("mul", inside, steps)
+
+    def around(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        for number, count, ends in loops:
+            nodes = (Loop(number, integer(0), count, 1, (*ends, *nodes)),)
+        return (*out, *nodes)
+
+    return around, parts[::-1], term, inside
 
 
 @dataclass(frozen=True, slots=True)

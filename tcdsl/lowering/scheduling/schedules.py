@@ -14,12 +14,14 @@ from tcdsl.ir.build import apply, index, integer, product_of
 from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.printer import format_expr, format_statement
-from tcdsl.lowering.loopir.contraction import SumOfProducts
+from tcdsl.lowering.loopir.contraction import Side, SumOfProducts
 from tcdsl.lowering.loopir.loops import Branch, Loop, Nest, Node, Step, loops_over
 from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.loopir.traversal import serial
+from tcdsl.lowering.nests.batch_tiles import batch_tiles
 from tcdsl.lowering.nests.blocks import Block
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
+from tcdsl.lowering.nests.contraction_loops import ContractionLoops
 from tcdsl.lowering.nests.contraction_tiles import contraction_tiles
 from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
@@ -47,6 +49,8 @@ _HEADS = {
     "join_": "all results of ",
     "pack_": "panels of ",
     "rows_": "blocks of rows of\n",
+    "batch_pack_": "panels, some products at once, of ",
+    "batch_": "some products at once of ",
 }
 _OTHERWISE_ROWS = (Step("else", "where blocks of rows do not pay"),)
 _OTHERWISE = Step("else", "where tiles do not pay, or a factor is not finite beside a zero that stands for no term")
@@ -92,19 +96,41 @@ def drafts_of(group: Group, setting: NestContext, *, tiled: bool = True) -> Iter
         yield from _in_row_blocks(group, setting)
         return
     small = setting.alone or is_small(group.plans, setting.tensors)
-    tiles = contraction_tiles(group.plans[0], setting) if tiled and len(group.plans) == 1 and not small else None
-    if tiles is not None:
+    ways = list(_tiled_ways(group.plans[0], setting)) if tiled and len(group.plans) == 1 and not small else []
+    for tiles in ways:
         for hint, nodes, work in tiles.nests():
             yield Draft(hint, group.plans, nodes, small, work)
-        if tiles.always:
-            return
-        if tiles.is_large:
-            yield Draft("nest_", group.plans, tiles.elsewhere(tiles.short_loops()), small, None, (_OTHERWISE,))
-            return
-    otherwise = () if tiles is None else (_OTHERWISE,)
+    if ways and ways[-1].always:
+        return
+    if ways and ways[-1].is_large:
+        short = _elsewhere(ways, ways[-1].short_loops())
+        yield Draft("nest_", group.plans, short, small, None, (_OTHERWISE,))
+        return
+    otherwise = (_OTHERWISE,) if ways else ()
     for rule, (hint, plans, body) in _made(group, setting, small):
-        nodes = body if tiles is None else tiles.elsewhere(_outermost(body))
-        yield Draft(hint, plans, _outermost(nodes), small, None, (*otherwise, *rule.steps(plans)))
+        yield Draft(hint, plans, _elsewhere(ways, body), small, None, (*otherwise, *rule.steps(plans)))
+
+
+def _tiled_ways(plan: LoopOrder, setting: NestContext) -> Iterator[ContractionLoops]:
+    """The ways to make a contraction in tiles, each for the sizes for which none before it is."""
+    found = plan.contraction
+    batch = batch_tiles(plan, setting)
+    if batch is not None and found is not None:
+        yield batch
+        if batch.always:
+            return
+        dense = apply("and_", found.dense, apply("not_", batch.pays))
+        plan = replace(plan, contraction=replace(found, dense=dense))
+    tiles = contraction_tiles(plan, setting)
+    if tiles is not None:
+        yield tiles
+
+
+def _elsewhere(ways: Sequence[ContractionLoops], nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    # What runs where none of the ways does.
+    for each in reversed(ways):
+        nodes = each.elsewhere(_outermost(nodes))
+    return _outermost(nodes)
 
 
 def _in_row_blocks(group: Group, setting: NestContext) -> Iterator[Draft]:
@@ -138,11 +164,17 @@ def _schedule(draft: Draft) -> tuple[Step, ...]:
     tiles = first.contraction if draft.work is not None else None
     match draft.hint, tiles:
         case "nest_", SumOfProducts():
-            orders = [Step("tile", f"{tiles}: sums stay in registers")]
-        case "pack_", SumOfProducts():
+            orders = [Step("tile", f"{tiles.one_by_one}: sums stay in registers")]
+        case "batch_", SumOfProducts(batch=Side(variable=name)):
+            orders = [Step("tile", f"{tiles.one_by_one}: sums of some {name} stay in registers, a lane for each")]
+        case "pack_" | "batch_pack_", SumOfProducts():
             orders = [Step("stage", f"{format_expr(tiles.right)} in panels of {tiles.lane.variable}")]
         case "rows_", _:
-            tiled = (f"{plan.statement.target.tensor}: {plan.contraction}" for plan in draft.plans if plan.contraction)
+            tiled = (
+                f"{plan.statement.target.tensor}: {plan.contraction.one_by_one}"
+                for plan in draft.plans
+                if plan.contraction
+            )
             orders = [
                 *(Step("tile", each) for each in tiled),
                 *_steps_of(plan for plan in draft.plans if not plan.contraction),

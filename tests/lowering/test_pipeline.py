@@ -23,6 +23,7 @@ from tcdsl.lowering.pipeline import NEST_PASSES, PASSES
 from tcdsl.pass_names import OF_ROUNDS, OPTIONAL, chosen_passes
 from tests.golden_texts import Golden
 from tests.lowering import (
+    test_contraction_tiles,
     test_data_ranges,
     test_end_checks,
     test_phases,
@@ -118,6 +119,8 @@ def samples() -> dict[str, Sample]:
     found["attention"] = Sample(staged(test_row_blocks.of_matrices, *rows), rows)
     sums = [RNG.normal(size=200), np.arange(200) // 60, 4]
     found["segments"] = Sample(staged(test_end_checks.segments, *sums), [*sums[:2], np.array(4)])
+    batch = [RNG.normal(size=shape) for shape in ((7, 3, 4), (3, 5, 4))]
+    found["batch"] = Sample(staged(test_contraction_tiles.batched_along, *batch), batch)
     windows = test_end_checks.arrays(4, 3)
     found["windows"] = Sample(staged(test_end_checks.windows, *windows), windows)
     for name, text, shapes in (

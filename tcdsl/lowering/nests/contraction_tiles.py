@@ -182,31 +182,49 @@ class ContractionTiles(ContractionLoops):
         values |= terms
         values[index(found.lane.variable)] = found.lane.at(apply("add", first, index(lane)))
         value = self._value(found.right, values)
-        copy: tuple[Node, ...] = (Store(self._packed.name, cell, value),)
-        behind = Store(self._packed.name, cell, constant(0, self._dtype))
+        copy, zero = (Store(self._packed.name, cell, each) for each in (value, constant(0, self._dtype)))
         loops = dict(zip(summed, inner.summed, strict=True))
-        along = [name for name, side in loops.items() if found.is_along(side)]
-        zero: tuple[Node, ...] = (behind,)
-        if along:
+        around = dict(zip(outer, found.outer, strict=True))
+        within = [name for name, side in loops.items() if found.is_along(side)]
+        beside = [name for name, side in around.items() if self._lies_beside(side)]
+        lanes = partial(self._in_lanes, lane, count, copy, zero)
+        nodes: tuple[Node, ...]
+        if within:
             # What lies side by side is read so, and stored across a block that the nearest cache holds.
-            last = loops.pop(along[0])
-            start = names.fresh("first")
-            stop = apply("min", last.length, apply("add", index(start), integer(_SIDE)))
-            copy = (Loop(along[0], index(start), stop, 1, copy),)
-            zero = (Loop(along[0], index(start), stop, 1, zero, seldom=True),)
-        nodes: tuple[Node, ...] = (
-            Loop(lane, integer(0), count, 1, copy),
-            Loop(lane, count, self._whole_registers(count), 1, zero, seldom=True),
-        )
-        if along:
-            nodes = (Loop(start, integer(0), last.length, _SIDE, nodes),)
+            block, near = self._near_block(within[0], loops.pop(within[0]))
+            nodes = (replace(block, body=lanes(near)),)
+        elif beside:
+            # So it is for some products of a batch at once; of few each by itself.
+            block, near = self._near_block(beside[0], side := around.pop(beside[0]))
+            few = apply("lt", side.length, integer(self._narrow // 2))
+            nodes = (Branch(few, (replace(near, body=lanes(None), seldom=True),), lanes(near)),)
+        else:
+            nodes = lanes(None)
         nodes = (*ends, *self._over(tuple(loops), tuple(loops.values()), nodes))
         if self._sound is not None:
             nodes = (*nodes, *self._sound_panel(outer, panel, inner.summed, count))
         nodes = loops_over([(panel, integer(0), self._where_packed(self._panels))], nodes)
-        (loop,) = self._over(outer, found.outer, nodes)
+        nodes = self._over(tuple(around), tuple(around.values()), nodes)
+        (loop,) = (replace(block, body=nodes),) if beside and not within else nodes
         assert isinstance(loop, Loop)
         return (replace(loop, kind="parallel"),)
+
+    def _lies_beside(self, side: Side) -> bool:
+        # Whether cells of neighbouring products lie side by side.
+        found = self._found
+        return side in found.around and found.is_along(side) and not found.phases and self._sound is None
+
+    def _near_block(self, name: str, side: Side) -> tuple[Loop, Loop]:
+        # The loop over blocks along a side, and the one inside of a block, without what they do.
+        start = self._names.fresh("first")
+        stop = apply("min", side.length, apply("add", index(start), integer(_SIDE)))
+        return Loop(start, integer(0), side.length, _SIDE, ()), Loop(name, index(start), stop, 1, ())
+
+    def _in_lanes(self, lane: str, count: Expr, copy: Node, zero: Node, near: Loop | None) -> tuple[Node, ...]:
+        # A row of a panel, or those along a block.
+        copies, zeros = ((each,) if near is None else (replace(near, body=(each,)),) for each in (copy, zero))
+        behind = Loop(lane, count, self._whole_registers(count), 1, zeros, seldom=True)
+        return Loop(lane, integer(0), count, 1, copies), behind
 
     def _sound_panel(self, outer: Sequence[str], panel: str, summed: tuple[Side, ...], count: Expr) -> tuple[Node, ...]:
         # Zero times each factor in a panel, added up.

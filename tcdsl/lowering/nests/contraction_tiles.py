@@ -23,8 +23,8 @@ the left factor where it lies, so that a multiplication with an addition is one 
 
 Several variables of rows are one axis, whose positions are taken apart once a block: so the pixels of an image are
 rows, whatever their number along each side. The lanes of the last panel are made a register at a time. Rows behind the
-last one are that one again, and are not stored. Sums are stored along memory, be that rows or lanes. Blocks depend on
-the sizes alone, and so do all bits of a result.
+last one are that one again, and are not stored. Sums are stored along memory, be that rows, lanes, or the products of a
+batch, some of which are made before then. Blocks depend on the sizes alone, and so do all bits of a result.
 
 Where one block has all rows, a panel would be read hardly more often than it is written. Then the right factor is read
 where it lies, if lanes lie side by side there, in vectors that have masks behind its last cell (`unpacked`).
@@ -74,6 +74,9 @@ __all__ = ["ContractionTiles", "contraction_tiles"]
 _TERMS = 256
 """Terms that are added before the next block: what a panel has of them stays in the second cache."""
 
+_PRODUCTS = 16
+"""Neighbouring products whose sums are stored together, where their cells lie side by side."""
+
 _SIDE = 64
 """Terms of a block of a panel that is stored across."""
 
@@ -98,6 +101,9 @@ class ContractionTiles(ContractionLoops):
         self._is_packed = apply("not_", one_block) if found.unpacked else truth(value=True)
         self.always = self.is_large and not found.guards
         self._sums = self._names.fresh("sums")
+        _, along = self._apart_and_along()
+        #: The variable of products whose cells lie side by side in the target.
+        self._beside = along[0] if len(along) == 1 and not found.phases else None
         #: What is read once for all terms of a cell, and where it is kept for those of a block and a panel.
         self._own = [(read, self._names.fresh("own")) for read in found.own]
         self._panels = quotient_up(found.lane.length, integer(self._lanes))
@@ -254,6 +260,7 @@ class ContractionTiles(ContractionLoops):
         number, group = places[len(apart) : len(apart) + 2]
         del places[len(apart) : len(apart) + 2]
         at = dict(zip((*apart, *along), places, strict=True))
+        products = self._products(at, out)
         outer = [at[side] for side in found.outer]
         values: Values = {index(side.variable): side.at(place) for side, place in at.items()}
         inner = found.within(values)
@@ -265,26 +272,54 @@ class ContractionTiles(ContractionLoops):
         share = defined("share", quotient_up(self._panels, units[len(apart) + 1][1]), names, out)
         begin = apply("mul", group, share)
         stop = apply("min", self._panels, apply("add", begin, share))
-        nodes: tuple[Node, ...] = (*out, *rows.nodes, self._of_panels(values, inner, outer, rows, (begin, stop)))
+        panels = self._of_panels(values, inner, outer, rows, (begin, stop), products)
+        nodes: tuple[Node, ...] = (*out, *rows.nodes, panels)
         if self._sound is not None:
             before: list[Node] = []
             runs = self._soundness(before)
             nodes = (*before, Branch(runs, nodes))
         return (Loop(block, integer(0), self._where_pays(count), 1, nodes, "parallel"),)
 
+    def _products(self, at: dict[Side, Expr], out: list[Node]) -> Loop | None:
+        # The loop over a block of neighbouring products whose cells lie side by side in the target, if there are any:
+        # one of them is where the block was.
+        side = self._beside
+        if side is None:
+            return None
+        counter = self._names.fresh(side.variable)
+        first = defined("first", apply("mul", at[side], integer(_PRODUCTS)), self._names, out)
+        stop = apply("min", side.length, apply("add", first, integer(_PRODUCTS)))
+        at[side] = index(counter)
+        return Loop(counter, first, stop, 1, ())
+
     def _of_panels(
-        self, values: Values, inner: SumOfProducts, outer: Sequence[Expr], rows: RowBlock, ends: tuple[Expr, Expr]
+        self,
+        values: Values,
+        inner: SumOfProducts,
+        outer: Sequence[Expr],
+        rows: RowBlock,
+        ends: tuple[Expr, Expr],
+        products: Loop | None = None,
     ) -> Loop:
-        # A block of rows and one panel after the other.
+        # A block of rows and one panel after the other, of one product or of several.
         panel = self._names.fresh("panel")
         first, lanes, defined = self._lanes_of(panel)
         own = self._own_of_panel(values, rows, first, lanes)
         at_once = self._at_once(inner, lanes)
-        sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, first, lanes, at_once)
+        number: tuple[Expr, ...] = ()
+        if products is not None:
+            number = (apply("sub", index(products.variable), products.start),)
+        sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, (first, lanes), number, at_once)
+        bounds = (*(_PRODUCTS for _ in number), ROWS_OF_BLOCK, self._lanes)
+        memory = LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds)
+        if products is not None:
+            many = replace(products, body=(*own, *sums))
+            across = self._stores_across(products, values, rows, first, lanes)
+            return Loop(panel, *ends, 1, (*defined, memory, many, *across))
         stores = self._stores(values, rows, first, lanes)
         if at_once is not None:
             stores = (Branch(apply("not_", at_once), stores),)
-        return Loop(panel, *ends, 1, (*defined, *own, *sums, *stores))
+        return Loop(panel, *ends, 1, (*defined, memory, *own, *sums, *stores))
 
     def _at_once(self, inner: SumOfProducts, lanes: Expr) -> Expr | None:
         # Whether sums go from registers to the target: those of all terms, in a target's cells side by side, that
@@ -326,8 +361,9 @@ class ContractionTiles(ContractionLoops):
     def _units(self, out: list[Node]) -> tuple[Expr, list[tuple[str, Expr]], Expr]:
         # Rows of a block at most, the loops around blocks, over blocks, and over groups of panels, and how many steps
         # these have. There shall be enough for threads, but few rows in a block only where there are few panels.
-        total, count = self._found.count_of_rows, product_of(tuple(side.length for side in self._found.outer))
-        apart, along = ([(side.variable, side.length) for side in part] for part in self._apart_and_along())
+        total = self._found.count_of_rows
+        apart, along = ([(side.variable, self._blocks_of(side)) for side in part] for part in self._apart_and_along())
+        count = product_of(tuple(length for _, length in (*apart, *along)))
         tiles = quotient_up(total, integer(ROWS))
         least = apply("min", tiles, units_over(apply("mul", self._panels, count)))
         blocks = at_least_one(apply("max", quotient_up(total, integer(ROWS_OF_BLOCK)), least))
@@ -341,6 +377,9 @@ class ContractionTiles(ContractionLoops):
         most = defined("most", rows, self._names, out)
         units = [*apart, ("number", number), ("group", group), *along]
         return most, units, product_of((count, blocks, groups(blocks)))
+
+    def _blocks_of(self, side: Side) -> Expr:
+        return quotient_up(side.length, integer(_PRODUCTS)) if side == self._beside else side.length
 
     def _apart_and_along(self) -> tuple[list[Side], list[Side]]:
         # The variables whose loops are around blocks, and those that go along the target's memory: neighbours store
@@ -376,12 +415,12 @@ class ContractionTiles(ContractionLoops):
         summed: tuple[Side, ...],
         panel: tuple[Expr, ...],
         rows: RowBlock,
-        first: Expr,
-        lanes: Expr,
+        side: tuple[Expr, Expr],
+        number: tuple[Expr, ...],
         at_once: Expr | None,
     ) -> tuple[Node, ...]:
-        # The sums of all terms of a block of rows and a panel.
-        names, found = self._names, self._found
+        # The sums of all terms of a block of rows and a panel, those of the product of that number.
+        names, found, (first, lanes) = self._names, self._found, side
         tile, out = names.fresh("tile"), list[Node]()
         around, parts, *_ = blocks_of_terms(summed, _TERMS, names)
         at: Values = {
@@ -390,8 +429,8 @@ class ContractionTiles(ContractionLoops):
         lines = [{**values, **rows.at(apply("add", index(tile), integer(k)), out)} for k in range(ROWS)]
         cells = [{**line, **at} for line in lines]
         ends = {name: (value, cells[-1][name]) for name, value in cells[0].items()}
-        side, behind = found.lane, apply("add", first, lanes)
-        ends[index(side.variable)] = side.at(first), side.at(apply("sub", behind, integer(1)))
+        behind = apply("sub", apply("add", first, lanes), integer(1))
+        ends[index(found.lane.variable)] = found.lane.at(first), found.lane.at(behind)
         clipped = ClippedTerms.of(found.limits, ends, summed, parts, names, out)
         place = (*panel, *(index(counter) for counter, _, _ in parts))
 
@@ -410,7 +449,7 @@ class ContractionTiles(ContractionLoops):
 
         def made(right: Callable[[str], Expr], *, masked: bool) -> tuple[Node, ...]:
             # All lanes of a panel at once, fewer a register at a time; what is packed has zeros behind the last lane.
-            tiles = partial(self._sums_of_tile, tile, right, cells, clipped)
+            tiles = partial(self._sums_of_tile, (*number, index(tile)), right, cells, clipped)
             begin = names.fresh("begin")
             end = apply("add", index(begin), integer(self._narrow))
             part = tiles((index(begin), apply("min", lanes, end) if masked else end), None)
@@ -430,15 +469,11 @@ class ContractionTiles(ContractionLoops):
                 sums = made(lying, masked=True)
             case _:
                 sums = (Branch(self._is_packed, made(packed, masked=False), made(lying, masked=True)),)
-        bounds = ROWS_OF_BLOCK, self._lanes
-        return (
-            LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds),
-            *around((Loop(tile, integer(0), rows.count, ROWS, (*out, *clipped.around(sums))),)),
-        )
+        return around((Loop(tile, integer(0), rows.count, ROWS, (*out, *clipped.around(sums))),))
 
     def _sums_of_tile(
         self,
-        tile: str,
+        tile: tuple[Expr, ...],
         factor: Callable[[str], Expr],
         places: Sequence[Values],
         terms: ClippedTerms,
@@ -449,14 +484,15 @@ class ContractionTiles(ContractionLoops):
         names = self._names
         lane, right = names.fresh("lane"), Local(names.fresh("right"), self._dtype)
         sums = [Local(names.fresh("sum"), self._dtype) for _ in places]
-        cells = [(apply("add", index(tile), integer(k)), index(lane)) for k in range(ROWS)]
+        *number, first = tile
+        cells = [(*number, apply("add", first, integer(k)), index(lane)) for k in range(ROWS)]
         step: list[Node] = [Define(right.name, factor(lane))]
         some: list[Node] = [*step]
         before: list[Node] = []
         for total, place, cell in zip(sums, places, cells, strict=True):
             own = [Local(names.fresh("own"), self._dtype) for _ in self._own]
             for local, (_, kept) in zip(own, self._own, strict=True):
-                before.append(Define(local.name, plain_read(kept, cell, self._dtype)))
+                before.append(Define(local.name, plain_read(kept, cell[-2:], self._dtype)))
             term = self._found.term_of(self._value(self._found.left, place), right, own)
             step.append(Accumulate(total.name, "add", term))
             some.append(Branch(within_limits(terms.limits, place), (step[-1],)))
@@ -500,6 +536,30 @@ class ContractionTiles(ContractionLoops):
         out.append(Loop(lane, integer(0), lanes, 1, (along,)))
         low = apply("floor_div", rows.low, side.length)
         return (Loop(line, low, quotient_up(rows.high, side.length), 1, tuple(out)),)
+
+    def _stores_across(
+        self, products: Loop, values: Values, rows: RowBlock, first: Expr, lanes: Expr
+    ) -> tuple[Node, ...]:
+        # The sums of some products, a block of rows and a panel, in squares of lanes by products; of few products cell
+        # by cell, and so if there is more to do than to store them.
+        names, inside = self._names, list[Node]()
+        lane, row, number = (
+            names.fresh("lane"),
+            names.fresh("row"),
+            apply("sub", index(products.variable), products.start),
+        )
+        place = {**values, **rows.at(index(row), inside)}
+        total = plain_read(self._sums, (number, index(row), index(lane)), self._dtype)
+        stored = self._stored_lane(place, first, lane, total)
+        cells = Loop(lane, integer(0), lanes, 1, (replace(products, body=stored, seldom=True),))
+        if len(stored) == 1 and isinstance(stored[0], Store):
+            assert self._beside is not None
+            few = apply("lt", self._beside.length, integer(self._narrow // 2))
+            squares = Loop(lane, integer(0), lanes, 1, (replace(products, body=stored),))
+            inside.append(Branch(few, (cells,), (squares,)))
+        else:
+            inside.append(cells)
+        return (Loop(row, integer(0), apply("sub", rows.high, rows.low), 1, tuple(inside)),)
 
     def _along(self, row: str, low: Expr, high: Expr, nodes: tuple[Node, ...]) -> Node:
         # What is a copy alone goes in squares, and all else cell by cell.

@@ -60,6 +60,10 @@ _COPIED = 256
 """Terms of a tile's left factor that are copied together, those of several blocks of products if there are few."""
 
 
+_STRIP = 8
+"""Blocks of products whose panels are written together: more would lie in the same lines of the second cache."""
+
+
 def batch_tiles(plan: LoopOrder, setting: NestContext) -> BatchTiles | None:
     """The tiles of a plan whose contraction has products side by side; None of any other."""
     found = plan.contraction
@@ -151,8 +155,11 @@ class BatchTiles(ContractionLoops):
             cell: tuple[Expr, ...] = (*map(index, (*outer, block, panel, *summed)), integer(column))
             copies.append((found.right, {**values, at_column: place}, self._packed.name, cell))
         part = _Part.of(index(block), self._lanes, self._batch)
-        nodes: tuple[Node, ...] = (Loop(block, integer(0), self._blocks, 1, self._copied(part, copies)),)
-        nodes = (*out, *self._over(outer, self._outer, self._over(summed, inner.summed, nodes)))
+        first = names.fresh("first")
+        stop = apply("min", self._blocks, apply("add", index(first), integer(_STRIP)))
+        nodes: tuple[Node, ...] = (Loop(block, index(first), stop, 1, self._copied(part, copies)),)
+        nodes = (Loop(first, integer(0), self._blocks, _STRIP, self._over(summed, inner.summed, nodes)),)
+        nodes = (*out, *self._over(outer, self._outer, nodes))
         return (Loop(panel, integer(0), self._where_pays(self._panels), 1, nodes, "parallel"),)
 
     def _copied(self, part: _Part, copies: Sequence[_Copy]) -> tuple[Node, ...]:

@@ -202,8 +202,9 @@ class ContractionTiles(ContractionLoops):
         elif beside:
             # So it is for some products of a batch at once; of few each by itself.
             block, near = self._near_block(beside[0], side := around.pop(beside[0]))
-            few = apply("lt", side.length, integer(self._narrow // 2))
-            nodes = (Branch(few, (replace(near, body=lanes(None), seldom=True),), lanes(near)),)
+            few = apply("lt", side.length, integer(self._narrow * 3 // 4))
+            each = replace(near, body=lanes(None, seldom=True), seldom=True)
+            nodes = (Branch(few, (each,), lanes(near)),)
         else:
             nodes = lanes(None)
         nodes = (*ends, *self._over(tuple(loops), tuple(loops.values()), nodes))
@@ -226,11 +227,15 @@ class ContractionTiles(ContractionLoops):
         stop = apply("min", side.length, apply("add", index(start), integer(_SIDE)))
         return Loop(start, integer(0), side.length, _SIDE, ()), Loop(name, index(start), stop, 1, ())
 
-    def _in_lanes(self, lane: str, count: Expr, copy: Node, zero: Node, near: Loop | None) -> tuple[Node, ...]:
+    def _in_lanes(
+        self, lane: str, count: Expr, copy: Node, zero: Node, near: Loop | None, *, seldom: bool = False
+    ) -> tuple[Node, ...]:
         # A row of a panel, or those along a block.
-        copies, zeros = ((each,) if near is None else (replace(near, body=(each,)),) for each in (copy, zero))
+        copies, zeros = (
+            (each,) if near is None else (replace(near, body=(each,), seldom=each is zero),) for each in (copy, zero)
+        )
         behind = Loop(lane, count, self._whole_registers(count), 1, zeros, seldom=True)
-        return Loop(lane, integer(0), count, 1, copies), behind
+        return Loop(lane, integer(0), count, 1, copies, seldom=seldom), behind
 
     def _sound_panel(self, outer: Sequence[str], panel: str, summed: tuple[Side, ...], count: Expr) -> tuple[Node, ...]:
         # Zero times each factor in a panel, added up.
@@ -551,7 +556,7 @@ class ContractionTiles(ContractionLoops):
         place = {**values, **rows.at(index(row), inside)}
         total = plain_read(self._sums, (number, index(row), index(lane)), self._dtype)
         stored = self._stored_lane(place, first, lane, total)
-        cells = Loop(lane, integer(0), lanes, 1, (replace(products, body=stored, seldom=True),))
+        cells = Loop(lane, integer(0), lanes, 1, (replace(products, body=stored, seldom=True),), seldom=True)
         if len(stored) == 1 and isinstance(stored[0], Store):
             assert self._beside is not None
             few = apply("lt", self._beside.length, integer(self._narrow // 2))

@@ -7,7 +7,7 @@ out, and ``f.explain("passes", *arguments)`` shows what each changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -300,15 +300,18 @@ def _without_panels(work: Work, plan: LoopOrder) -> LoopOrder:
     found = plan.contraction
     if found is None or found.guards or found.limits or not found.lanes_lie_side_by_side:
         return plan
-    # Rows of an input, or of what may share memory with inputs.
-    inputs = {tensor.name for tensor in work.program.inputs}
-    behind = {each.tensor for each in reads(found.right)}
-    if not work.repeated and not behind <= inputs:
-        behind = {name for name, _ in work.program.updates}
-    work.by_rows |= behind
-    if behind & work.strided:
+    if _some_are_strided(work, (each.tensor for each in reads(found.right))):
         return plan
     return replace(plan, contraction=replace(found, unpacked=True))
+
+
+def _some_are_strided(work: Work, names: Iterable[str]) -> bool:
+    # Whether vectors of rows of these tensors cannot be had. They are inputs, or may share memory with some.
+    behind, inputs = frozenset(names), {tensor.name for tensor in work.program.inputs}
+    if not work.repeated and not behind <= inputs:
+        behind = (behind & inputs) | {name for name, _ in work.program.updates}
+    work.by_rows |= behind
+    return bool(behind & work.strided)
 
 
 def _sets_nothing(statement: Statement) -> bool:
@@ -317,16 +320,19 @@ def _sets_nothing(statement: Statement) -> bool:
 
 
 def _side_by_side(work: Work) -> None:
-    work.plans = [_with_products_side_by_side(each, work.machine) for each in work.plans]
+    work.plans = [_with_products_side_by_side(work, each) for each in work.plans]
 
 
-def _with_products_side_by_side(plan: LoopOrder, machine: Machine) -> LoopOrder:
+def _with_products_side_by_side(work: Work, plan: LoopOrder) -> LoopOrder:
     found = plan.contraction
     if found is None or (batch := found.products_side_by_side) is None:
         return plan
     found = replace(found, batch=batch)
-    pays = found.pays_in_lanes(machine.widths(plan.tensor.dtype)[0])
-    return replace(plan, contraction=found) if may_hold(pays) else plan
+    pays = found.pays_in_lanes(work.machine.widths(plan.tensor.dtype)[0])
+    touched = (plan.tensor.name, *(each.tensor for factor in (found.left, found.right) for each in reads(factor)))
+    if not may_hold(pays) or _some_are_strided(work, touched):
+        return plan
+    return replace(plan, contraction=found)
 
 
 def _memory(work: Work) -> None:

@@ -308,23 +308,28 @@ class ContractionTiles(ContractionLoops):
     ) -> Loop:
         # A block of rows and one panel after the other, of one product or of several.
         panel = self._names.fresh("panel")
-        first, lanes, defined = self._lanes_of(panel)
+        first, lanes, here = self._lanes_of(panel)
         own = self._own_of_panel(values, rows, first, lanes)
         at_once = self._at_once(inner, lanes)
         number: tuple[Expr, ...] = ()
+        before: list[Node] = []
         if products is not None:
-            number = (apply("sub", index(products.variable), products.start),)
+            # Of few products each has the same memory for its sums, which is near.
+            at = apply("sub", index(products.variable), products.start)
+            place = apply("where", self._are_few(), integer(0), at)
+            number = (defined("number", place, self._names, before),)
         sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, (first, lanes), number, at_once)
         bounds = (*(_PRODUCTS for _ in number), ROWS_OF_BLOCK, self._lanes)
         memory = LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds)
         if products is not None:
-            many = replace(products, body=(*own, *sums))
-            across = self._stores_across(products, values, rows, first, lanes)
-            return Loop(panel, *ends, 1, (*defined, memory, many, *across))
+            each, squares = self._stores_across(products, values, rows, first, lanes)
+            inside = (*before, *own, *sums, Branch(self._are_few(), each))
+            together = Branch(apply("not_", self._are_few()), squares)
+            return Loop(panel, *ends, 1, (*here, memory, replace(products, body=inside), together))
         stores = self._stores(values, rows, first, lanes)
         if at_once is not None:
             stores = (Branch(apply("not_", at_once), stores),)
-        return Loop(panel, *ends, 1, (*defined, memory, *own, *sums, *stores))
+        return Loop(panel, *ends, 1, (*here, memory, *own, *sums, *stores))
 
     def _at_once(self, inner: SumOfProducts, lanes: Expr) -> Expr | None:
         # Whether sums go from registers to the target: those of all terms, in a target's cells side by side, that
@@ -368,9 +373,10 @@ class ContractionTiles(ContractionLoops):
         # these have. There shall be enough for threads, but few rows in a block only where there are few panels.
         total = self._found.count_of_rows
         apart, along = ([(side.variable, self._blocks_of(side)) for side in part] for part in self._apart_and_along())
+        products = product_of(tuple(side.length for side in self._found.outer))
         count = product_of(tuple(length for _, length in (*apart, *along)))
         tiles = quotient_up(total, integer(ROWS))
-        least = apply("min", tiles, units_over(apply("mul", self._panels, count)))
+        least = apply("min", tiles, units_over(apply("mul", self._panels, products)))
         blocks = at_least_one(apply("max", quotient_up(total, integer(ROWS_OF_BLOCK)), least))
         number = defined("blocks", blocks, self._names, out)
 
@@ -542,29 +548,31 @@ class ContractionTiles(ContractionLoops):
         low = apply("floor_div", rows.low, side.length)
         return (Loop(line, low, quotient_up(rows.high, side.length), 1, tuple(out)),)
 
+    def _are_few(self) -> Expr:
+        # Whether the sums of neighbouring products are stored cell by cell: squares would be half empty.
+        assert self._beside is not None
+        return apply("lt", self._beside.length, integer(self._narrow // 2))
+
     def _stores_across(
         self, products: Loop, values: Values, rows: RowBlock, first: Expr, lanes: Expr
-    ) -> tuple[Node, ...]:
-        # The sums of some products, a block of rows and a panel, in squares of lanes by products; of few products cell
-        # by cell, and so if there is more to do than to store them.
-        names, inside = self._names, list[Node]()
-        lane, row, number = (
-            names.fresh("lane"),
-            names.fresh("row"),
-            apply("sub", index(products.variable), products.start),
-        )
+    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        # The sums of a block of rows and a panel: those of one of few products, and those of all in squares of lanes by
+        # products.
+        lane, row, inside = self._names.fresh("lane"), self._names.fresh("row"), list[Node]()
+        number = apply("sub", index(products.variable), products.start)
         place = {**values, **rows.at(index(row), inside)}
-        total = plain_read(self._sums, (number, index(row), index(lane)), self._dtype)
-        stored = self._stored_lane(place, first, lane, total)
-        cells = Loop(lane, integer(0), lanes, 1, (replace(products, body=stored, seldom=True),), seldom=True)
-        if len(stored) == 1 and isinstance(stored[0], Store):
-            assert self._beside is not None
-            few = apply("lt", self._beside.length, integer(self._narrow // 2))
-            squares = Loop(lane, integer(0), lanes, 1, (replace(products, body=stored),))
-            inside.append(Branch(few, (cells,), (squares,)))
-        else:
-            inside.append(cells)
-        return (Loop(row, integer(0), apply("sub", rows.high, rows.low), 1, tuple(inside)),)
+
+        def of_rows(node: Node) -> tuple[Node, ...]:
+            return (Loop(row, integer(0), apply("sub", rows.high, rows.low), 1, (*inside, node)),)
+
+        one, every = (
+            self._stored_lane(place, first, lane, plain_read(self._sums, (at, index(row), index(lane)), self._dtype))
+            for at in (integer(0), number)
+        )
+        each = Loop(lane, integer(0), lanes, 1, one, seldom=True)
+        seldom = len(every) > 1 or not isinstance(every[0], Store)
+        squares = Loop(lane, integer(0), lanes, 1, (replace(products, body=every, seldom=seldom),), seldom=seldom)
+        return of_rows(each), of_rows(squares)
 
     def _along(self, row: str, low: Expr, high: Expr, nodes: tuple[Node, ...]) -> Node:
         # What is a copy alone goes in squares, and all else cell by cell.

@@ -203,7 +203,7 @@ class ContractionTiles(ContractionLoops):
             # So it is for some products of a batch at once; of few each by itself.
             block, near = self._near_block(beside[0], side := around.pop(beside[0]))
             few = apply("lt", side.length, integer(self._narrow * 3 // 4))
-            each = replace(near, body=lanes(None, seldom=True), seldom=True)
+            each = replace(near, body=lanes(None), seldom=True)
             nodes = (Branch(few, (each,), lanes(near)),)
         else:
             nodes = lanes(None)

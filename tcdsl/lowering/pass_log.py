@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import difflib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 
 from tcdsl.ir.build import integer
+from tcdsl.ir.conjunctions import conjuncts, said_of_sizes
 from tcdsl.ir.dtypes import compute_dtype
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, Local, Read, walk
 from tcdsl.ir.program import Program
+from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.ir.text.declined import Declined
 from tcdsl.ir.text.printer import format_program, format_statement
 from tcdsl.lowering.loopir.loop_printer import format_kernel, format_nest, format_schedules
-from tcdsl.lowering.loopir.loops import Kernel, Nest
+from tcdsl.lowering.loopir.loops import Branch, Kernel, Loop, Nest
+from tcdsl.lowering.loopir.machine import SERIAL_WORK
+from tcdsl.lowering.loopir.traversal import expressions
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES, NestPass, Nodes, Pass, Work
+from tcdsl.lowering.program_passes.effort import too_few, weight
 from tcdsl.lowering.program_passes.merging import reasons_apart
 from tcdsl.lowering.program_passes.schedule import LoopOrder
+from tcdsl.lowering.scheduling.nearest_misses import SHOWN
 from tcdsl.lowering.scheduling.row_blocks import reasons_apart_in_rows
 from tcdsl.lowering.scheduling.schedules import Draft
 
@@ -107,10 +117,75 @@ class ScheduleLog:
     def after_nest(self, done: NestPass, draft: Draft, before: Nodes, nodes: Nodes, work: Work) -> None:
         """A pass over one nest is done: its draft says so."""
 
-    def text(self, kernel: Kernel) -> str:
-        """The schedule of every nest, and which neighbours share no loops."""
+    def text(
+        self, kernel: Kernel, declined: Iterable[tuple[str, Declined]] = (), sizes: Mapping[str, int] | None = None
+    ) -> str:
+        """The schedule of every nest, and which neighbours share no loops.
+
+        What a target has ``declined`` is told of nests by name, and what a call with such ``sizes`` does not do.
+        """
+        found: dict[str, list[Declined]] = {nest.name: list(nest.declined) for nest in kernel.nests}
+        for name, each in declined:
+            found.setdefault(name, []).append(each)
+        for nest in _straight(kernel):
+            if sizes is not None:
+                found[nest.name] += _in_call(nest, sizes)
+        told = (replace(nest, declined=tuple(dict.fromkeys(found[nest.name]))) for nest in kernel.nests)
+        kernel = kernel.with_nests(told)
+        threads = list(_threads(kernel, sizes)) if sizes is not None else []
         apart = [f"    {first}, {second}: {reason}" for (first, second), reason in self._apart.items()]
-        return "\n".join((format_schedules(kernel), *(("apart", *apart, "") if apart else ())))
+        parts = ((title, *lines, "") for title, lines in (("one thread", threads), ("apart", apart)) if lines)
+        return "\n".join((format_schedules(kernel), *(line for part in parts for line in part)))
+
+
+def _straight(kernel: Kernel) -> list[Nest]:
+    # The nests that do the work of statements, but for those of rounds, whose sizes a call does not know.
+    repeated = {number for each in kernel.repeated for number in range(each.first, each.end)}
+    return [
+        nest
+        for number, nest in enumerate(kernel.nests)
+        if number not in repeated and nest.name.startswith(tuple(SHOWN))
+    ]
+
+
+def _in_call(nest: Nest, sizes: Mapping[str, int]) -> Iterator[Declined]:
+    # What keeps a nest from running in a call with such sizes.
+    match nest.body:
+        case (Branch(asked, _, ()),):
+            conditions = [asked]
+        case (Loop(start=start, stop=stop),) if _of_sizes(start) and _of_sizes(stop):
+            empty = evaluate_size(stop, sizes) <= evaluate_size(start, sizes)
+            cases = (part for part in walk(stop) if isinstance(part, Apply) and part.primitive == "where")
+            conditions = [part.arguments[0] for part in cases] if empty else []
+        case _:
+            conditions = []
+    said = (each for each in map(said_of_sizes, conditions) if each is not None)
+    failing = (each for condition in said for each in conjuncts(condition) if not evaluate_size(each, sizes))
+    yield from (_opposite(each).of("not run in this call") for each in islice(failing, 1))
+
+
+def _of_sizes(expr: Expr) -> bool:
+    return not any(isinstance(part, Read | Local | IndexValue) for part in walk(expr))
+
+
+def _threads(kernel: Kernel, sizes: Mapping[str, int]) -> Iterator[str]:
+    # Which loops threads could share, but do not in a call with such sizes.
+    for nest in _straight(kernel):
+        match nest.body:
+            case (Loop(kind="parallel"), *_) if nest.bounds is None and not list(_in_call(nest, sizes)):
+                operations = evaluate_size(nest.work, sizes) * weight(expressions(nest.body))
+                if operations < SERIAL_WORK:
+                    yield f"    {nest.name}: {too_few(operations)}"
+
+
+def _opposite(condition: Expr) -> Declined:
+    match condition:
+        case Apply(primitive="not_", arguments=(asked,)):
+            return Declined("{} holds", (asked,))
+        case Apply(primitive="or_") if (other := said_of_sizes(condition, False)) is not None:
+            return Declined("{} holds", (other,))
+        case _:
+            return Declined("{} does not hold", (condition,))
 
 
 def _lines(work: Work) -> list[str]:

@@ -14,9 +14,11 @@ from typing import Protocol
 
 import islpy as isl
 
+from tcdsl.ir.build import index
 from tcdsl.ir.expressions import Expr, Let, Read, reads, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement, without_rules
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.constant_sizes import (
     constant_sizes,
     declared_with,
@@ -41,7 +43,14 @@ from tcdsl.lowering.loopir.loops import Buffer, Kernel, Nest, Node, Procedure, S
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import NestContext
-from tcdsl.lowering.program_passes.canonical_statements import over_cells, solved, totalled, widened
+from tcdsl.lowering.program_passes.canonical_statements import (
+    distinct_names,
+    kept_promises,
+    over_cells,
+    solved,
+    totalled,
+    widened,
+)
 from tcdsl.lowering.program_passes.fusion import fuse
 from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
 from tcdsl.lowering.program_passes.overwriting import overwriting_late, saving_cells
@@ -53,20 +62,19 @@ from tcdsl.lowering.program_passes.summing import summed
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.lowering.program_passes.transposing import transposed, with_columns_copied
 from tcdsl.lowering.program_passes.unneeded_statements import folded, own_outputs
+from tcdsl.lowering.scheduling.nearest_misses import ALWAYS_PANELS, NO_SCAN, NO_TILES, SHOWN, nearest_misses
 from tcdsl.lowering.scheduling.row_block_nests import without_shared
 from tcdsl.lowering.scheduling.row_blocks import in_row_blocks
 from tcdsl.lowering.scheduling.schedules import Draft, drafts_of, finished
 from tcdsl.lowering.scheduling.stencil_chains import chained
 from tcdsl.lowering.scheduling.sweeps import swept
 from tcdsl.pass_names import OPTIONAL, Enabled
-from tcdsl.polyhedra.index_variables import renamed
-from tcdsl.polyhedra.scatter_to_gather import target_variables
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
 from tcdsl.simplification import without_sparse_tensors
 from tcdsl.simplification.contractions import Chooser, contracted, first_choice
 from tcdsl.simplification.redundant_tensors import without_copies
-from tcdsl.simplification.scans import scan_of
+from tcdsl.simplification.scans import scan_or_why
 from tcdsl.simplification.simplify import without_dead_statements
 
 __all__ = [
@@ -90,7 +98,8 @@ class Work:
     ``private``: nobody sees the inputs' memory when something fails. ``choose`` says which orders of contractions are
     best, ``zeros_around`` which tensors are 0 wherever a statement that reads them has no point. With ``alone`` one
     thread does it all. A part of a program with loops that run may be ``repeated``. Some inputs are ``strided``; of
-    those ``by_rows`` that decides about nests.
+    those ``by_rows`` that decides about nests. Why statements with a target were not prepared for tiles is
+    ``declined``.
     """
 
     program: Program
@@ -105,6 +114,7 @@ class Work:
     strided: frozenset[str] = frozenset()
     by_rows: frozenset[str] = frozenset()
     zeros_around: Mapping[str, Expr] = field(default_factory=dict)
+    declined: dict[str, Declined] = field(default_factory=dict)
     names: FreshNames = field(init=False)
     context: isl.Set = field(init=False)
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -201,25 +211,6 @@ def _informed(rewrite: Callable[[Program, isl.Set, FreshNames], Program]) -> _Ru
     return run
 
 
-def _distinct_names(program: Program, names: FreshNames) -> Program:
-    # In loops index variables, sizes and tensors share one name space.
-    taken = {tensor.name for tensor in (*program.inputs, *program.tensors)} | {size.name for size in program.sizes}
-
-    def distinct(statement: Statement) -> Statement:
-        variables = statement.domain.variables
-        return renamed(statement, [names.shared(f"{name}_") if name in taken else name for name in variables])
-
-    return replace(program, statements=tuple(map(distinct, program.statements)))
-
-
-def _kept_promises(program: Program) -> Program:
-    def is_kept(statement: Statement) -> bool:
-        return statement.unique and set(statement.domain.variables) <= set(target_variables(statement))
-
-    changed = (replace(each, unique=False) if is_kept(each) else each for each in program.statements)
-    return replace(program, statements=tuple(changed))
-
-
 def _contractions(work: Work) -> None:
     work.program = contracted(work.program, work.choose, last=True)
     work.names.take(tensor.name for tensor in work.program.tensors)
@@ -238,8 +229,12 @@ def _plain_cells(program: Program, names: FreshNames) -> Program:
     return replace(program, statements=tuple(over_cells(each, names) for each in program.statements))
 
 
+def _products(work: Work) -> None:
+    work.program = separated(work.program, work.context, work.names, work.declined)
+
+
 def _padding(work: Work) -> None:
-    work.program, work.zeros_around = padded(work.program, work.context, work.names)
+    work.program, work.zeros_around = padded(work.program, work.context, work.names, work.declined)
 
 
 # -- loop orders and memory
@@ -264,7 +259,9 @@ def _phase_rows(work: Work) -> None:
 
 
 def _going_on(plan: LoopOrder) -> LoopOrder:
-    scan = scan_of(plan.statement, plan.tensor.shape) if plan.plain and not plan.extents else None
+    scan = scan_or_why(plan.statement, plan.tensor.shape) if plan.plain and not plan.extents else None
+    if isinstance(scan, Declined):
+        return replace(plan, declined=(*plan.declined, scan.of(NO_SCAN)))
     if scan is None:
         return plan
     summed = tuple(name for name in plan.statement.domain.variables if name not in plan.cells)
@@ -276,30 +273,40 @@ def _scans(work: Work) -> None:
     work.plans = [_going_on(each) for each in work.plans]
 
 
+_OTHER_CELLS = Declined("its cells are not at one variable for each axis, or are read before", what=NO_TILES)
+
+
 def _tiled(work: Work, plan: LoopOrder) -> LoopOrder:
-    if not plan.plain or plan.extents or plan.fixed is not None or plan.scan:
+    if plan.scan:
         return plan
+    if not plan.plain or plan.extents or plan.fixed is not None:
+        return replace(plan, declined=(*plan.declined, _OTHER_CELLS))
     found = contraction_of(plan.statement, work.tensors, work.context, work.zeros_around)
-    if found is not None:
-        found = replace(found, windows=work.machine.masks and work.runs("windows"))
-    return replace(plan, contraction=found)
+    if isinstance(found, Declined):
+        nearest = work.declined.get(plan.statement.target.tensor, found)
+        return plan if plan.single else replace(plan, declined=(*plan.declined, nearest.of(NO_TILES)))
+    return replace(plan, contraction=replace(found, windows=work.machine.masks and work.runs("windows")))
 
 
 def _panels(work: Work) -> None:
+    # Without registers none are tiled: the target makes its own vectors.
     if work.machine.registers:
         work.plans = [_tiled(work, each) for each in work.plans]
 
 
 def _unpacked(work: Work) -> None:
-    # The last vector of a row has masks.
-    if work.machine.masks:
-        work.plans = [_without_panels(work, each) for each in work.plans]
+    work.plans = [_without_panels(work, each) for each in work.plans]
 
 
 def _without_panels(work: Work, plan: LoopOrder) -> LoopOrder:
     found = plan.contraction
-    if found is None or found.guards or found.limits or not found.lanes_lie_side_by_side:
+    if found is None or found.guards or found.limits:
         return plan
+    if not found.lanes_lie_side_by_side:
+        apart = Declined("{} does not lie along {}", (found.right, index(found.lane.variable)), ALWAYS_PANELS)
+        return replace(plan, declined=(*plan.declined, apart))
+    if not work.machine.masks:
+        return plan  # The last vector of a row has masks.
     if _some_are_strided(work, (each.tensor for each in reads(found.right))):
         return plan
     return replace(plan, contraction=replace(found, unpacked=True))
@@ -399,6 +406,8 @@ def _loops(work: Work) -> None:
 
 
 def _drafted(work: Work, group: Group) -> Iterator[Drafted]:
+    declined, known = work.setting.declined, set[Declined]()
+    declined.clear()
     for draft in drafts_of(group, work.setting):
         nodes: Nodes = draft.nodes
         steps = list(draft.steps)
@@ -409,7 +418,13 @@ def _drafted(work: Work, group: Group) -> Iterator[Drafted]:
                     steps.append(Step(each.primitive, each.what))
                 if work.watch is not None:
                     work.watch.after_nest(each, draft, before, nodes, work)
-        yield replace(draft, steps=tuple(steps)), tuple(nodes)
+        draft = replace(draft, steps=tuple(steps))
+        if work.watch is not None and draft.hint in SHOWN:
+            found = nearest_misses(draft.plans, nodes, declined, draft.serial)
+            draft = replace(draft, declined=tuple(each for each in found if each not in known))
+            declined.clear()
+            known.update(found)
+        yield draft, tuple(nodes)
 
 
 def _joining(work: Work) -> None:
@@ -438,8 +453,8 @@ def _index_widths(work: Work) -> None:
 
 PASSES: tuple[Pass, ...] = (
     Pass("contractions", "sums of products take a few factors at a time", _contractions),
-    Pass("distinct_names", "index variables get names that no tensor and no size has", _named(_distinct_names)),
-    Pass("kept_promises", "cells are not watched that are unique whatever the data are", _alone(_kept_promises)),
+    Pass("distinct_names", "index variables get names that no tensor and no size has", _named(distinct_names)),
+    Pass("kept_promises", "cells are not watched that are unique whatever the data are", _alone(kept_promises)),
     Pass(
         "sparse_tensors",
         "tensors that are mostly zeros are read where they were written",
@@ -465,7 +480,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         "products",
         "sums of products become a statement for each product, and for each factor that takes work",
-        _informed(separated),
+        _products,
     ),
     Pass("padding", "factors that have no terms beyond their ends are copied with zeros around", _padding),
     Pass("loop_orders", "each statement gets the order of its loops", _loop_orders),
@@ -538,13 +553,13 @@ def _terms(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     # Partial rows, and what rounds read again, are near; of other rows memory takes as long.
     if not (setting.repeated or draft.hint == "parts_") or draft.work is not None:
         return nodes
-    return with_terms_together(nodes, _types(setting), setting.names)
+    return with_terms_together(nodes, _types(setting), setting.names, setting.declined)
 
 
 def _windows(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
     if draft.work is not None:
         return nodes
-    return with_windows_inside(nodes, _types(setting), setting.names, masks=setting.machine.masks)
+    return with_windows_inside(nodes, _types(setting), setting.names, setting.declined, masks=setting.machine.masks)
 
 
 def _types(setting: NestContext) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache, reduce
 
 import islpy as isl
@@ -11,10 +11,11 @@ from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue, SizeValue, is_affine_index
 from tcdsl.ir.program import Access, Neutral, Statement, Tensor
-from tcdsl.polyhedra.affine import expression_of, function_of, universe
+from tcdsl.polyhedra.affine import NotAffine, expression_of, function_of, holds, universe
 from tcdsl.polyhedra.linear import normalized
+from tcdsl.polyhedra.spaces import arranged, has_end
 
-__all__ = ["all_cells", "bounds", "box", "inside_extent", "is_over_box", "over_box"]
+__all__ = ["all_cells", "bounds", "box", "box_of", "ends_of", "inside_extent", "is_over_box", "over_box", "sides_of"]
 
 
 def box(variables: Sequence[str], extents: Sequence[Expr], among: isl.Set | None = None) -> isl.Set:
@@ -106,3 +107,45 @@ def _below(points: isl.Set, k: int) -> Expr:
         return integer(least.to_python())
     pieces = [expression_of(isl.PwAff.from_aff(piece)) for _, piece in points.dim_min(k).get_pieces()]
     return reduce(lambda one, other: apply("min", one, other), pieces)
+
+
+def ends_of(line: isl.Set) -> tuple[Expr, Expr] | None:
+    """Where the variable of ``line`` begins, and how many values it has, if isl can say it."""
+    if not has_end(line, 0, largest=False) or not has_end(line, 0, largest=True):
+        return None
+    try:
+        known = line.params()
+        first, last = (expression_of(end.coalesce(), known) for end in (line.dim_min(0), line.dim_max(0)))
+    except NotAffine:
+        return None
+    length = normalized(apply("add", apply("sub", last, first), integer(1)))
+    if not isinstance(length, SizeValue) and not holds(apply("ge", length, integer(0)), line.params()):
+        # Of two spans without values the lengths' product could be positive.
+        length = apply("max", length, integer(0))
+    return normalized(first), length
+
+
+def sides_of(variables: Sequence[str], points: isl.Set, phases: Set[str]) -> dict[str, isl.Set]:
+    """The values of each variable in a box around ``points``: what holds of it alone, if that bounds it."""
+    sides: dict[str, isl.Set] = {}
+    for name in variables:
+        kept = tuple(each for each in variables if each == name or each in phases)
+        sides[name] = arranged(points, kept)
+        if points.n_basic_set() == 1:
+            alone = points.get_basic_sets()[0]
+            for k, each in enumerate(variables):
+                if each not in kept:
+                    alone = alone.drop_constraints_involving_dims(isl.dim_type.set, k, 1)
+            side = arranged(isl.Set.from_basic_set(alone), kept)
+            line = arranged(side, (name,))
+            if has_end(line, 0, largest=False) and has_end(line, 0, largest=True):
+                sides[name] = side
+    return sides
+
+
+def box_of(variables: Sequence[str], sides: Mapping[str, isl.Set]) -> isl.Set:
+    """The points whose variables have the values of ``sides``."""
+    whole = arranged(sides[variables[0]], tuple(variables))
+    for name in variables[1:]:
+        whole = whole.intersect(arranged(sides[name], tuple(variables)))
+    return whole

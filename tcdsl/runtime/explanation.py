@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.config import settings
-from tcdsl.errors import ConfigurationError
+from tcdsl.errors import ConfigurationError, TcdslError
 from tcdsl.tracebacks import missing_name
 
 if TYPE_CHECKING:
@@ -57,7 +58,12 @@ def explain(function: Any, staging: StagedFunction, stage: str, call: Call | Non
         return Explanation(executable.compiled_last.source)
     if stage in _STAGES_OF_PROGRAMS:
         # A program is shown whether or not the call fits it; the bytes of a call are those of one that does.
-        sizes = executable.sizes(arrays) if stage == "loops" and arrays is not None else None
+        sizes = None
+        if arrays is not None and stage == "loops":
+            sizes = executable.sizes(arrays)
+        elif arrays is not None and stage == "schedule":
+            with contextlib.suppress(TcdslError):
+                sizes = executable.sizes(arrays)
         layout = None if arrays is None else [array.flags.c_contiguous for array in arrays]
         return _explained(executable, stage, sizes, layout)
     if stage == "cost":
@@ -82,7 +88,7 @@ def explain_program(executable: Executable, stage: str) -> Explanation:
 def _explained(
     executable: Executable, stage: str, sizes: Mapping[str, int] | None, layout: Sequence[bool] | None = None
 ) -> Explanation:
-    # Given sizes, also the bytes of a call; given a layout of arrays, the file that runs for it.
+    # Given sizes, also the bytes of a call and what it does not do; given arrays' layout, the file that runs for it.
     from tcdsl.ir.text.printer import format_program
     from tcdsl.lowering.loop_passes.liveness import peak_bytes
     from tcdsl.lowering.loopir.loop_printer import format_kernel
@@ -98,7 +104,8 @@ def _explained(
         return Explanation(passes.text())
     if stage == "schedule":
         log = ScheduleLog()
-        return Explanation(log.text(kernel_of(watch=log)))
+        kernel = kernel_of(watch=log)
+        return Explanation(log.text(kernel, executable.declined(kernel, contiguous), sizes))
     if stage == "python":
         return Explanation(executable.compiled(contiguous).source)
     kernel = kernel_of()

@@ -225,7 +225,7 @@ class _Product:
         for name in every:
             if name in cells - used and not any(name in each.variables for each in self.conditions):
                 inside = arranged(arranged(points, (name,)), dimension_names(points))
-                if growing(points, name, cells, inside) is not None:
+                if growing(points, name, cells, inside):
                     return name
         return None
 

@@ -25,12 +25,13 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.conjunctions import conjuncts
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables
 from tcdsl.ir.program import Statement
+from tcdsl.ir.text.declined import Declined
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.simplification.data_ranges import data_ends
 
-__all__ = ["Scan", "growing", "scan_of"]
+__all__ = ["Scan", "growing", "is_linked", "scan_of", "scan_or_why"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,11 @@ def scan_of(statement: Statement, extents: Sequence[Expr]) -> Scan | None:
     Along one axis, the last one that it is: the terms depend on the index in their conditions alone, which link it with
     what is summed over.
     """
+    return scan_or_why(statement, extents) or None
+
+
+def scan_or_why(statement: Statement, extents: Sequence[Expr]) -> Scan | Declined | None:
+    """What `scan_of` gives, or why cells that share terms with the one before do not go on from it."""
     indices = statement.target.indices
     cells = [axis.name for axis in indices if isinstance(axis, IndexValue)]
     if len(set(cells)) < len(indices) or len(cells) == len(statement.domain.variables) or statement.unique:
@@ -64,17 +70,22 @@ def scan_of(statement: Statement, extents: Sequence[Expr]) -> Scan | None:
     if statement.accumulate == "assign" or ACCUMULATORS[statement.accumulate].ordered:
         return None
     points, value = statement.domain.set, index_variables(statement.value)
+    apart: Declined | None = None
     for name, extent in reversed(list(zip(cells, extents, strict=True))):
         ends = None if name in value else _ends(statement, name, cells)
-        if ends is not None:
-            try:
-                inside = box([name], [extent], points)
-            except NotAffine:
-                continue
-            found = growing(points, name, cells, inside)
-            if found is not None:
-                return replace(found, ends=ends)
-    return None
+        if ends is None:
+            if apart is None:
+                apart = Declined("its terms depend on {}" if name in value else _OTHER_DATA, (IndexValue(name),))
+            continue
+        try:
+            inside = box([name], [extent], points)
+        except NotAffine:
+            continue
+        found = growing(points, name, cells, inside)
+        if isinstance(found, Scan):
+            return replace(found, ends=ends)
+        apart = apart if found is None else found
+    return apart
 
 
 def _ends(statement: Statement, name: str, cells: Collection[str]) -> tuple[Expr, ...] | None:
@@ -92,19 +103,24 @@ def _ends(statement: Statement, name: str, cells: Collection[str]) -> tuple[Expr
     return tuple(found)
 
 
-def growing(points: isl.Set, name: str, cells: Collection[str], inside: isl.Set) -> Scan | None:
-    """The scan along ``name``, one of ``cells``, if from one of its values ``inside`` to the next points only join."""
-    if not _is_linked(points, name, cells):
+_OTHER_DATA = "data of {} say more of its terms than where they begin and end"
+
+
+def growing(points: isl.Set, name: str, cells: Collection[str], inside: isl.Set) -> Scan | Declined | None:
+    """The scan along ``name``, one of ``cells``, if from one of its values ``inside`` to the next points only join, or
+    why there is none though terms depend on ``name``.
+    """
+    if not is_linked(points, name, cells):
         return None
     for step in (1, -1):
         before = _moved(points, name, step)
         if before.intersect(inside).is_subset(points):
             return Scan(name, step < 0, points.subtract(before).coalesce())
-    return None
+    return Declined("from one {} to the next some terms leave, which nothing takes away again", (IndexValue(name),))
 
 
-def _is_linked(points: isl.Set, name: str, cells: Collection[str]) -> bool:
-    # Whether a condition is on the variable and on one that is summed over.
+def is_linked(points: isl.Set, name: str, cells: Collection[str]) -> bool:
+    """Whether a condition is on the variable and on one that is summed over."""
     names = dimension_names(points)
     own = names.index(name)
     summed = [k for k, other in enumerate(names) if other not in cells]

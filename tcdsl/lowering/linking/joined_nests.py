@@ -43,8 +43,8 @@ def _joined(nests: Sequence[Nest], bonds: Sequence[bool]) -> list[Nest]:
             last = out.pop()
             title = last.title if last.title == nest.title else f"{last.title}\n{nest.title}"
             schedule = tuple(dict.fromkeys((*last.schedule, *nest.schedule)))
-            work = apply("add", last.work, nest.work)
-            nest = Nest(nest.name, title, (*last.body, *nest.body), work, schedule=schedule)
+            work, declined = apply("add", last.work, nest.work), (*last.declined, *nest.declined)
+            nest = Nest(nest.name, title, (*last.body, *nest.body), work, schedule=schedule, declined=declined)
         else:
             count = own
         out.append(nest)

@@ -57,6 +57,7 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.point_code import in_register
 from tcdsl.lowering.loopir.tiles import length_of_loop, most_steps, nest_of, quotient_up
@@ -207,16 +208,22 @@ def _parts(expr: Expr) -> int:
 # -- rows
 
 
-def with_terms_together(nodes: Iterable[Node], types: Mapping[str, str], names: FreshNames) -> tuple[Node, ...]:
-    """``nodes`` with sums into rows of buffers of such ``types`` that take eight terms at a time."""
+def with_terms_together(
+    nodes: Iterable[Node], types: Mapping[str, str], names: FreshNames, declined: list[Declined]
+) -> tuple[Node, ...]:
+    """``nodes`` with sums into rows of buffers of such ``types`` that take eight terms at a time; why others do not is
+    ``declined``.
+    """
     out: list[Node] = []
     for node in nodes:
         made = _terms_together(node, types, names) if isinstance(node, Loop) else None
-        out += made or [with_bodies(node, lambda body: with_terms_together(body, types, names))]
+        if isinstance(made, Declined):
+            declined.append(made.of("one term at a time"))
+        out += made or [with_bodies(node, lambda body: with_terms_together(body, types, names, declined))]
     return tuple(out)
 
 
-def _terms_together(terms: Loop, types: Mapping[str, str], names: FreshNames) -> tuple[Node, ...] | None:
+def _terms_together(terms: Loop, types: Mapping[str, str], names: FreshNames) -> tuple[Node, ...] | Declined | None:
     match terms.body:
         case (*before, Loop(body=(*inside, Update() as update)) as row) if _is_plain(terms) and _is_plain(row):
             pass
@@ -227,19 +234,25 @@ def _terms_together(terms: Loop, types: Mapping[str, str], names: FreshNames) ->
     if ends is None or len(definitions) < len(before) + len(inside):
         return None
     ahead, last = ends
-    parts: list[Node] = [*definitions, update]
-    written = [expr for node in parts for expr in own_expressions(node)]
+    every: list[Node] = [*definitions, update]
+    written = [expr for node in every for expr in own_expressions(node)]
     dtype = update.value.dtype
     own = {terms.variable, *(node.name for node in definitions)}
     steady = own.isdisjoint(name for axis in (*update.indices, row.start, row.stop) for name in scalars_of(axis))
     # Eight rows of several factors would be more than the processor fetches ahead.
     along = {read for expr in written for read in reads(expr) if row.variable in scalars_of(read)}
-    cheap = weight(written) == 1 and sum(map(_parts, written)) <= _PARTS and len(along) <= 1
-    if not (steady and cheap and update.indices and update.indices[-1] == index(row.variable)):
-        return None
     sums = is_floating(dtype) and types.get(update.buffer) == dtype and update.accumulate in ("add", "subtract")
-    if not sums or update.buffer in {read.tensor for expr in written for read in reads(expr)}:
+    if not sums or not update.indices or update.indices[-1] != index(row.variable):
         return None
+    parts = sum(map(_parts, written))
+    if weight(written) > 1 or parts > _PARTS:
+        return Declined("a term has {} parts or calls functions, {} parts are at most worth it", (parts, _PARTS))
+    if len(along) > 1:
+        return Declined("a term reads {} rows of cells", (len(along),))
+    if not steady or update.buffer in {read.tensor for expr in written for read in reads(expr)}:
+        return Declined(
+            "where it adds to {} depends on {}, or it reads what it adds to", (update.buffer, terms.variable)
+        )
     primitive = ACCUMULATORS[update.accumulate].primitive
     total: Expr = plain_read(update.buffer, update.indices, dtype)
     outer: list[Node] = []
@@ -259,20 +272,24 @@ def _terms_together(terms: Loop, types: Mapping[str, str], names: FreshNames) ->
 
 
 def with_windows_inside(
-    nodes: Iterable[Node], types: Mapping[str, str], names: FreshNames, *, masks: bool
+    nodes: Iterable[Node], types: Mapping[str, str], names: FreshNames, declined: list[Declined], *, masks: bool
 ) -> tuple[Node, ...]:
-    """``nodes`` with sums of windows into rows of buffers of such ``types`` in which each cell takes all its terms.
+    """``nodes`` with sums of windows into rows of buffers of such ``types`` in which each cell takes all its terms; why
+    others do not is ``declined``.
 
     With ``masks`` for lanes also where rows do not have all terms near their ends.
     """
     out: list[Node] = []
     for node in nodes:
         made = _window_inside(node, types, masks, names) if isinstance(node, Loop) else None
-        out.append(made or with_bodies(node, lambda body: with_windows_inside(body, types, names, masks=masks)))
+        if isinstance(made, Declined):
+            declined.append(made.of("no window in registers"))
+        inside = partial(with_windows_inside, types=types, names=names, declined=declined, masks=masks)
+        out.append(made or with_bodies(node, inside))
     return tuple(out)
 
 
-def _window_inside(loop: Loop, types: Mapping[str, str], masks: bool, names: FreshNames) -> Node | None:
+def _window_inside(loop: Loop, types: Mapping[str, str], masks: bool, names: FreshNames) -> Node | Declined | None:
     terms = nest_of(loop)
     match terms[-1].body:
         case (Loop() as row,) if masks:  # It begins or ends where the terms say.
@@ -290,11 +307,12 @@ def _window_inside(loop: Loop, types: Mapping[str, str], masks: bool, names: Fre
     read = list(reads(update.value))
     if types.get(update.buffer) != update.value.dtype or update.buffer in {each.tensor for each in read}:
         return None
-    if not _are_windows([each for each in read if _names(each, row.variable)], row.variable, variables):
-        return None
+    windows = _are_windows([each for each in read if _names(each, row.variable)], row.variable, variables)
+    if not windows:
+        return windows if isinstance(windows, Declined) else None
     first, last = _corner(row.start, terms, largest=False), _corner(row.stop, terms, largest=True)
     if first is None or last is None:
-        return None
+        return Declined("where the loop over {} begins and ends depends on several terms", (row.variable,))
     total = Local(names.fresh("acc"), update.value.dtype)
     body: tuple[Node, ...] = (in_register(update, total, total.dtype),)
     # Those that say where the row begins and ends are outside, so that it is asked less often.
@@ -336,7 +354,7 @@ def _corner(bound: Expr, terms: Sequence[Loop], *, largest: bool) -> Expr | None
     return normalized(substitute(bound, place)) if place else bound
 
 
-def _are_windows(along: Sequence[Read], row: str, terms: set[str]) -> bool:
+def _are_windows(along: Sequence[Read], row: str, terms: set[str]) -> Declined | bool:
     # Whether rows around have the same cells among their terms, and nothing else is read but what all rows read.
     def is_shifted(read: Read) -> bool:
         named = [index_variables(axis) for axis in read.indices]
@@ -345,7 +363,10 @@ def _are_windows(along: Sequence[Read], row: str, terms: set[str]) -> bool:
     def is_shared(read: Read) -> bool:
         return frozenset().union(*map(index_variables, read.indices)) <= {*terms, row}
 
-    return any(map(is_shifted, along)) and all(is_shifted(read) or is_shared(read) for read in along)
+    if not any(map(is_shifted, along)):
+        return False
+    other = next((read for read in along if not is_shifted(read) and not is_shared(read)), None)
+    return True if other is None else Declined("{} is neither a window nor the same for all rows", (other,))
 
 
 def _names(read: Read, variable: str) -> bool:

@@ -18,8 +18,9 @@ is beyond them is not computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from types import MappingProxyType
 
 import islpy as isl
@@ -39,29 +40,35 @@ from tcdsl.ir.expressions import (
     substitute,
 )
 from tcdsl.ir.program import Statement, Tensor
+from tcdsl.ir.text.declined import Declined
 from tcdsl.ir.text.printer import format_expr
 from tcdsl.lowering.loopir.boundary_reads import Declarations
-from tcdsl.lowering.loopir.factors import factors_of, in_phases, product_term, term_of, terms_of
+from tcdsl.lowering.loopir.factors import (
+    TermOfFactors,
+    apart_from_products,
+    factors_of,
+    in_phases,
+    product_term,
+    term_of,
+    terms_of,
+)
 from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming, with_names
-from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of, holds, universe
+from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
+from tcdsl.polyhedra.boxes import box_of, ends_of, sides_of
 from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
-from tcdsl.polyhedra.spaces import arranged, dimension_names, has_end, parameter_names
+from tcdsl.polyhedra.spaces import arranged, dimension_names, parameter_names
 from tcdsl.recent import Recent
 
 __all__ = [
     "Side",
     "SumOfProducts",
-    "box_of",
     "contraction_of",
     "is_plain",
-    "is_sum_of_products",
     "may_hold",
     "points_of",
-    "sides_of",
     "ways_of",
 ]
 
-_TYPES = frozenset(("float32", "float64", "int32", "int64"))
 # Rows and lanes from which panels pay; where dot products along memory do as well for fewer; and where panels hold what
 # is made of several cells.
 _FEWEST, _DOTS, _MADE = (4, 1), (24, 16), (6, 1)
@@ -113,7 +120,8 @@ class SumOfProducts:
     says how terms are made of the factors, and of what is ``own`` to a cell, and sums are multiplied by the ``scale``
     (`tcdsl.lowering.loopir.factors`). Points of the box where one of the ``limits`` is negative have no terms.
     Where rows are few, an ``unpacked`` one reads its right factor where it lies. Where tiles do not pay, cells of
-    ``windows`` take all their terms at once. Products of a ``batch`` lie side by side, cell by cell.
+    ``windows`` take all their terms at once. Products of a ``batch`` lie side by side, cell by cell. One with guards
+    says why conditions are no limits: ``unlimited``.
     """
 
     statement: Statement
@@ -133,6 +141,7 @@ class SumOfProducts:
     limits: tuple[Expr, ...]
     unpacked: bool = False
     windows: bool = False
+    unlimited: Declined | None = None
     batch: Side | None = None
 
     def __str__(self) -> str:
@@ -156,7 +165,10 @@ class SumOfProducts:
         """The same of ``statement``, which has tensors with other ``names``."""
         (form,) = with_names((self.statement,), names)
         left, right, term = with_names((self.left, self.right, self.term), names)
-        return replace(self, statement=replace(form, span=statement.span), left=left, right=right, term=term)
+        (apart,) = with_names((self.unlimited,), names)
+        return replace(
+            self, statement=replace(form, span=statement.span), left=left, right=right, term=term, unlimited=apart
+        )
 
     @property
     def is_product(self) -> bool:
@@ -252,16 +264,25 @@ def contraction_of(
     tensors: Declarations,
     context: isl.Set,
     zeros_around: Mapping[str, Expr] = MappingProxyType({}),
-) -> SumOfProducts | None:
-    """The contraction that ``statement`` of a program with ``tensors`` is, if it is one that may pay.
+) -> SumOfProducts | Declined:
+    """The contraction that ``statement`` of a program with ``tensors`` is, if it is one that may pay, or why not.
 
     ``zeros_around`` are the tensors that are 0 wherever a statement that reads them has no point, with the condition
     that there are few zeros.
     """
-    ways = ways_of(statement, tensors, context)
-    ways = [each for each in ways if is_plain(each.left) and (not each.guards or _tensor(each.left) in zeros_around)]
-    found = min(ways, key=lambda each: len(each.limits) > 0, default=None)
-    return replace(found, dense=zeros_around[_tensor(found.left)]) if found is not None and found.guards else found
+    every = ways_of(statement, tensors, context)
+    if isinstance(every, Declined):
+        return every
+    plain = [each for each in every if is_plain(each.left)]
+    if not plain:
+        return Declined("what is read beyond the ends of {} is not 0", (every[0].left,))
+    ways = [each for each in plain if not each.guards or _tensor(each.left) in zeros_around]
+    if not ways:
+        return Declined(
+            "conditions leave out terms of {} other than by a triangle's or an image's border", (plain[0].left,)
+        )
+    found = min(ways, key=lambda each: len(each.limits) > 0)
+    return replace(found, dense=zeros_around[_tensor(found.left)]) if found.guards else found
 
 
 def _rank(each: SumOfProducts, statement: Statement) -> tuple[bool, bool]:
@@ -269,63 +290,78 @@ def _rank(each: SumOfProducts, statement: Statement) -> tuple[bool, bool]:
     return len(each.others) > 0, index(each.lane.variable) != statement.target.indices[-1]
 
 
-def ways_of(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts]:
-    """The contractions that ``statement`` may be made as, the best one first."""
-    ways = _WAYS.of(statement, tensors, context) if is_sum_of_products(statement, tensors) else []
-    return sorted(ways, key=lambda each: _rank(each, statement))
+def ways_of(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts] | Declined:
+    """The contractions that ``statement`` may be made as, the best one first, or why there are none."""
+    apart = apart_from_products(statement, tensors)
+    if apart is not None:
+        return apart
+    ways = _WAYS.of(statement, tensors, context)
+    return ways if isinstance(ways, Declined) else sorted(ways, key=lambda each: _rank(each, statement))
 
 
-def is_sum_of_products(statement: Statement, tensors: Declarations) -> bool:
-    """Whether a statement may be a contraction, before isl is asked."""
-    tensor = tensors[statement.target.tensor]
-    if statement.accumulate not in ("add", "subtract") or statement.condition is not None or statement.unique:
-        return False
-    cells = [axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)]
-    if len(set(cells)) < len(statement.target.indices) or {tensor.dtype, statement.value.dtype} - _TYPES:
-        return False
-    same = tensor.dtype == statement.value.dtype
-    return same and len(statement.domain.variables) >= 3 and bool(terms_of(statement.value, set(cells)))
-
-
-def _found_ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts]:
+def _found_ways(statement: Statement, tensors: Declarations, context: isl.Set) -> list[SumOfProducts] | Declined:
     tensor = tensors[statement.target.tensor]
     form, phases = in_phases(statement, factors_of(statement.value), tensors)
     pairs = zip(form.target.indices, tensor.shape, strict=True)
     extents = {axis.name: extent for axis, extent in pairs if isinstance(axis, IndexValue)}
-    ways: list[SumOfProducts] = []
-    spaces: list[_Space] | None = None
     cells = frozenset().union(*map(index_variables, form.target.indices))
-    for made in terms_of(form.value, cells):
-        left, right = made.left, made.right
+    spaces = cache(partial(_spaces, form, tensors, phases, context))
+    ways: list[SumOfProducts] = []
+    apart: list[Declined] = []
+    for made in terms_of(form.value, cells) or ():
         if ways and ways[0].is_product and made.term != ways[0].term:
             break  # A product is the better one.
-        found = _Roles.of(form, phases.keys(), left, right)
-        if found is None or not (is_plain(right) and is_plain(made.term)):
+        roles = _Roles.of(form, phases.keys(), made.left, made.right)
+        if isinstance(roles, Declined):
+            apart.insert(0, roles)
             continue
-        sizes = [extents[name] for name in (*found.rows, found.lanes[-1]) if name in extents]
-        fewest = _FEWEST if isinstance(right, Read) else _MADE
-        if len(sizes) > len(found.rows) and not may_hold(_enough(product_of(tuple(sizes[:-1])), sizes[-1], fewest)):
-            continue  # Before isl is asked.
-        if spaces is None:
-            spaces = _spaces(form, tensors, phases, context)
-        for each in spaces:
-            way = SumOfProducts(
-                form,
-                *found.sides(each.spans, left),
-                left,
-                right,
-                each.guards,
-                truth(True),
-                frozenset(phases),
-                each.full,
-                made.term,
-                made.scale,
-                each.limits,
-            )
-            # Nothing but a product is 0 where the left factor is.
-            if may_hold(way.pays) and (way.is_product or not each.guards) and found.may_have(each.limits):
-                ways.append(way)
-    return ways
+        for each in _ways_of_term(form, made, roles, extents, spaces, frozenset(phases)):
+            if isinstance(each, Declined):
+                apart.append(each)
+            else:
+                ways.append(each)
+    # The last one to decline was nearest.
+    return ways or (apart[-1] if apart else Declined("there is no box around its points"))
+
+
+def _ways_of_term(
+    form: Statement,
+    made: TermOfFactors,
+    roles: _Roles,
+    extents: Mapping[str, Expr],
+    spaces: Callable[[], list[_Space]],
+    phases: frozenset[str],
+) -> Iterator[SumOfProducts | Declined]:
+    left, right = made.left, made.right
+    if not (is_plain(right) and is_plain(made.term)):
+        yield Declined("what is read beyond the ends of {} is not 0", (right,))
+        return
+    sizes = [extents[name] for name in (*roles.rows, roles.lanes[-1]) if name in extents]
+    fewest = _FEWEST if isinstance(right, Read) else _MADE
+    if len(sizes) > len(roles.rows) and not may_hold(_enough(product_of(tuple(sizes[:-1])), sizes[-1], fewest)):
+        # Before isl is asked.
+        yield _too_few(product_of(tuple(sizes[:-1])), sizes[-1])
+        return
+    unlimited: Declined | None = None
+    for each in spaces():
+        sides = roles.sides(each.spans, left)
+        scale, full, limits = made.scale, each.full, each.limits
+        way = SumOfProducts(form, *sides, left, right, each.guards, truth(True), phases, full, made.term, scale, limits)
+        # Nothing but a product is 0 where the left factor is.
+        if not may_hold(way.pays):
+            yield _too_few(way.count_of_rows, way.lane.length)
+        elif each.guards and not way.is_product:
+            yield Declined("conditions leave out terms, which are no products: {}", (form.value,))
+        elif not roles.may_have(each.limits):
+            beyond = apply("ge", each.limits[0], integer(0))
+            unlimited = Declined("{} is a condition on more than one row and one term", (beyond,))
+            yield unlimited
+        else:
+            yield replace(way, unlimited=unlimited) if unlimited is not None else way
+
+
+def _too_few(rows: Expr, lanes: Expr) -> Declined:
+    return Declined("{} rows by {} columns are too few", (rows, lanes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,8 +432,10 @@ def _limits(form: Statement, points: isl.Set, box: isl.Set, tensors: Declaration
 
 
 def _renamed(
-    ways: list[SumOfProducts], statement: Statement, tensors: Declarations, names: Renaming
-) -> list[SumOfProducts]:
+    ways: list[SumOfProducts] | Declined, statement: Statement, tensors: Declarations, names: Renaming
+) -> list[SumOfProducts] | Declined:
+    if isinstance(ways, Declined):
+        return with_names((ways,), names)[0]
     return [each.renamed(statement, names) for each in ways]
 
 
@@ -413,7 +451,7 @@ class _Roles:
     summed: tuple[str, ...]
 
     @staticmethod
-    def of(form: Statement, phases: Set[str], left: Expr, right: Expr) -> _Roles | None:
+    def of(form: Statement, phases: Set[str], left: Expr, right: Expr) -> _Roles | Declined:
         variables, mine, its = form.domain.variables, index_variables(left), index_variables(right)
         cells = [name for axis in form.target.indices for name in sorted(index_variables(axis), key=variables.index)]
         rows = [name for name in cells if name in mine and name not in its]
@@ -421,10 +459,15 @@ class _Roles:
         # Loops over phases are outside.
         lanes.sort(key=lambda name: name not in phases)
         summed = [name for name in variables if name not in cells]
-        if not rows or not lanes or not summed or not set(variables) <= mine | its:
-            return None
+        if not rows or not lanes:
+            own, other = (left, right) if not rows else (right, left)
+            if index_variables(own).isdisjoint(cells):
+                return Declined("{} has no index of the target", (own,))
+            return Declined("all indices of the target that {} has, {} has too", (own, other))
+        if not summed or not set(variables) <= mine | its:
+            return Declined("neither {} nor {} has all that is summed over", (left, right))
         if not phases.isdisjoint(rows) or lanes[-1] in phases:
-            return None
+            return Declined("{} goes in steps along the target", (left,))
         axes = (axis for read in reads(left) for axis in read.indices)
         order = [name for axis in axes for name in sorted(index_variables(axis))]
         # Along rows of the left factor last.
@@ -525,7 +568,7 @@ _Sides = Mapping[str, isl.Set]
 def _spans(sides: _Sides, phases: Set[str]) -> _Spans | None:
     spans: dict[str, Side] = {}
     for name, side in sides.items():
-        whole, own = _ends(arranged(side, (name,))), _ends(arranged(side, (name,), phases - {name}))
+        whole, own = ends_of(arranged(side, (name,))), ends_of(arranged(side, (name,), phases - {name}))
         if whole is None or own is None:
             return None
         # Phases are variables here, and not sizes.
@@ -535,40 +578,6 @@ def _spans(sides: _Sides, phases: Set[str]) -> _Spans | None:
             first, length = whole
         spans[name] = Side(name, first, length, *whole)
     return spans
-
-
-def _ends(line: isl.Set) -> tuple[Expr, Expr] | None:
-    # Where a variable begins, and how many values it has.
-    if not has_end(line, 0, largest=False) or not has_end(line, 0, largest=True):
-        return None
-    try:
-        known = line.params()
-        first, last = (expression_of(end.coalesce(), known) for end in (line.dim_min(0), line.dim_max(0)))
-    except NotAffine:
-        return None
-    length = normalized(apply("add", apply("sub", last, first), integer(1)))
-    if not isinstance(length, SizeValue) and not holds(apply("ge", length, integer(0)), line.params()):
-        # Of two spans without values the lengths' product could be positive.
-        length = apply("max", length, integer(0))
-    return normalized(first), length
-
-
-def sides_of(variables: Sequence[str], points: isl.Set, phases: Set[str]) -> dict[str, isl.Set]:
-    """The values of each variable in a box around ``points``: what holds of it alone, if that bounds it."""
-    sides: dict[str, isl.Set] = {}
-    for name in variables:
-        kept = tuple(each for each in variables if each == name or each in phases)
-        sides[name] = arranged(points, kept)
-        if points.n_basic_set() == 1:
-            alone = points.get_basic_sets()[0]
-            for k, each in enumerate(variables):
-                if each not in kept:
-                    alone = alone.drop_constraints_involving_dims(isl.dim_type.set, k, 1)
-            side = arranged(isl.Set.from_basic_set(alone), kept)
-            line = arranged(side, (name,))
-            if has_end(line, 0, largest=False) and has_end(line, 0, largest=True):
-                sides[name] = side
-    return sides
 
 
 def _every_cell(form: Statement, tensor: Tensor, phases: Mapping[str, int], context: isl.Set) -> isl.Set | None:
@@ -586,11 +595,3 @@ def _every_cell(form: Statement, tensor: Tensor, phases: Mapping[str, int], cont
     except NotAffine:
         return None
     return every
-
-
-def box_of(variables: Sequence[str], sides: _Sides) -> isl.Set:
-    """The points whose variables have the values of ``sides``."""
-    whole = arranged(sides[variables[0]], tuple(variables))
-    for name in variables[1:]:
-        whole = whole.intersect(arranged(sides[name], tuple(variables)))
-    return whole

@@ -14,10 +14,11 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
+from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, constant, in_range, index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import (
@@ -36,13 +37,24 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Statement, map_statement
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.polyhedra.affine import condition_set, substituted
 from tcdsl.polyhedra.linear import linear_form, normalized
 from tcdsl.polyhedra.spaces import parameter_names
 
-__all__ = ["TermOfFactors", "factors_of", "in_phases", "is_simple", "product_term", "term_of", "terms_of"]
+__all__ = [
+    "TermOfFactors",
+    "apart_from_products",
+    "factors_of",
+    "in_phases",
+    "is_simple",
+    "product_term",
+    "term_of",
+    "terms_of",
+]
 
+_TYPES = frozenset(("float32", "float64", "int32", "int64"))
 # What factors may be made of, and terms of two reads; and of so many parts, so that a multiplication with an addition
 # is most of the work.
 _IN_FACTORS = frozenset(("add", "sub", "mul", "neg"))
@@ -61,7 +73,7 @@ def factors_of(value: Expr) -> tuple[Expr, ...]:
 
 def is_simple(factor: Expr) -> bool:
     """Whether a factor is made while terms are added up: of a few cells, by a few additions and multiplications."""
-    return _parts(factor, _IN_FACTORS) <= _PARTS
+    return _unfit(factor, _IN_FACTORS) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,29 @@ class TermOfFactors:
     scale: Expr
 
 
-def terms_of(value: Expr, cells: Set[str]) -> list[TermOfFactors]:
+def apart_from_products(statement: Statement, tensors: Declarations) -> Declined | None:
+    """Why a statement is no contraction, before isl is asked; None if it may be one."""
+    tensor, value = tensors[statement.target.tensor], statement.value
+    if statement.accumulate not in ("add", "subtract"):
+        return Declined("{} does not add terms up", (ACCUMULATORS[statement.accumulate].symbol,))
+    if statement.condition is not None:
+        return Declined("{} says which terms there are, which no bounds of loops can", (statement.condition,))
+    cells = [axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)]
+    if statement.unique or len(set(cells)) < len(statement.target.indices):
+        return Declined("its cells are not at one variable for each axis")
+    if {tensor.dtype, value.dtype} - _TYPES or tensor.dtype != value.dtype:
+        return Declined("terms of {} that add to {} are made one by one", (value.dtype, tensor.dtype))
+    if len(statement.domain.variables) < 3:
+        return Declined("each cell of {} is used once, so that memory says how fast it is", tuple(_largest(value)))
+    terms = terms_of(value, set(cells))
+    return terms if isinstance(terms, Declined) else None
+
+
+def _largest(value: Expr) -> Iterator[Expr]:
+    yield max(reads(value), key=lambda read: len(index_variables(read)), default=value)
+
+
+def terms_of(value: Expr, cells: Set[str]) -> list[TermOfFactors] | Declined:
     """How terms with such a ``value`` may be made of two factors; the target has the variables ``cells``.
 
     Products of all that is multiplied come first. Others have two factors that are read, and may read besides what is
@@ -82,7 +116,9 @@ def terms_of(value: Expr, cells: Set[str]) -> list[TermOfFactors]:
     """
     factors, one = factors_of(value), _product((), value.dtype)
     made: list[TermOfFactors] = []
-    if len(factors) > 1 and all(map(is_simple, factors)):
+    apart = factors if len(factors) > 1 else ()
+    unfit = next((each for factor in apart if (each := _unfit(factor, _IN_FACTORS)) is not None), None)
+    if apart and unfit is None:
         others = (_product((*factors[:k], *factors[k + 1 :]), value.dtype) for k in range(len(factors)))
         term = product_term(value.dtype)
         made = [TermOfFactors(factor, rest, term, one) for factor, rest in zip(factors, others, strict=True)]
@@ -94,8 +130,11 @@ def terms_of(value: Expr, cells: Set[str]) -> list[TermOfFactors]:
     )
     every = tuple(dict.fromkeys(reads(inside)))
     both = every if len(every) == 2 else [read for read in every if not index_variables(read) <= cells]
-    if len(both) != 2 or _parts(inside, _IN_TERMS) > _PARTS or any(each.dtype != value.dtype for each in every):
-        return made
+    other = _unfit(inside, _IN_TERMS) if len(both) == 2 else Declined("{} is no product of two factors", (value,))
+    if other is None and any(each.dtype != value.dtype for each in every):
+        other = Declined("the factors of {} have several types", (value,))
+    if other is not None:
+        return made or (other if unfit is None else unfit)
     places = _places(value.dtype)
     for left, right in (both, both[::-1]):
         term = substitute(inside, {left: places[0], right: places[1]})
@@ -121,19 +160,39 @@ def _places(dtype: str) -> tuple[Local, Local]:
     return Local("left factor", dtype), Local("right factor", dtype)
 
 
-def _parts(expr: Expr, primitives: Set[str]) -> int:
-    # How many reads and operations there are; too many where there is anything else.
+def _unfit(expr: Expr, primitives: Set[str]) -> Declined | None:
+    # What keeps ``expr`` from being made of a few reads by a few ``primitives``.
+    for count, part in enumerate(_parts(expr, primitives)):
+        if part is not None:
+            return part
+        if count == _PARTS:
+            return Declined("{} has more than {} parts", (expr, _PARTS))
+    return None
+
+
+def _parts(expr: Expr, primitives: Set[str]) -> Iterator[Declined | None]:
+    # One for each read and operation, and what is something else.
     match expr:
-        case Read(indices=indices) if all(map(is_affine_index, indices)):
-            return 1
+        case Read(indices=indices):
+            axis = next((axis for axis in indices if not is_affine_index(axis)), None)
+            yield None if axis is None else _found_by(axis, expr)
         case Constant():
-            return 0
+            pass
         case Cast(operand=Read() as operand):
-            return 1 + _parts(operand, primitives)
+            yield None
+            yield from _parts(operand, primitives)
         case Apply(primitive=primitive, arguments=arguments) if primitive in primitives:
-            return 1 + sum(_parts(argument, primitives) for argument in arguments)
+            yield None
+            for argument in arguments:
+                yield from _parts(argument, primitives)
         case _:
-            return _PARTS + 1
+            yield Declined("{} takes more than additions and multiplications of what is read", (expr,))
+
+
+def _found_by(axis: Expr, expr: Expr) -> Declined:
+    if any(True for _ in reads(axis)):
+        return Declined("data say where {} is", (expr,))
+    return Declined("{} is not affine in {}", (expr, index(min(index_variables(axis), default=""))))
 
 
 def in_phases(statement: Statement, factors: Sequence[Expr], tensors: Declarations) -> tuple[Statement, dict[str, int]]:

@@ -21,6 +21,7 @@ from tcdsl.ir.domain import Domain, text_of
 from tcdsl.ir.expressions import Apply, Cast, Constant, IndexValue, Let, Local, Read, SizeValue
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Unset
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
@@ -85,6 +86,7 @@ _OTHERS: tuple[type, ...] = (
     Cast,
     Check,
     Constant,
+    Declined,
     Fill,
     Neutral,
     ProcedureCall,

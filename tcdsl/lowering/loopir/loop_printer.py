@@ -81,7 +81,8 @@ def format_schedules(kernel: Kernel) -> str:
 def _schedule(nest: Nest) -> str:
     loops = (node for node in walk_nodes(nest.body) if isinstance(node, Loop) and node.kind == "parallel")
     parallel = (Step("parallel", name) for name in dict.fromkeys(loop.variable for loop in loops))
-    return "\n    ".join((nest.name, *nest.title.splitlines(), *map(str, (*nest.schedule, *parallel))))
+    declined = (Step("but", str(each)) for each in nest.declined)
+    return "\n    ".join((nest.name, *nest.title.splitlines(), *map(str, (*nest.schedule, *parallel, *declined))))
 
 
 def format_nest(nest: Nest, types: dict[str, str]) -> str:

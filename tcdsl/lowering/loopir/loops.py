@@ -13,6 +13,7 @@ from typing import Literal
 
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Program
+from tcdsl.ir.text.declined import Declined
 from tcdsl.span import Span
 
 __all__ = [
@@ -228,7 +229,7 @@ class Nest:
     split among threads; ``work`` estimates the number of points from the sizes, so that tiny nests stay serial. Where
     they depend on the number of a round, the nest before has stored the begin and the end of that loop and the work in
     the cells 1 to 3 of the int64 buffer ``bounds``, and ``work`` is the most of any round. ``schedule`` says how the
-    loops were made.
+    loops were made, ``declined``, if somebody asks, what could not be done.
     """
 
     name: str
@@ -237,6 +238,7 @@ class Nest:
     work: Expr
     bounds: str | None = None
     schedule: tuple[Step, ...] = ()
+    declined: tuple[Declined, ...] = ()
 
 
 def with_step(before: Sequence[Nest], after: Sequence[Nest], step: Step) -> list[Nest]:

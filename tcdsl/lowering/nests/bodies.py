@@ -18,6 +18,7 @@ from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, Local
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Statement, Tensor, Unset
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior, specialized
 from tcdsl.lowering.loopir.loops import Buffer, Define, Loop, Node, Store, loops_over
 from tcdsl.lowering.loopir.machine import Machine
@@ -46,7 +47,7 @@ class NestContext:
     ``thin`` the targets whose statements are little work beside another one that writes the same memory, ``long_sums``
     whether sums of many terms may be added up a block at a time, ``machine`` what the loops are for, ``alone`` whether
     one thread does it all, ``repeated`` whether rounds may run them again.
-    Memory that the loops need besides is added to ``extra``.
+    Memory that the loops need besides is added to ``extra``, and what could not be done with them to ``declined``.
     """
 
     tensors: Declarations
@@ -62,6 +63,7 @@ class NestContext:
     alone: bool = False
     repeated: bool = False
     extra: list[Buffer] = field(default_factory=list)
+    declined: list[Declined] = field(default_factory=list)
 
 
 class StatementLoops:

@@ -81,6 +81,10 @@ _SIDE = 64
 """Terms of a block of a panel that is stored across."""
 
 
+_Whole = Callable[[str, Sequence[Expr], Node], Node]
+_Tiles = Callable[[tuple[Expr, Expr], _Whole | None], tuple[Node, ...]]
+
+
 def contraction_tiles(plan: LoopOrder, setting: NestContext) -> ContractionTiles | None:
     """The tiles of a plan; None unless it is a contraction."""
     found = plan.contraction
@@ -459,19 +463,8 @@ class ContractionTiles(ContractionLoops):
             return Branch(at_once, tuple(node for each in cells for node in each), (held,))
 
         def made(right: Callable[[str], Expr], *, masked: bool) -> tuple[Node, ...]:
-            # All lanes of a panel at once, fewer a register at a time; what is packed has zeros behind the last lane.
             tiles = partial(self._sums_of_tile, (*number, index(tile)), right, cells, clipped)
-            begin = names.fresh("begin")
-            end = apply("add", index(begin), integer(self._narrow))
-            part = tiles((index(begin), apply("min", lanes, end) if masked else end), None)
-            parts: tuple[Node, ...] = (Loop(begin, integer(0), lanes, self._narrow, part),)
-            least = self._lanes if masked else self._lanes - self._narrow + 1
-            if self._medium is not None:
-                least = self._medium + 1
-                medium = tiles((integer(0), integer(self._medium)), None)
-                parts = (Branch(apply("gt", lanes, integer(self._narrow)), medium, parts),)
-            wide = tiles((integer(0), integer(self._lanes)), whole)
-            return (Branch(apply("ge", lanes, integer(least)), wide, parts),)
+            return self._in_registers(tiles, whole, lanes, masked=masked)
 
         match self._is_packed:
             case Constant(value=True):
@@ -482,6 +475,20 @@ class ContractionTiles(ContractionLoops):
                 sums = (Branch(self._is_packed, made(packed, masked=False), made(lying, masked=True)),)
         return around((Loop(tile, integer(0), rows.count, ROWS, (*out, *clipped.around(sums))),))
 
+    def _in_registers(self, tiles: _Tiles, whole: _Whole, lanes: Expr, *, masked: bool) -> tuple[Node, ...]:
+        # All lanes of a panel at once, fewer a register at a time; what is packed has zeros behind the last lane.
+        begin = self._names.fresh("begin")
+        end = apply("add", index(begin), integer(self._narrow))
+        part = tiles((index(begin), apply("min", lanes, end) if masked else end), None)
+        parts: tuple[Node, ...] = (Loop(begin, integer(0), lanes, self._narrow, part),)
+        least = self._lanes if masked else self._lanes - self._narrow + 1
+        if self._medium is not None:
+            least = self._medium + 1
+            medium = tiles((integer(0), integer(self._medium)), None)
+            parts = (Branch(apply("gt", lanes, integer(self._narrow)), medium, parts),)
+        wide = tiles((integer(0), integer(self._lanes)), whole)
+        return (Branch(apply("ge", lanes, integer(least)), wide, parts),)
+
     def _sums_of_tile(
         self,
         tile: tuple[Expr, ...],
@@ -489,7 +496,7 @@ class ContractionTiles(ContractionLoops):
         places: Sequence[Values],
         terms: ClippedTerms,
         ends: tuple[Expr, Expr],
-        whole: Callable[[str, Sequence[Expr], Node], Node] | None,
+        whole: _Whole | None,
     ) -> tuple[Node, ...]:
         # The sums of six rows, in lanes between the ``ends``, in each of which the right factor is another one.
         names = self._names

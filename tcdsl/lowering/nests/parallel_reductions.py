@@ -15,6 +15,7 @@ from tcdsl.ir.build import apply, index, integer, neutral_constant, plain_read, 
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Local, Read
 from tcdsl.ir.program import Statement
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Buffer, Define, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.point_code import Action, combined, start_value, sum_up
 from tcdsl.lowering.loopir.scalars import Scalars
@@ -28,7 +29,7 @@ from tcdsl.polyhedra.affine import expression_of
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import arranged, has_end
 
-__all__ = ["COLUMNS", "STEPS", "PartialResults", "PartialRows", "ReducedSpan", "in_parts", "partial_results"]
+__all__ = ["COLUMNS", "STEPS", "PartialResults", "PartialRows", "ReducedSpan", "apart_from_parts", "partial_results"]
 
 # Blocks of a reduction to one number: at most so many, each of at least so many terms.
 _BLOCKS, _TERMS = 64, 128
@@ -45,23 +46,29 @@ _TOGETHER = 64
 _JOINED = {"subtract": "add"}
 
 
-def in_parts(plan: LoopOrder) -> bool:
-    """Whether the statement reduces, in any order, and no loop over cells can run outside in parallel."""
+def apart_from_parts(plan: LoopOrder) -> Declined | None:
+    """Why parts of the terms have no results of their own; None if the statement reduces, in any order, and no loop
+    over cells can run outside in parallel.
+    """
     statement = plan.statement
     reduced = plan.inner[:-1] if plan.row is not None else plan.inner
-    if not plan.plain or plan.outer or not reduced or plan.window or plan.scan or statement.unique:
-        return False
+    if plan.scan:
+        return Declined("each cell goes on from the one before")
+    if not plan.plain or plan.outer or not reduced or plan.window or statement.unique:
+        return Declined("no loop over cells or terms can run in any order")
     if plan.row_of_data:
         # Each of its parts is written by few points.
-        return False
+        return Declined("data say where the loop over {} begins and ends", (index(reduced[0]),))
     if plan.extents:
         # Partial rows are indexed by the cells of the target, of which a phase has some only.
-        return False
+        return Declined("its cells go in steps")
     if ACCUMULATORS[statement.accumulate].ordered or statement.accumulate == "assign":
-        return False
+        return Declined("{} joins terms in their order", (ACCUMULATORS[statement.accumulate].symbol,))
     if statement.domain.set.is_empty() or not _is_long(statement, reduced[0]):
-        return False
-    return plan.row is None or _is_product(statement, reduced[0], plan.row)
+        return Declined("the loop over {} is short", (index(reduced[0]),))
+    if plan.row is None or _is_product(statement, reduced[0], plan.row):
+        return None
+    return Declined("not every step of {} adds to the whole row of {}", (index(reduced[0]), index(plan.row)))
 
 
 def _is_long(statement: Statement, name: str) -> bool:
@@ -121,7 +128,7 @@ class PartialResults:
 
     @staticmethod
     def of(plan: LoopOrder, setting: NestContext) -> PartialResults:
-        """Of a plan that is ``in_parts``."""
+        """Of a plan that can be in parts (`apart_from_parts`)."""
         body = StatementLoops(plan, setting)
         further = [name for name in plan.inner[1:-1] if plan.row is not None and _is_long(plan.statement, name)]
         spans = tuple(ReducedSpan.of(body, name) for name in (plan.inner[0], *further[:1]))

@@ -22,12 +22,13 @@ from tcdsl.lowering.program_passes.thinness import is_thin
 from tcdsl.lowering.program_passes.touched_tensors import can_fail, copy_statement
 from tcdsl.polyhedra.affine import NotAffine, substituted
 from tcdsl.polyhedra.boxes import bounds
+from tcdsl.polyhedra.index_variables import renamed
 from tcdsl.polyhedra.linear import linear_form, normalized, solved_for
 from tcdsl.polyhedra.scatter_to_gather import solve, target_variables
 from tcdsl.polyhedra.spaces import arranged, constant_range
 from tcdsl.simplification.scans import scan_of
 
-__all__ = ["over_cells", "solved", "totalled", "widened"]
+__all__ = ["distinct_names", "kept_promises", "over_cells", "solved", "totalled", "widened"]
 
 
 def solved(program: Program, names: FreshNames) -> Program:
@@ -182,3 +183,24 @@ def _determined(statement: Statement) -> bool:
 
 def _between(tensor: Tensor, names: FreshNames) -> Tensor:
     return replace(tensor, name=names.fresh(tensor.name), label=tensor.label or tensor.name)
+
+
+def distinct_names(program: Program, names: FreshNames) -> Program:
+    """``program`` whose index variables are called otherwise than its tensors and sizes: loops have one name space."""
+    taken = {tensor.name for tensor in (*program.inputs, *program.tensors)} | {size.name for size in program.sizes}
+
+    def distinct(statement: Statement) -> Statement:
+        variables = statement.domain.variables
+        return renamed(statement, [names.shared(f"{name}_") if name in taken else name for name in variables])
+
+    return replace(program, statements=tuple(map(distinct, program.statements)))
+
+
+def kept_promises(program: Program) -> Program:
+    """``program`` without watching cells that are unique whatever the data are."""
+
+    def is_kept(statement: Statement) -> bool:
+        return statement.unique and set(statement.domain.variables) <= set(target_variables(statement))
+
+    changed = (replace(each, unique=False) if is_kept(each) else each for each in program.statements)
+    return replace(program, statements=tuple(changed))

@@ -9,13 +9,14 @@ from tcdsl.ir.build import apply, integer, product_of
 from tcdsl.ir.expressions import Apply, Constant, Expr, index_variables, reads, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Access, Statement
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.machine import SERIAL_WORK
 
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.boundary_reads import Declarations
     from tcdsl.lowering.program_passes.schedule import LoopOrder
 
-__all__ = ["is_small", "points_of", "weight"]
+__all__ = ["points_of", "too_few", "too_little_work", "weight"]
 
 # A point that calls a function of the C library counts as many.
 _LIBRARY_CALL = 16
@@ -29,12 +30,20 @@ def weight(expressions: Iterable[Expr]) -> int:
     return _LIBRARY_CALL if calls else 1
 
 
-def is_small(plans: Sequence[LoopOrder], tensors: Declarations) -> bool:
-    """Whether all statements together are less work than threads are worth, in a program whose sizes are constants."""
+def too_little_work(plans: Sequence[LoopOrder], tensors: Declarations) -> Declined | None:
+    """What says that all statements together are less work than threads are worth, if the sizes are constants and they
+    are.
+    """
     points = points_of(plans, tensors)
     if not isinstance(points, Constant):
-        return False
-    return points.value * weight(plan.statement.value for plan in plans) < SERIAL_WORK
+        return None
+    operations = int(points.value) * weight(plan.statement.value for plan in plans)
+    return too_few(operations) if operations < SERIAL_WORK else None
+
+
+def too_few(operations: int) -> Declined:
+    """What says that so many are less than threads are worth."""
+    return Declined("{} operations are too few, {} would be enough", (operations, SERIAL_WORK))
 
 
 def points_of(plans: Sequence[LoopOrder], tensors: Declarations) -> Expr:

@@ -16,9 +16,10 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, index
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, walk
+from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, substitute, walk
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Statement, statement_reads
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.program_passes.fusion import work
 from tcdsl.lowering.program_passes.schedule import LoopOrder, constant_length
 from tcdsl.lowering.program_passes.shared_memory import Memory
@@ -109,7 +110,7 @@ def reasons_apart(groups: Sequence[Group], memory: Memory, context: isl.Set) -> 
         yield (
             first,
             second,
-            next((each for each in found if isinstance(each, str)), "a statement is in between"),
+            str(next((each for each in found if isinstance(each, Declined)), "a statement is in between")),
         )
 
 
@@ -248,12 +249,12 @@ class Touched:
         return any(True for _ in self.ordered(first, second))
 
 
-def _joined(group: Group, plan: LoopOrder, touched: Touched, context: isl.Set, names: FreshNames) -> Group | str:
+def _joined(group: Group, plan: LoopOrder, touched: Touched, context: isl.Set, names: FreshNames) -> Group | Declined:
     """The group with ``plan``, or why not."""
     if group.tiled:
-        return "stencils of stencils have tiles of their own"
+        return Declined("stencils of stencils have tiles of their own")
     if touched.work_of_all(group.plans) + touched.of(plan).work > LARGEST:
-        return f"they have more than {LARGEST} operations"
+        return Declined("they have more than {} operations", (LARGEST,))
     if _scalar_code(plan) and _scalar_code(group.plans[0]):
         return Group((*group.plans, plan), 0)
     apart = _unrelated(group, plan, touched)
@@ -274,12 +275,12 @@ def _fits(group: Group, plan: LoopOrder, depth: int, touched: Touched, context: 
     return _same_extents(group, plan, depth, context) and _aligned(group, plan, depth, touched)
 
 
-def _why_unfit(group: Group, plan: LoopOrder, context: isl.Set) -> str:
+def _why_unfit(group: Group, plan: LoopOrder, context: isl.Set) -> Declined:
     if not min(group.depth, _depth(plan)):
-        return "one of them has no loop over its cells outside"
+        return Declined("one of them has no loop over its cells outside")
     if not _same_extents(group, plan, 1, context):
-        return f"the loops over {group.plans[0].outer[0]} and {plan.outer[0]} have other ends"
-    return "what one of them writes, the other one touches in other iterations too"
+        return Declined("the loops over {} and {} have other ends", (group.plans[0].outer[0], plan.outer[0]))
+    return Declined("what one of them writes, the other one touches in other iterations too")
 
 
 def _one_cell_at_a_time(plan: LoopOrder) -> LoopOrder | None:
@@ -289,15 +290,16 @@ def _one_cell_at_a_time(plan: LoopOrder) -> LoopOrder | None:
     return replace(plan, outer=(*plan.outer, plan.row), inner=(), scalar=True)
 
 
-def _unrelated(group: Group, plan: LoopOrder, touched: Touched) -> str | None:
+def _unrelated(group: Group, plan: LoopOrder, touched: Touched) -> Declined | None:
     # Why the statements are not even compared.
     others = [touched.of(other) for other in group.plans]
     own = next((each.plan for each in (touched.of(plan), *others) if not each.mergeable), None)
     if own is not None:
         kind = "is a contraction" if is_contraction(own) else "finds its cells by data, or writes them once"
-        return f"{own.statement.target.tensor} {kind}, and has loops of its own"
+        return Declined("{} {}, and has loops of its own", (own.statement.target.tensor, kind))
     mine = touched.of(plan).cells.keys()
-    return None if any(not mine.isdisjoint(other.indexed) for other in others) else "they touch no memory in common"
+    together = any(not mine.isdisjoint(other.indexed) for other in others)
+    return None if together else Declined("they touch no memory in common")
 
 
 def _accesses(statement: Statement) -> Iterator[tuple[Access, bool]]:
@@ -350,8 +352,10 @@ def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: FreshNames)
     for name in plan.statement.domain.variables:
         if name not in wanted:
             wanted[name] = names.fresh(name) if name in shared else name
+    values: dict[Expr, Expr] = {index(old): index(new) for old, new in wanted.items() if old != new}
     return replace(
         plan,
+        declined=tuple(each.changed(lambda expr: substitute(expr, values)) for each in plan.declined),
         statement=renamed(plan.statement, [wanted[name] for name in plan.statement.domain.variables]),
         cells=tuple(wanted[name] for name in plan.cells),
         outer=tuple(wanted[name] for name in plan.outer),

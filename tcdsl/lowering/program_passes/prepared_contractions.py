@@ -40,24 +40,22 @@ from tcdsl.ir.expressions import (
 )
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.contraction import (
     SumOfProducts,
-    box_of,
     is_plain,
-    is_sum_of_products,
     may_hold,
     points_of,
-    sides_of,
     ways_of,
 )
-from tcdsl.lowering.loopir.factors import factors_of, is_simple
-from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming
+from tcdsl.lowering.loopir.factors import apart_from_products, factors_of, is_simple
+from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming, with_names
 from tcdsl.lowering.loopir.machine import SERIAL_WORK
 from tcdsl.lowering.program_passes.schedule import constant_length
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.polyhedra.affine import NotAffine, condition_set
-from tcdsl.polyhedra.boxes import bounds, over_box
+from tcdsl.polyhedra.boxes import bounds, box_of, over_box, sides_of
 from tcdsl.polyhedra.linear import has_cases, linear_form, normalized
 from tcdsl.polyhedra.spaces import arranged
 
@@ -70,13 +68,19 @@ _MOST_PRODUCTS = 4
 """Statements that one becomes at most."""
 
 
-def separated(program: Program, context: isl.Set, names: FreshNames) -> Program:
-    """``program`` with a statement for each product of a sum, and for each factor, where tiles may pay."""
+def separated(program: Program, context: isl.Set, names: FreshNames, declined: dict[str, Declined]) -> Program:
+    """``program`` with a statement for each product of a sum, and for each factor, where tiles may pay.
+
+    Why sums of several products stay as they are is ``declined`` for their targets.
+    """
     tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     known = len(tensors)
     statements: list[Statement] = []
     for statement in [each for gated in program.statements for each in _ungated(gated, tensors, context, names)]:
-        *others, last = _products(statement, tensors, context, names)
+        products = _products(statement, tensors, context, names)
+        if isinstance(products, Declined):
+            declined[statement.target.tensor], products = products, None
+        *others, last = products or [statement]
         target, start = tensors[statement.target.tensor], statement.start
         for each in (*others, last):
             if each.target != statement.target:
@@ -112,7 +116,7 @@ def _ungated(statement: Statement, tensors: dict[str, Tensor], context: isl.Set,
     place = replace(statement.target, tensor=own.name)
     inner = replace(statement, target=place, accumulate="add", start=Neutral(), value=term)
     known = {**tensors, own.name: own}
-    if _products(inner, dict(known), context, names) == [inner] and not ways_of(inner, known, context):
+    if not _products(inner, dict(known), context, names) and not ways_of(inner, known, context):
         return [statement]
     total = plain_read(own.name, statement.target.indices, term.dtype)
     assert isinstance(statement.value, Apply)
@@ -125,23 +129,26 @@ def _ungated(statement: Statement, tensors: dict[str, Tensor], context: isl.Set,
     return [inner, asks]
 
 
-def _products(statement: Statement, tensors: dict[str, Tensor], context: isl.Set, names: FreshNames) -> list[Statement]:
-    """What adds each product, all with the target and the start of ``statement``, with factors before; that alone if
-    there is but one, or tiles pay for none. New tensors go to ``tensors``.
+def _products(
+    statement: Statement, tensors: dict[str, Tensor], context: isl.Set, names: FreshNames
+) -> list[Statement] | Declined | None:
+    """What adds each product, all with the target and the start of ``statement``, with factors before; nothing if tiles
+    pay for none, or why not if there are several. New tensors go to ``tensors``.
     """
     opposite = {"add": "subtract", "subtract": "add"}
     if statement.accumulate not in opposite or not _may_be_large(statement) or statement.condition is not None:
-        return [statement]
+        return None
     terms = _terms(statement.value)
     if len(terms) > _MOST_PRODUCTS:
-        return [statement]
+        return Declined("it adds {} products, {} at most are statements of their own", (len(terms), _MOST_PRODUCTS))
     known, out = dict(tensors), list[Statement]()
     for term, plus in terms:
         factors = [_factor(each, statement, known, context, names, out) for each in factors_of(term)]
         accumulate = statement.accumulate if plus else opposite[statement.accumulate]
         each = replace(statement, value=reduce(partial(apply, "mul"), factors), accumulate=accumulate)
-        if not ways_of(each, known, context):
-            return [statement]
+        ways = ways_of(each, known, context)
+        if isinstance(ways, Declined):
+            return ways if len(terms) > 1 else None
         out.append(each)
     tensors.update(known)
     return out
@@ -205,16 +212,21 @@ def _terms(value: Expr) -> list[tuple[Expr, bool]]:
             return [(value, True)]
 
 
-def padded(program: Program, context: isl.Set, names: FreshNames) -> tuple[Program, dict[str, Expr]]:
+def padded(
+    program: Program, context: isl.Set, names: FreshNames, declined: dict[str, Declined]
+) -> tuple[Program, dict[str, Expr]]:
     """``program`` with copies of factors that have zeros around; what these are called, each with the condition that
-    few of its cells are such zeros.
+    few of its cells are such zeros. Why others cannot have them is ``declined`` for the targets of statements.
     """
     tensors: Declarations = {tensor.name: tensor for tensor in (*program.inputs, *program.tensors)}
     statements: list[Statement] = []
     made: dict[_Padding, str] = {}
     for statement in program.statements:
-        found = _PADDINGS.of(statement, tensors, context) if is_sum_of_products(statement, tensors) else None
-        if found is not None:
+        apart = apart_from_products(statement, tensors)
+        found = _PADDINGS.of(statement, tensors, context) if apart is None else None
+        if isinstance(found, Declined):
+            declined[statement.target.tensor] = found
+        elif found is not None:
             padding, place = found
             if padding not in made:
                 copy, own = padding.statement(tensors, names)
@@ -242,15 +254,15 @@ class _Padding:
     dtype: str
 
     @staticmethod
-    def of(found: SumOfProducts, tensors: Declarations, context: isl.Set) -> _Padding | None:
-        """What the left factor needs; None where the points that are left out are not those outside of it."""
+    def of(found: SumOfProducts, tensors: Declarations, context: isl.Set) -> _Padding | Declined:
+        """What the left factor needs, or that the points that are left out are not those outside of it."""
         left, statement = found.left, found.statement
         assert isinstance(left, Read)
         spans = {span.variable: span for span in (*found.outer, *found.rows, found.lane, *found.summed)}
         boundaries = left.boundaries
         if found.guards:
             if not is_plain(left):
-                return None
+                return Declined("what is read beyond the ends of {} is not 0", (left,))
             shape = tensors[left.tensor].shape
             points = points_of(statement, context, shape)
             variables = statement.domain.variables
@@ -259,9 +271,9 @@ class _Padding:
                 try:
                     inside = inside.intersect(condition_set(in_range(axis, extent), inside))
                 except NotAffine:
-                    return None
+                    return Declined("data say where {} is", (left,))
             if not inside.is_subset(points):
-                return None
+                return Declined("conditions leave out terms for which {} has cells", (left,))
             boundaries = (Boundary.FILL,) * len(shape)
         lows, extents = [], []
         for axis in left.indices:
@@ -310,25 +322,38 @@ class _Padding:
         return reduce(partial(apply, "mul"), (*factors[:place], copied, *factors[place + 1 :]))
 
 
-def _found_padding(statement: Statement, tensors: Declarations, context: isl.Set) -> tuple[_Padding, int] | None:
-    # The padding that pays, and of which factor.
-    for each in ways_of(statement, tensors, context):
+def _found_padding(
+    statement: Statement, tensors: Declarations, context: isl.Set
+) -> tuple[_Padding, int] | Declined | None:
+    # The padding that pays, and of which factor, or why there is none; nothing where none is needed.
+    apart: Declined | None = None
+    for each in ways_of(statement, tensors, context) or ():
         if each.limits:
             continue
         if not each.guards and is_plain(each.left):
             return None
         left = each.left
         if not (isinstance(left, Read) and each.is_product and set(left.boundaries) <= {Boundary.SKIP, Boundary.FILL}):
+            why = (
+                "what is read beyond the ends of {} is not 0" if isinstance(left, Read) else "{} is computed, not read"
+            )
+            apart = Declined(why, (left,))
             continue
         padding = _Padding.of(each, tensors, context)
-        if padding is not None and may_hold(padding.is_dense(tensors)):
+        if isinstance(padding, Declined):
+            apart = padding if each.unlimited is None else each.unlimited
+        elif may_hold(padding.is_dense(tensors)):
             return padding, factors_of(each.statement.value).index(left)
-    return None
+        else:
+            apart = Declined("{} would hardly have anything but zeros around", (left,))
+    return apart
 
 
 def _renamed_padding(
-    found: tuple[_Padding, int] | None, statement: Statement, tensors: Declarations, names: Renaming
-) -> tuple[_Padding, int] | None:
+    found: tuple[_Padding, int] | Declined | None, statement: Statement, tensors: Declarations, names: Renaming
+) -> tuple[_Padding, int] | Declined | None:
+    if isinstance(found, Declined):
+        return with_names((found,), names)[0]
     return None if found is None else (found[0].renamed(names), found[1])
 
 

@@ -24,6 +24,7 @@ from tcdsl.ir.build import index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is_affine_index
 from tcdsl.ir.program import Access, Statement, Tensor, statement_reads
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior
 from tcdsl.lowering.loopir.contraction import SumOfProducts
 from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming
@@ -69,7 +70,7 @@ class LoopOrder:
     ``extents`` says how many cells q counts; ``whole``, with the first phase of a row, is the plan of the row in all
     its phases, for cells near its ends. With a ``fixed`` order the loops are those, whatever ``outer`` and ``inner``
     say. A ``scan`` goes along the cell that is not among ``outer`` (`tcdsl.simplification.scans`). A ``contraction``
-    is made in tiles.
+    is made in tiles. What passes over plans could not do has ``declined``.
     """
 
     statement: Statement
@@ -87,6 +88,7 @@ class LoopOrder:
     fixed: FixedOrder | None = None
     scan: bool = False
     contraction: SumOfProducts | None = None
+    declined: tuple[Declined, ...] = ()
 
     @property
     def row(self) -> str | None:

@@ -23,9 +23,10 @@ import islpy as isl
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, index_variables
 from tcdsl.ir.program import Access, statement_reads
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.contraction import SumOfProducts, may_hold
-from tcdsl.lowering.program_passes.effort import is_small
+from tcdsl.lowering.program_passes.effort import too_little_work
 from tcdsl.lowering.program_passes.merging import LARGEST, REACH, Group, SharedRows, Touched, Ways, is_contraction
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.lowering.program_passes.shared_memory import Memory
@@ -106,11 +107,11 @@ def reasons_apart_in_rows(
             yield first, second, f"{first if mine is None else second} does not go by rows"
             continue
         block = _joined(_alone(mine), its, apart, context)
-        if isinstance(block, str):
-            yield first, second, block
+        if isinstance(block, Declined):
+            yield first, second, str(block)
     blocks.made()
     for found, reason in blocks.refused:
-        yield found.plans[0].statement.target.tensor, found.plans[-1].statement.target.tensor, reason
+        yield found.plans[0].statement.target.tensor, found.plans[-1].statement.target.tensor, str(reason)
 
 
 def _contraction(group: Group) -> SumOfProducts | None:
@@ -156,13 +157,13 @@ def _alone(member: _Member) -> _Block:
     return _Block((member,), tuple((k,) for k in range(len(member.variables))))
 
 
-def _joined(block: _Block, member: _Member, touched: Touched, context: isl.Set) -> _Block | str:
+def _joined(block: _Block, member: _Member, touched: Touched, context: isl.Set) -> _Block | Declined:
     """The block with ``member``, or why not."""
     every = (*block.plans, *member.group.plans)
     if sum(touched.of(plan).work for plan in every) > LARGEST:
-        return f"they have more than {LARGEST} operations"
+        return Declined("they have more than {} operations", (LARGEST,))
     if not any(touched.conflict(first, second) for first in block.plans for second in member.group.plans):
-        return "none of them needs what the other one makes"
+        return Declined("none of them needs what the other one makes")
     levels: list[tuple[int, ...]] = []
     left = list(range(len(member.variables)))
     apart: list[str] = []
@@ -177,9 +178,9 @@ def _joined(block: _Block, member: _Member, touched: Touched, context: isl.Set) 
         apart += [member.variables[k] for k in left]
     made = _Block((*block.members, member), tuple(levels))
     if made.row() is None:
-        return "no loop over rows of both touches the same cells in each iteration"
+        return Declined("no loop over rows of both touches the same cells in each iteration")
     # Inside of loops that only one has, rows of what is in between would take more memory than is near.
-    return f"the loop over {apart[0]} is around one of them alone" if apart else made
+    return Declined("the loop over {} is around one of them alone", (apart[0],)) if apart else made
 
 
 def _is_level(block: _Block, places: Sequence[int], member: _Member, k: int, context: isl.Set) -> bool:
@@ -213,7 +214,7 @@ class _Blocks:
         self._context = context
         self._kept = {memory.of[name] for name in kept}
         self.touched = Touched(memory)
-        self.refused: list[tuple[_Block, str]] = []
+        self.refused: list[tuple[_Block, Declined]] = []
 
     @property
     def may_be(self) -> bool:
@@ -307,13 +308,16 @@ class _Blocks:
         cells = (plan.statement.target, *reads)
         return frozenset(self._memory.of[cell.tensor] for cell in cells if len(cell.indices) > levels)
 
-    def _why_not(self, block: _Block, again: Set[str]) -> str | None:
+    def _why_not(self, block: _Block, again: Set[str]) -> Declined | None:
         contractions = [found for group in block.groups if (found := _contraction(group)) is not None]
         if len(contractions) < 2:
-            return "blocks of rows save nothing for one sum of products alone"
-        if not all(may_hold(found.pays) for found in contractions) or is_small(block.plans, self._tensors):
-            return "they are little work"
-        return None if again else "blocks of rows have no rows of their own that something adds up"
+            return Declined("blocks of rows save nothing for one sum of products alone")
+        few = too_little_work(block.plans, self._tensors)
+        if few is not None:
+            return few
+        if not all(may_hold(found.pays) for found in contractions):
+            return Declined("tiles of one of them do not pay")
+        return None if again else Declined("blocks of rows have no rows of their own that something adds up")
 
 
 def _axes(block: _Block, name: str) -> tuple[int, ...] | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tcdsl.ir.build import apply, index, integer, product_of
 from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.ir.program import Program, Statement
+from tcdsl.ir.text.declined import Declined
 from tcdsl.ir.text.printer import format_expr, format_statement
 from tcdsl.lowering.loopir.contraction import Side, SumOfProducts
 from tcdsl.lowering.loopir.loops import Branch, Loop, Nest, Node, Step, loops_over
@@ -25,16 +26,17 @@ from tcdsl.lowering.nests.contraction_loops import ContractionLoops
 from tcdsl.lowering.nests.contraction_tiles import contraction_tiles
 from tcdsl.lowering.nests.innermost_loops import cell_loops, rows_of_phases
 from tcdsl.lowering.nests.interleaving import interleaved
-from tcdsl.lowering.nests.parallel_reductions import in_parts, partial_results
+from tcdsl.lowering.nests.parallel_reductions import apart_from_parts, partial_results
 from tcdsl.lowering.nests.shared_tiles import in_shared_tiles
-from tcdsl.lowering.program_passes.effort import is_small, points_of
-from tcdsl.lowering.program_passes.merging import Group
+from tcdsl.lowering.program_passes.effort import points_of, too_little_work
+from tcdsl.lowering.program_passes.merging import Group, SharedRows
 from tcdsl.lowering.program_passes.schedule import LoopOrder
+from tcdsl.lowering.scheduling.nearest_misses import NO_THREADS, NO_TILES
 from tcdsl.lowering.scheduling.row_block_nests import RowBlockNests
 from tcdsl.lowering.scheduling.stencil_chains import chained_nest
 from tcdsl.lowering.scheduling.sweeps import swept_nests
 
-__all__ = ["RULES", "Draft", "ScheduleRule", "drafts_of", "finished"]
+__all__ = ["PLAIN_RULES", "RULES", "Draft", "ScheduleRule", "drafts_of", "finished"]
 
 # Cells per parallel block of a row. Along a reduction blocks are as long as eight of them allow: longer ones stream
 # through memory faster, but there must be enough to share among threads.
@@ -52,6 +54,7 @@ _HEADS = {
     "batch_pack_": "panels, some products at once, of ",
     "batch_": "some products at once of ",
 }
+_ALONE = Declined("rows in a loop in a loop are too few for threads")
 _OTHERWISE_ROWS = (Step("else", "where blocks of rows do not pay"),)
 _OTHERWISE = Step("else", "where tiles do not pay, or a factor is not finite beside a zero that stands for no term")
 
@@ -61,29 +64,41 @@ Made = tuple[str, tuple[LoopOrder, ...], tuple[Node, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A nest as it is first written: what it is for, its statements' plans, its loops, whether it is little work.
+    """A nest as it is first written: what it is for, its statements' plans, its loops, and why it is too ``few`` for
+    threads, if it is.
 
-    ``steps`` are what the rule has decided that has made it, and what passes have changed since.
+    ``steps`` are what the rule has decided that has made it, and what passes have changed since. What rules and passes
+    could not do has ``declined``; threads do not share loops of the rule because they are ``serial``, if they are.
     """
 
     hint: str
     plans: tuple[LoopOrder, ...]
     nodes: tuple[Node, ...]
-    small: bool
+    few: Declined | None
     work: Expr | None = None
     steps: tuple[Step, ...] = ()
+    serial: str = ""
+    declined: tuple[Declined, ...] = ()
+
+    @property
+    def small(self) -> bool:
+        """Whether it is little work."""
+        return self.few is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRule:
     """``ScheduleRule("split", "the row in blocks", in_blocks)``: a step, and the nests that the rule makes of a group.
 
-    ``nests`` is None for a group that the rule does not fit. ``small`` says that it is little work.
+    ``nests`` is None for a group that the rule does not fit, or says why. ``small`` says that it is little work, and
+    ``serial`` why no loop may be one for threads. A rule that has others make the same loops, for sizes of which it is
+    of no use, gives whole drafts.
     """
 
     primitive: str
     what: str
-    nests: Callable[[Group, NestContext, bool], Iterator[Made] | None]
+    nests: Callable[[Group, NestContext, bool], Iterator[Made | Draft] | Declined | None]
+    serial: str = ""
 
     def steps(self, plans: Sequence[LoopOrder]) -> tuple[Step, ...]:
         """How the rule stands in the schedule of ``plans``; not at all if it leaves one statement as it is."""
@@ -92,59 +107,33 @@ class ScheduleRule:
 
 def drafts_of(group: Group, setting: NestContext, *, tiled: bool = True) -> Iterator[Draft]:
     """The nests of a group; without nodes for a statement that leaves memory as it is. Products are ``tiled``."""
-    if group.rows is not None:
-        yield from _in_row_blocks(group, setting)
-        return
-    small = setting.alone or is_small(group.plans, setting.tensors)
-    ways = list(_tiled_ways(group.plans[0], setting)) if tiled and len(group.plans) == 1 and not small else []
-    for tiles in ways:
-        for hint, nodes, work in tiles.nests():
-            yield Draft(hint, group.plans, nodes, small, work)
-    if ways and ways[-1].always:
-        return
-    if ways and ways[-1].is_large:
-        short = _elsewhere(ways, ways[-1].short_loops())
-        yield Draft("nest_", group.plans, short, small, None, (_OTHERWISE,))
-        return
-    otherwise = (_OTHERWISE,) if ways else ()
-    for rule, (hint, plans, body) in _made(group, setting, small):
-        yield Draft(hint, plans, _elsewhere(ways, body), small, None, (*otherwise, *rule.steps(plans)))
+    few = _ALONE if setting.alone else too_little_work(group.plans, setting.tensors)
+    if few is not None:
+        products = (plan.statement.target.tensor for plan in group.plans if plan.contraction is not None)
+        setting.declined.extend((*(few.of(f"{NO_TILES} for {name}") for name in products), few.of(NO_THREADS)))
+    return _by_rules(group, setting, few, RULES if tiled else PLAIN_RULES)
 
 
-def _tiled_ways(plan: LoopOrder, setting: NestContext) -> Iterator[ContractionLoops]:
-    """The ways to make a contraction in tiles, each for the sizes for which none before it is."""
-    found = plan.contraction
-    batch = batch_tiles(plan, setting)
-    if batch is not None and found is not None:
-        yield batch
-        if batch.always:
+def _by_rules(
+    group: Group, setting: NestContext, few: Declined | None, rules: Sequence[ScheduleRule]
+) -> Iterator[Draft]:
+    small = few is not None
+    if small and (group.swept or group.tiled):
+        for each in (*group.swept, *group.tiled):
+            yield from _by_rules(each, setting, few, rules)
+        return
+    for rule in rules:
+        nests = rule.nests(group, setting, small)
+        if isinstance(nests, Declined):
+            setting.declined.append(nests)
+        elif nests is not None:
+            for made in nests:
+                if isinstance(made, Draft):
+                    yield made
+                    continue
+                hint, plans, nodes = made
+                yield Draft(hint, plans, _outermost(nodes), few, None, rule.steps(plans), rule.serial)
             return
-        dense = apply("and_", found.dense, apply("not_", batch.pays))
-        plan = replace(plan, contraction=replace(found, dense=dense))
-    tiles = contraction_tiles(plan, setting)
-    if tiles is not None:
-        yield tiles
-
-
-def _elsewhere(ways: Sequence[ContractionLoops], nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    # What runs where none of the ways does.
-    for each in reversed(ways):
-        nodes = each.elsewhere(_outermost(nodes))
-    return _outermost(nodes)
-
-
-def _in_row_blocks(group: Group, setting: NestContext) -> Iterator[Draft]:
-    assert group.rows is not None
-    nests = RowBlockNests(group, setting, lambda each: _inside(each, each.depth, setting))
-    for plan, hint, nodes, work in nests.panels():
-        yield Draft(hint, (plan,), nodes, False, work)
-    step = Step("fuse", "a block of rows goes through all statements")
-    yield Draft("rows_", group.plans, nests.nest(), False, None, (step,))
-    for each in () if nests.always else group.rows.groups:
-        before = len(setting.extra)
-        for draft in drafts_of(each, setting, tiled=nests.tiles_elsewhere(each)):
-            yield replace(draft, nodes=_outermost(nests.elsewhere(draft.nodes)), steps=(*_OTHERWISE_ROWS, *draft.steps))
-        setting.extra[before:] = [nests.where_elsewhere(buffer) for buffer in setting.extra[before:]]
 
 
 def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: NestContext) -> Nest:
@@ -155,7 +144,7 @@ def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: Nes
     work = draft.work
     if work is None:
         work = _joining(plans[0]) if draft.hint == "join_" else points_of(plans, setting.tensors)
-    return Nest(name, title, tuple(nodes), work, None, _schedule(draft))
+    return Nest(name, title, tuple(nodes), work, None, _schedule(draft), draft.declined)
 
 
 def _schedule(draft: Draft) -> tuple[Step, ...]:
@@ -188,19 +177,6 @@ def _schedule(draft: Draft) -> tuple[Step, ...]:
     return tuple(dict.fromkeys((*orders, *draft.steps)))
 
 
-def _made(group: Group, setting: NestContext, small: bool) -> Iterator[tuple[ScheduleRule, Made]]:
-    """The nests of ``group``, each with the rule that has made it."""
-    if small and (group.swept or group.tiled):
-        for each in (*group.swept, *group.tiled):
-            yield from _made(each, setting, small)
-        return
-    for rule in RULES:
-        nests = rule.nests(group, setting, small)
-        if nests is not None:
-            yield from ((rule, nest) for nest in nests)
-            return
-
-
 def _steps_of(plans: Iterable[LoopOrder]) -> Iterator[Step]:
     """What the orders of the statements' loops say: for each the loops from the outermost one, and how it sums."""
     for plan in plans:
@@ -224,6 +200,64 @@ def _steps_of(plans: Iterable[LoopOrder]) -> Iterator[Step]:
 
 
 # -- rules
+
+
+def _row_blocks(group: Group, setting: NestContext, small: bool) -> Iterator[Made | Draft] | None:
+    return _in_row_blocks(group, group.rows, setting) if group.rows is not None else None
+
+
+def _in_row_blocks(group: Group, rows: SharedRows, setting: NestContext) -> Iterator[Made | Draft]:
+    nests = RowBlockNests(group, setting, lambda each: _inside(each, each.depth, setting))
+    for plan, hint, nodes, work in nests.panels():
+        yield Draft(hint, (plan,), nodes, None, work)
+    yield "rows_", group.plans, nests.nest()
+    for each in () if nests.always else rows.groups:
+        before = len(setting.extra)
+        for draft in drafts_of(each, setting, tiled=nests.tiles_elsewhere(each)):
+            yield replace(draft, nodes=_outermost(nests.elsewhere(draft.nodes)), steps=(*_OTHERWISE_ROWS, *draft.steps))
+        setting.extra[before:] = [nests.where_elsewhere(buffer) for buffer in setting.extra[before:]]
+
+
+def _products(group: Group, setting: NestContext, small: bool) -> Iterator[Made | Draft] | None:
+    if small or len(group.plans) > 1 or group.plans[0].contraction is None:
+        return None
+    return _in_registers(group, list(_tiled_ways(group.plans[0], setting)), setting)
+
+
+def _in_registers(group: Group, ways: Sequence[ContractionLoops], setting: NestContext) -> Iterator[Draft]:
+    for tiles in ways:
+        for hint, nodes, work in tiles.nests():
+            yield Draft(hint, group.plans, nodes, None, work)
+    last = ways[-1]
+    if last.always:
+        return
+    if last.is_large:
+        yield Draft("nest_", group.plans, _elsewhere(ways, last.short_loops()), None, None, (_OTHERWISE,))
+        return
+    for draft in _by_rules(group, setting, None, PLAIN_RULES):
+        yield replace(draft, nodes=_elsewhere(ways, draft.nodes), steps=(_OTHERWISE, *draft.steps))
+
+
+def _tiled_ways(plan: LoopOrder, setting: NestContext) -> Iterator[ContractionLoops]:
+    """The ways to make a contraction in tiles, each for the sizes for which none before it is."""
+    found = plan.contraction
+    batch = batch_tiles(plan, setting)
+    if batch is not None and found is not None:
+        yield batch
+        if batch.always:
+            return
+        dense = apply("and_", found.dense, apply("not_", batch.pays))
+        plan = replace(plan, contraction=replace(found, dense=dense))
+    tiles = contraction_tiles(plan, setting)
+    if tiles is not None:
+        yield tiles
+
+
+def _elsewhere(ways: Sequence[ContractionLoops], nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    # What runs where none of the ways does.
+    for each in reversed(ways):
+        nodes = each.elsewhere(_outermost(nodes))
+    return _outermost(nodes)
 
 
 def _stencils(group: Group, setting: NestContext, small: bool) -> Iterator[Made] | None:
@@ -273,9 +307,12 @@ def _points_in_place(group: Group, setting: NestContext, small: bool) -> Iterato
     return iter(("nest_", group.plans, (node,)) for node in nodes) if len(nodes) <= _MOST_NESTS else None
 
 
-def _parts(group: Group, setting: NestContext, small: bool) -> Iterator[Made] | None:
-    if small or len(group.plans) > 1 or not in_parts(group.plans[0]):
+def _parts(group: Group, setting: NestContext, small: bool) -> Iterator[Made] | Declined | None:
+    if small or len(group.plans) > 1:
         return None
+    apart = apart_from_parts(group.plans[0])
+    if apart is not None:
+        return apart.of(NO_THREADS)
     parts, together = partial_results(group.plans[0], setting)
     return iter([("parts_", group.plans, parts), ("join_", group.plans, together)])
 
@@ -312,17 +349,38 @@ def _marked(group: Group, setting: NestContext, loops: Callable[[], tuple[Node, 
     yield "nest_", group.plans, loops()
 
 
-RULES: tuple[ScheduleRule, ...] = (
+PLAIN_RULES: tuple[ScheduleRule, ...] = (
     ScheduleRule("tile", "stencils of stencils, what is in between lies in a tile", _stencils),
     ScheduleRule("sweep", "reductions go through a few rows together with what else does", _rows_together),
-    ScheduleRule("order", "every cell is read before it is written", _read_first),
-    ScheduleRule("serial", "few cells of memory that another statement writes", _few_cells),
-    ScheduleRule("scatter", "all points, each to the cell that it finds", _all_points),
-    ScheduleRule("points", "only the cells that are written, whose memory holds the others", _points_in_place),
+    ScheduleRule(
+        "order", "every cell is read before it is written", _read_first, "each cell must be read before it is written"
+    ),
+    ScheduleRule(
+        "serial",
+        "few cells of memory that another statement writes",
+        _few_cells,
+        "few cells are too little for threads",
+    ),
+    ScheduleRule(
+        "scatter", "all points, each to the cell that it finds", _all_points, "two points may find the same cell"
+    ),
+    ScheduleRule(
+        "points",
+        "only the cells that are written, whose memory holds the others",
+        _points_in_place,
+        "two points may find the same cell",
+    ),
     ScheduleRule("partial", "blocks have results of their own, which are joined in order", _parts),
     ScheduleRule("tile", "what is read across rows serves many of the target's rows", _rows_in_tiles),
     ScheduleRule("split", "the row in blocks", _row_in_blocks),
-    ScheduleRule("fuse", "the statements share outer loops", _cells),
+    ScheduleRule("fuse", "the statements share outer loops", _cells, "no loop over cells is outside"),
+)
+"""Every way to make the loops of a group without tiles of products, the first that fits first."""
+
+RULES: tuple[ScheduleRule, ...] = (
+    ScheduleRule("fuse", "a block of rows goes through all statements", _row_blocks),
+    ScheduleRule("tile", "sums stay in registers", _products),
+    *PLAIN_RULES,
 )
 """Every way to make the loops of a group, the first that fits first."""
 

@@ -32,7 +32,7 @@ from tcdsl.lowering.loopir.loops import Define, Loop, Node
 from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.nests.blocks import Block
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
-from tcdsl.lowering.nests.parallel_reductions import COLUMNS, STEPS, PartialResults, ReducedSpan, in_parts
+from tcdsl.lowering.nests.parallel_reductions import COLUMNS, STEPS, PartialResults, ReducedSpan, apart_from_parts
 from tcdsl.lowering.program_passes.merging import LARGEST, REACH, Group, Touched, Ways, aligned, reads_own_cells
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.lowering.program_passes.shared_memory import Memory
@@ -103,7 +103,7 @@ def _item(group: Group, touched: Touched, thin: frozenset[str]) -> _Item | None:
     first, plans = group.plans[0], group.plans
     if not all(_goes_by_rows(plan, thin) for plan in plans):
         return None
-    reduces = len(plans) == 1 and in_parts(first) and first.row is not None and len(first.inner) == 2
+    reduces = len(plans) == 1 and apart_from_parts(first) is None and first.row is not None and len(first.inner) == 2
     if reduces:
         variable, row = first.inner
         line = arranged(first.statement.domain.set, (variable,))

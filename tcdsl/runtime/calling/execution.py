@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from tcdsl.runtime.calling.written_memory import check_written
 
 if TYPE_CHECKING:
     from tcdsl.ir.interpreter.interpreter import Interpretation
+    from tcdsl.ir.text.declined import Declined
     from tcdsl.lowering.loopir.loops import Kernel
     from tcdsl.lowering.pipeline import PassWatch
     from tcdsl.targets.protocol.loaded_kernel import BoundKernel, LoadedKernel
@@ -170,6 +171,13 @@ class Executable(LaunchedProgram):
         if current.debug:
             show_compilation(self.program.name, compiled, watch)
         return compiled
+
+    def declined(self, kernel: Kernel, contiguous: tuple[bool, ...]) -> Iterable[tuple[str, Declined]]:
+        """What the target could not do with the loops of ``kernel``: nests by name, and why."""
+        from tcdsl.targets.protocol.target import Build
+        from tcdsl.targets.registry import target_named
+
+        return target_named(settings().target).declined(kernel, Build(contiguous))
 
     def sizes(self, arrays: Sequence[np.ndarray]) -> BoundSizes:
         """The sizes for these inputs; a `ShapeError` if they do not fit."""

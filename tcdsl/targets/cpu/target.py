@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from tcdsl.targets.cpu.call.spare_memory import aligned
 from tcdsl.targets.protocol.target import HOST, Build, MemorySpace
 
 if TYPE_CHECKING:
+    from tcdsl.ir.text.declined import Declined
     from tcdsl.lowering.loopir.loops import Kernel
     from tcdsl.lowering.loopir.machine import Machine
     from tcdsl.targets.cpu.compiled import CompiledKernel
@@ -53,6 +54,16 @@ class CpuTarget:
         made = _prepared(kernel, build)
         self._generated = kernel, build, made
         return kernel_code(made, build.contiguous, checked=build.checked)
+
+    def declined(self, kernel: Kernel, build: Build) -> Iterator[tuple[str, Declined]]:
+        """Innermost loops that it writes step by step."""
+        from tcdsl.targets.cpu.emission.module_emission import loops_without_vectors
+        from tcdsl.targets.cpu.machine.processor import vector_machine
+
+        machine = vector_machine()
+        if machine is not None:
+            for name, loop, declined in loops_without_vectors(_prepared(kernel, build), build.contiguous, machine):
+                yield name, declined.of(f"vectors along {loop.variable} are left to LLVM")
 
     def load(self, kernel: Kernel, module: KernelCode, build: Build) -> CompiledKernel:
         """Compile ``kernel``, or take its machine code from disk."""

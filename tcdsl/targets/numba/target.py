@@ -123,6 +123,10 @@ class NumbaTarget:
         text = printed.text.replace("tcdsl.targets.cpu.printing.language", _LANGUAGE)
         return NumbaModule(text, printed.functions, kernel_code(kernel, build.contiguous, checked=build.checked))
 
+    def declined(self, kernel: Kernel, build: Build) -> tuple[()]:
+        """Nothing: Numba makes the vectors."""
+        return ()
+
     def load(self, kernel: Kernel, module: NumbaModule, build: Build) -> NumbaKernel:
         """Have Numba compile ``module``, or take from disk what an earlier process compiled."""
         place, stem = store(build.cache_dir), module_stem(kernel.program.name, f"{self.fingerprint()}{module.text}")

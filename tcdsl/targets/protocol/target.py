@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +12,7 @@ import numpy as np
 from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 
 if TYPE_CHECKING:
+    from tcdsl.ir.text.declined import Declined
     from tcdsl.lowering.loopir.loops import Kernel
     from tcdsl.lowering.loopir.machine import Machine
 
@@ -72,6 +73,9 @@ class Target(Protocol):
 
     def generate(self, kernel: Kernel, build: Build) -> Any:
         """A module for ``kernel``: a text, or any value that can be pickled, because it is kept for later processes."""
+
+    def declined(self, kernel: Kernel, build: Build) -> Iterable[tuple[str, Declined]]:
+        """What it could not do with loops, for ``f.explain("schedule", ...)``: the name of the nest, and why."""
 
     def load(self, kernel: Kernel, module: Any, build: Build) -> LoadedKernel:
         """``module``, which `generate` made here or in an earlier process, ready to run."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tcdsl.lowering.loopir.loops import Kernel, Nest, Node, Procedure
+from tcdsl.ir.text.declined import Declined
+from tcdsl.lowering.loopir.loops import Kernel, Loop, Nest, Node, Procedure
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import sizes_of
 from tcdsl.targets.cpu.emission.interface import FASTMATH, PLAIN, READY
@@ -28,7 +29,7 @@ from tcdsl.targets.cpu.layout.kernel_code import (
     words_of,
 )
 
-__all__ = ["emitted_nests"]
+__all__ = ["emitted_nests", "loops_without_vectors"]
 
 
 def emitted_nests(
@@ -54,6 +55,21 @@ def emitted_nests(
         numbers += sites
 
 
+def loops_without_vectors(
+    kernel: Kernel, contiguous: Sequence[bool], machine: Machine
+) -> Iterator[tuple[str, Loop, Declined]]:
+    """The innermost loops of ``kernel`` that `emitted_nests` writes step by step, as LLVM then sees them, and why: the
+    name of the nest, the loop, the reason. Loops over what is left over, which have other variables, are none of them.
+    """
+    emission = _KernelEmission(kernel, strided_buffers(kernel, contiguous), machine, False)
+    for nest in kernel.nests:
+        module = _NestModule(emission, nest.name, range(len(list(check_sites(nest.body, frozenset())))))
+        module.nest(nest)
+        for loop, declined in module.plain_loops:
+            if loop is not None and declined is not None and (loop.rounds or loop.variable in emission.shown):
+                yield nest.name, loop, declined
+
+
 class _KernelEmission:
     def __init__(self, kernel: Kernel, strided: frozenset[str], machine: Machine | None, checked: bool) -> None:
         self.machine = machine
@@ -71,7 +87,7 @@ class _KernelEmission:
         emission = _NestModule(self, symbol, checks)
         emission.nest(nest)
         text = str(emission.module)
-        if self.machine is not None and not emission.has_plain_loops:
+        if self.machine is not None and not emission.plain_loops:
             text += f"{READY}\n"
         elif is_plain(nest.body):
             text += f"{PLAIN}\n"
@@ -98,7 +114,7 @@ class _KernelEmission:
 class _NestModule:
     def __init__(self, kernel: _KernelEmission, symbol: str, checks: range) -> None:
         self.module = ir.Module(symbol, avx512=kernel.machine is not None and kernel.machine.masks)
-        self.has_plain_loops = False
+        self.plain_loops: list[tuple[Loop | None, Declined | None]] = []
         self._kernel = kernel
         self._checks = iter(checks)
         self._made: dict[tuple[object, ...], ir.Function] = {}
@@ -123,7 +139,7 @@ class _NestModule:
 
     def _write(self, emission: NestEmission, nodes: Sequence[Node]) -> None:
         emission.body(nodes)
-        self.has_plain_loops = self.has_plain_loops or emission.has_plain_loops
+        self.plain_loops += emission.plain_loops
 
     def _call(self, builder: ir.Builder, name: str, given: Sequence[BufferValue | Scalar]) -> None:
         kinds = tuple(each.kind if isinstance(each, BufferValue) else each.dtype for each in given)

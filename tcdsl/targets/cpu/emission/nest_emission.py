@@ -11,6 +11,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, plain_read
 from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, compute_dtype, is_floating, numpy_dtype
 from tcdsl.ir.expressions import Cast, Constant, Expr, Local, Read, walk
+from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -97,8 +98,8 @@ class NestEmission(ExpressionEmission):
 
     def __init__(self, function: ir.Function, flags: str, around: KernelContext) -> None:
         super().__init__(function, flags)
-        #: Whether LLVM has to improve loops.
-        self.has_plain_loops = False
+        #: The loops that LLVM has to improve, and why.
+        self.plain_loops: list[tuple[Loop | None, Declined | None]] = []
         self._around = around
         self._machine = around.machine
         self._frame: Scalar | None = None
@@ -266,7 +267,7 @@ class NestEmission(ExpressionEmission):
         self._memory[node.name] = made
 
     def _call(self, node: ProcedureCall) -> None:
-        self.has_plain_loops = True
+        self.plain_loops.append((None, None))
         frame = [] if self._frame is None or not self._around.checked else [self._frame]
         views = [self._view(view) for view in node.views]
         extents = size_extents(self._around.procedures[node.procedure], node).values()
@@ -340,7 +341,7 @@ class NestEmission(ExpressionEmission):
         if self._machine is not None and self._lanes is None and not self._flat:
             rows = flat_rows(loop, self._kind_of)
         known = None if rows is None else self._known_vectors(rows[0][-1], short=True)
-        if rows is None or known is None:
+        if rows is None or not known:
             one_by_one()
             return
         builder, (loops, cells) = self._builder, rows
@@ -420,13 +421,12 @@ class NestEmission(ExpressionEmission):
             return None
         nested = any(isinstance(each, Loop) for each in walk_nodes(loop.body))
         found = self._known_vectors(loop, short=nested)
-        if nested:
-            return found
-        self.has_plain_loops = self.has_plain_loops or (found is None and not loop.seldom)
-        return found
+        if not (nested or loop.seldom or isinstance(found, VectorLoop)):
+            self.plain_loops.append((loop, found))
+        return found or None
 
-    def _known_vectors(self, loop: Loop, *, short: bool = False) -> VectorLoop | None:
-        if self._machine is None or loop.condition is not None or (is_short(loop) and not short):
+    def _known_vectors(self, loop: Loop, *, short: bool = False) -> VectorLoop | Declined | None:
+        if self._machine is None or (is_short(loop) and not short):
             return None
         return vector_loop(loop, self._settled, self._kind_of, self._adds, masks=self._machine.masks)
 

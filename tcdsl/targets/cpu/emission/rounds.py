@@ -94,15 +94,20 @@ class InterruptibleRounds:
         self._take(begin, end)
         if length is not None:
             self._adapt(length, left)
+        self._look(frame)
+        begin.add_incoming(end, builder.block)
+        builder.cbranch(builder.compare_signed("<", end, last.value), head, after)
+        builder.leave(start)
+        builder.leave(after)
+
+    def _look(self, frame: ir.Operand) -> None:
+        # If no rounds are left, whether there is an interrupt.
+        builder = self._builder
         none_left = builder.compare_signed("<=", builder.load(WORD, self._left), ir.ConstantOperand(WORD, 0))
         with builder.seldom(none_left):
             with builder.seldom(interrupted(builder, frame).value):
                 builder.ret_void()
             builder.store(ir.ConstantOperand(WORD, _MANY), self._left)
-        begin.add_incoming(end, builder.block)
-        builder.cbranch(builder.compare_signed("<", end, last.value), head, after)
-        builder.leave(start)
-        builder.leave(after)
 
     def passed(self, first: Scalar, last: Scalar) -> None:
         """A row of so many cells has been gone through."""

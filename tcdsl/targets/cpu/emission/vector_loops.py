@@ -21,11 +21,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
+from tcdsl.ir.build import plain_read
 from tcdsl.ir.dtypes import DTYPES, compute_dtype, is_floating, numpy_dtype
 from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue, walk
 from tcdsl.ir.primitives import LAZY
-from tcdsl.lowering.loopir.loops import Accumulate, Branch, Define, LocalBuffer, Loop, Node, Store, Update
+from tcdsl.ir.text.declined import Declined
+from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, LocalBuffer, Loop, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import own_expressions, walk_nodes
 from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, constant_exponent, primitive_code
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name
@@ -68,19 +71,23 @@ def vector_loop(
     adds: Callable[[Name], bool],
     *,
     masks: bool,
-) -> VectorLoop | None:
-    """What is known of ``loop``, if its steps may be lanes.
+) -> VectorLoop | Declined:
+    """What is known of ``loop``, if its steps may be lanes, or why not.
 
     The names that are ``settled`` have one value where they are used; ``kind_of`` says what buffers are, and ``adds``
     which names may accumulate in any order. Only with ``masks`` tests may keep cells from being read or written.
     """
-    if loop.step != 1 or ("", loop.variable) not in settled:
-        return None
+    if loop.condition is not None:
+        return Declined("each step says whether there is another one")
+    if loop.step != 1:
+        return Declined("its steps are {} apart", (loop.step,))
+    if ("", loop.variable) not in settled:
+        return Declined(_CARRIED, (loop.variable,))
     return _Steps(loop.variable, settled, kind_of, adds).of(loop.body, masks)
 
 
 def sums_across(
-    loop: Loop, known: Callable[[Loop], VectorLoop | None], adds: Callable[[Name], bool]
+    loop: Loop, known: Callable[[Loop], VectorLoop | Declined | None], adds: Callable[[Name], bool]
 ) -> dict[Name, list[VectorLoop]]:
     """The names that innermost loops in ``loop`` accumulate and nothing else in it knows, with these loops.
 
@@ -100,7 +107,7 @@ def sums_across(
     for node in nodes:
         if names and isinstance(node, Loop) and not any(isinstance(each, Loop) for each in walk_nodes(node.body)):
             vectors = known(node)
-            if vectors is not None:
+            if vectors:
                 for name in names.intersection(vectors.sums):
                     found[name].append(vectors)
     return {name: loops for name, loops in found.items() if len(loops) == count[name]}
@@ -186,8 +193,14 @@ def _count(expr: Expr, names: Set[str]) -> int:
     return sum([isinstance(part, IndexValue) and part.name in names for part in walk(expr)])
 
 
+_CARRIED = "each step goes on with {} from the one before"
+_INNER = "the loops in it are more than sums"
+_WIDE = "{} is wider than a lane"
+
+
 class _NoVectorsError(Exception):
-    pass
+    def __init__(self, declined: Declined) -> None:
+        self.declined = declined
 
 
 class _Steps:
@@ -222,35 +235,42 @@ class _Steps:
         self._backwards: set[Cell] = set()
         self._uncertain: set[Cell | None] = set()
 
-    def of(self, body: Sequence[Node], masks: bool) -> VectorLoop | None:
+    def of(self, body: Sequence[Node], masks: bool) -> VectorLoop | Declined:
         try:
             if any(isinstance(node, Loop) for node in body):
                 self._with_loops(body)
             else:
                 for node in body:
                     self._node(node)
-        except _NoVectorsError:
-            return None
-        if any(len(self._places[slot]) > 1 for slot in self._written) or not self._cell:
-            return None
+        except _NoVectorsError as error:
+            return error.declined
+        apart = next((slot for slot in self._written if len(self._places[slot]) > 1), None)
+        if apart is not None:
+            names = {cell[0] for cell in self._places[apart] if cell is not None}
+            return Declined("a step may touch cells of {} that another one writes", (" and ".join(sorted(names)),))
+        if not self._cell:
+            return Declined("no cells lie side by side")
         if not (masks or self._uncertain <= self._certain):
-            return None
+            return Declined("tests leave cells out, which the processor has no masks for")
         if any(self._sums[name] in _TESTS for name in self._sums.keys() - self._scans):
-            return None
+            return Declined("it looks for the first step where a test holds")
         cells = frozenset(self._certain), frozenset(self._backwards)
         shifted = any(len(places - {None}) > 1 for places in self._places.values())
         own = frozenset(self._own)
         return VectorLoop(self._cell, self._sums, frozenset(self._scans), self._work, *cells, shifted, own)
 
-    def _require(self, condition: bool) -> None:
+    def _require(self, condition: bool, reason: str, *about: Expr | str) -> None:
         if not condition:
-            raise _NoVectorsError
+            self._decline(reason, *about)
+
+    def _decline(self, reason: str, *about: Expr | str) -> NoReturn:
+        raise _NoVectorsError(Declined(reason, about))
 
     def _node(self, node: Node) -> None:
         match node:
             case Define(value=value):
                 name = local_name(node.name, value.dtype)
-                self._require(name in self._settled)
+                self._require(name in self._settled, _CARRIED, node.name)
                 self._value(value)
                 self._names.add(name)
             case Accumulate(value=value):
@@ -269,7 +289,9 @@ class _Steps:
                     self._node(each)
                 self._tests -= 1
             case _:
-                raise _NoVectorsError
+                if isinstance(node, Check):
+                    self._decline("each step checks where {} is, which data say", node.tensor)
+                self._decline("it has more than sums and stores")
 
     def _with_loops(self, body: Sequence[Node]) -> None:
         # Each step defines what it accumulates, in loops that are the same for all steps, and stores it.
@@ -282,38 +304,39 @@ class _Steps:
                 case Loop():
                     self._inner(node)
                 case _:
-                    self._require(isinstance(node, Define | Store))
+                    self._require(isinstance(node, Define | Store), _INNER)
                     self._node(node)
 
     def _inner(self, loop: Loop) -> None:
-        self._require(loop.kind == "serial" and not loop.rounds and loop.condition is None)
-        self._require(
-            ("", loop.variable) in self._settled and not self._varies(loop.start) and not self._varies(loop.stop)
-        )
+        self._require(loop.kind == "serial" and not loop.rounds and loop.condition is None, _INNER)
+        varies = self._varies(loop.start) or self._varies(loop.stop)
+        name = loop.variable
+        self._require(not varies, "the loop over {} in it has other ends in each step", name)
+        self._require(("", name) in self._settled, _CARRIED, name)
         for node in loop.body:
             match node:
                 case Loop():
                     self._inner(node)
                 case Branch(condition=condition, body=body, otherwise=()):
                     ends = part_of_row(condition, self._variable)
-                    self._require(ends is not None and not any(map(self._varies, ends or ())))
+                    self._require(ends is not None and not any(map(self._varies, ends or ())), _INNER)
                     self._tests += 1
                     self._inner(replace(loop, body=body))
                     self._tests -= 1
                 case Accumulate(value=value):
-                    self._require(local_name(node.name, value.dtype) in self._own)
-                    self._require(node.accumulate in _SUMS and value.dtype != "bool")
+                    own = local_name(node.name, value.dtype) in self._own
+                    self._require(own and node.accumulate in _SUMS and value.dtype != "bool", _INNER)
                     self._value(value)
                 case _:
-                    self._require(isinstance(node, Define))
+                    self._require(isinstance(node, Define), _INNER)
                     self._node(node)
 
     def _sum(self, name: Name, accumulate: str, value: Expr) -> None:
         # In one node, before all that uses it.
         joins = _TESTS if name[0] == "bool" else _SUMS
-        self._require(accumulate in joins and self._adds(name) and name not in self._sums)
+        self._require(accumulate in joins and self._adds(name) and name not in self._sums, _CARRIED, name[1])
         self._value(value)
-        self._require(name not in self._used)
+        self._require(name not in self._used, _CARRIED, name[1])
         self._sums[name] = joins[accumulate]
         if self._tests:
             self._hidden.add(name)
@@ -322,7 +345,7 @@ class _Steps:
         self._work += 1
 
     def _store(self, buffer: str, indices: tuple[Expr, ...]) -> None:
-        self._require(self._read(buffer, indices))
+        self._require(self._read(buffer, indices), "all steps write one cell of {}", buffer)
         self._written.add(self._kind_of(buffer).slot)
         if self._tests:
             # What must not be stored is the affair of masks.
@@ -331,11 +354,12 @@ class _Steps:
     def _read(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
         # Whether the steps read cells side by side; else all of them read one.
         kind = self._kind_of(buffer)
-        self._require(not kind.checked)
+        self._require(not kind.checked, "every access is checked")
         for index in indices:
             for part in walk(index):
                 if isinstance(part, Read):
-                    self._require(not self._read(part.tensor, part.indices))
+                    if self._read(part.tensor, part.indices):
+                        self._decline("data say where {} is in each step", plain_read(buffer, indices, kind.dtype))
                 else:
                     self._uses(part)
         # Rows are apart or the same: where the last axes agree, no step meets another one.
@@ -347,7 +371,8 @@ class _Steps:
             self._places[kind.slot].add(None)
             return False
         step = self._step(indices[-1])
-        self._require(kind.contiguous and len(varying) == 1 and varying[0] is indices[-1] and step != 0)
+        if not kind.contiguous or len(varying) != 1 or varying[0] is not indices[-1] or step == 0:
+            self._decline("steps do not find {} side by side", plain_read(buffer, indices, kind.dtype))
         if step < 0:
             self._backwards.add((buffer, indices))
         self._cell = max(self._cell, numpy_dtype(kind.dtype).itemsize)
@@ -358,7 +383,7 @@ class _Steps:
             name = local_name(expr.name, expr.dtype)
             self._used.add(name)
             if name in self._sums:
-                self._require(name not in self._hidden)
+                self._require(name not in self._hidden, _CARRIED, name[1])
                 self._scans.add(name)
 
     def _varies(self, expr: Expr) -> bool:
@@ -384,13 +409,13 @@ class _Steps:
     def _value(self, expr: Expr) -> None:
         match expr:
             case Constant() | SizeValue() | IndexValue():
-                self._require(expr.dtype in DTYPES)
+                self._require(expr.dtype in DTYPES, _WIDE, expr)
             case Local():
                 self._uses(expr)
             case Read(tensor=buffer, indices=indices):
                 self._read(buffer, indices)
             case Cast(operand=operand, dtype=dtype):
-                self._require(dtype in DTYPES)
+                self._require(dtype in DTYPES, _WIDE, expr)
                 self._work += 1
                 self._value(operand)
             case Apply(primitive=primitive, arguments=(first, *others)) if primitive in LAZY:
@@ -404,9 +429,9 @@ class _Steps:
                 code = primitive_code(primitive)
                 # Exponents of whole numbers take loops of their own.
                 steps = primitive != "pow" or is_floating(expr.dtype) or constant_exponent(expr) is not None
-                self._require(code.steps and steps)
+                self._require(code.steps and steps, "{} takes steps of its own", expr)
                 self._work += code.work
                 for argument in arguments:
                     self._value(argument)
             case _:
-                raise _NoVectorsError
+                self._decline(_WIDE, expr)

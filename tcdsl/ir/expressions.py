@@ -345,6 +345,8 @@ def reads(expr: Expr) -> Iterator[Read]:
 
 def index_variables(expr: Expr) -> frozenset[str]:
     """The names of the index variables in ``expr``."""
+    if type(expr) in _LEAVES:
+        return frozenset((expr.name,)) if type(expr) is IndexValue else frozenset()
     return frozenset([part.name for part in _parts(expr, IndexValue)])
 
 
@@ -382,6 +384,8 @@ def is_affine_index(expr: Expr) -> bool:
 
     Such an index may still hold products of an index variable and a size; see `tcdsl.ranges`.
     """
+    if type(expr) in _LEAVES:
+        return type(expr) is not Local
     for node in walk(expr):
         if isinstance(node, Apply):
             if not PRIMITIVES[node.primitive].index:

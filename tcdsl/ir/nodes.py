@@ -5,7 +5,7 @@
     class Cast(Hashed): ...
 
 A frozen dataclass sets its fields through ``object.__setattr__``, which is slow, asks for the list of its fields
-whenever it is pickled, and computes its hash from those of all its parts each time.
+whenever it is pickled or replaced, and computes its hash from those of all its parts each time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-__all__ = ["Hashed", "node_class"]
+__all__ = ["Hashed", "node_class", "replace"]
 
 Made = TypeVar("Made")
 
@@ -33,6 +33,22 @@ def node_class(kind: type[Made]) -> type[Made]:
     made.__hash__ = _method(_HASH, "__hash__", {"computed": made.__hash__, "keep": _KEEP})
     return kind
 
+
+def replace(node: Made, /, **parts: Any) -> Made:
+    """`dataclasses.replace`, the same but for speed."""
+    kind = type(node)
+    names = _CONSTRUCTED.get(kind)
+    if names is None:
+        constructed: Any = kind
+        names = _CONSTRUCTED[kind] = tuple([field.name for field in fields(constructed) if field.init])
+    made = kind(*[parts.pop(name) if name in parts else getattr(node, name) for name in names])
+    if parts:
+        raise TypeError(f"{kind.__name__} is not made of {', '.join(parts)}")
+    return made
+
+
+# The fields that the constructor of a class takes, in their order.
+_CONSTRUCTED: dict[type, tuple[str, ...]] = {}
 
 _KEEP: Any = Hashed.__dict__["_hash"].__set__
 

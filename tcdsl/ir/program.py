@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import is_
+from typing import Any
 
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, reads, size_names, transform
-from tcdsl.ir.nodes import Hashed, node_class
+from tcdsl.ir.nodes import Hashed, node_class, replace
 from tcdsl.span import Span
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "Tensor",
     "Unset",
     "map_statement",
+    "reads_beside_value",
     "sizes_used",
     "statement_expressions",
     "statement_reads",
@@ -122,13 +125,15 @@ class Access(Hashed):
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Neutral:
+class Neutral(Hashed):
     """Every cell starts from the accumulator's neutral element (0 for ``assign``)."""
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(Hashed):
     """Every cell starts from the same cell of ``tensor``, which has the same shape and type."""
 
     tensor: str
@@ -149,9 +154,17 @@ class Unset:
 Start = Neutral | Keep | Fill | Unset
 
 
+class StatementFacts(Hashed):
+    """Holds what nearly every pass asks of a statement, once it is known; as its hash, no copy and no file has it."""
+
+    __slots__ = ("_reads", "_tensors_read")
+    _reads: tuple[Read, ...]
+    _tensors_read: frozenset[str]
+
+
 @node_class
 @dataclass(frozen=True, slots=True)
-class Statement(Hashed):
+class Statement(StatementFacts):
     """For every point of ``domain`` where ``condition`` holds: ``target <accumulate>= value``.
 
     The target is a tensor that no earlier statement or input has made; it starts as ``start`` says. Values are computed
@@ -360,14 +373,18 @@ def without_rules(program: Program) -> Program:
 
 def map_statement(statement: Statement, rule: Callable[[Expr], Expr]) -> Statement:
     """``statement`` with ``rule`` applied to each of its expressions; the domain stays."""
-    condition, start = statement.condition, statement.start
-    return replace(
-        statement,
-        target=replace(statement.target, indices=tuple(rule(axis) for axis in statement.target.indices)),
-        start=Fill(rule(start.value)) if isinstance(start, Fill) else start,
-        value=rule(statement.value),
-        condition=None if condition is None else rule(condition),
-    )
+    target, start, condition = statement.target, statement.start, statement.condition
+    indices = tuple([rule(axis) for axis in target.indices])
+    if isinstance(start, Fill):
+        filled = rule(start.value)
+        start = start if filled is start.value else Fill(filled)
+    value = rule(statement.value)
+    condition = None if condition is None else rule(condition)
+    target = target if all(map(is_, indices, target.indices)) else replace(target, indices=indices)
+    if target is statement.target and start is statement.start and value is statement.value:
+        # The same object where nothing changes: what is known of it stays known.
+        return statement if condition is statement.condition else replace(statement, condition=condition)
+    return replace(statement, target=target, start=start, value=value, condition=condition)
 
 
 def statement_expressions(statement: Statement) -> Iterator[Expr]:
@@ -380,10 +397,27 @@ def statement_expressions(statement: Statement) -> Iterator[Expr]:
         yield statement.start.value
 
 
-def statement_reads(statement: Statement) -> Iterator[Read]:
+_KEEP_READS: Any = StatementFacts.__dict__["_reads"].__set__
+_KEEP_TENSORS_READ: Any = StatementFacts.__dict__["_tensors_read"].__set__
+
+
+def statement_reads(statement: Statement) -> tuple[Read, ...]:
     """Every read of ``statement``, except of the version that it starts from."""
-    for expr in statement_expressions(statement):
-        yield from reads(expr)
+    try:
+        return statement._reads
+    except AttributeError:
+        found = tuple([read for expr in statement_expressions(statement) for read in reads(expr)])
+        _KEEP_READS(statement, found)
+        return found
+
+
+def reads_beside_value(statement: Statement) -> Iterator[Read]:
+    """Every read of ``statement`` but those in its value, and that of the version that it starts from."""
+    # Its place among the expressions: an index may be the very same one.
+    value = len(statement.target.indices)
+    for place, expr in enumerate(statement_expressions(statement)):
+        if place != value:
+            yield from reads(expr)
 
 
 def statement_sizes(statement: Statement) -> set[str]:
@@ -397,10 +431,14 @@ def sizes_used(statements: Iterable[Statement], tensors: Iterable[Tensor]) -> se
     return found.union(*map(statement_sizes, statements))
 
 
-@lru_cache(maxsize=4096)
 def tensors_read(statement: Statement) -> frozenset[str]:
     """The tensors that a statement reads, the one that it starts from included."""
-    found = {read.tensor for read in statement_reads(statement)}
-    if isinstance(statement.start, Keep):
-        found.add(statement.start.tensor)
-    return frozenset(found)
+    try:
+        return statement._tensors_read
+    except AttributeError:
+        names = [read.tensor for read in statement_reads(statement)]
+        if isinstance(statement.start, Keep):
+            names.append(statement.start.tensor)
+        found = frozenset(names)
+        _KEEP_TENSORS_READ(statement, found)
+        return found

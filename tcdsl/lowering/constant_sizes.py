@@ -6,12 +6,11 @@ tells them apart.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import islpy as isl
 
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Constant, Expr, SizeValue, substitute
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 
 __all__ = ["constant_sizes", "declared_with", "with_constants", "without_sizes"]
@@ -53,4 +52,4 @@ def without_sizes(points: isl.Set, known: dict[Expr, Expr]) -> isl.Set:
 
 def declared_with(tensor: Tensor, known: dict[Expr, Expr]) -> Tensor:
     """A declaration with numbers for the ``known`` sizes."""
-    return replace(tensor, shape=tuple(substitute(each, known) for each in tensor.shape))
+    return replace(tensor, shape=tuple(substitute(each, known) for each in tensor.shape)) if known else tensor

@@ -89,7 +89,7 @@ def lower(
     kernel = linked(program, part, join="joining" in enabled)
     kernel = replace(kernel, by_rows=frozenset(tensor.name for tensor in program.inputs if by_rows))
     rounds = tuple((each.rounds.number, each.rounds.most) for each in kernel.repeated)
-    nests = [replace(nest, body=without_known_checks(nest.body)) for nest in kernel.nests]
+    nests = [replace(nest, code=without_known_checks(nest.body)) for nest in kernel.nests]
     facts = IntegerFacts(size_intervals(program, largest))
     nests = without_inductive_checks(nests, kernel.repeated, facts)
     if "end_checks" in enabled:

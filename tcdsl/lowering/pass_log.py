@@ -108,10 +108,12 @@ class ScheduleLog:
     def after(self, done: Pass, work: Work) -> None:
         """A pass of the whole program is done."""
         if done.name == "loops":
-            for first, second, reason in reasons_apart(work.groups, work.memory, work.context):
+            for first, second, reason in reasons_apart(work.groups, work.touched, work.context):
                 self._apart[first, second] = reason
             if work.runs("row_blocks") and not work.alone:
-                found = reasons_apart_in_rows(work.groups, work.memory, work.tensors, work.context, work.kept)
+                found = reasons_apart_in_rows(
+                    work.groups, work.memory, work.touched, work.tensors, work.context, work.kept
+                )
                 self._apart |= {(first, second): reason for first, second, reason in found}
 
     def after_nest(self, done: NestPass, draft: Draft, before: Nodes, nodes: Nodes, work: Work) -> None:

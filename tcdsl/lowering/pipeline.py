@@ -8,7 +8,7 @@ out, and ``f.explain("passes", *arguments)`` shows what each changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -17,6 +17,7 @@ import islpy as isl
 from tcdsl.ir.build import index
 from tcdsl.ir.expressions import Expr, Let, Read, reads, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement, without_rules
 from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.constant_sizes import (
@@ -52,7 +53,7 @@ from tcdsl.lowering.program_passes.canonical_statements import (
     widened,
 )
 from tcdsl.lowering.program_passes.fusion import fuse
-from tcdsl.lowering.program_passes.merging import Group, merge, thin_targets
+from tcdsl.lowering.program_passes.merging import Group, Touched, merge, thin_targets
 from tcdsl.lowering.program_passes.overwriting import overwriting_late, saving_cells
 from tcdsl.lowering.program_passes.phases import in_phases, row_of_phases
 from tcdsl.lowering.program_passes.prepared_contractions import padded, separated
@@ -65,7 +66,7 @@ from tcdsl.lowering.program_passes.unneeded_statements import folded, own_output
 from tcdsl.lowering.scheduling.nearest_misses import ALWAYS_PANELS, NO_SCAN, NO_TILES, SHOWN, nearest_misses
 from tcdsl.lowering.scheduling.row_block_nests import without_shared
 from tcdsl.lowering.scheduling.row_blocks import in_row_blocks
-from tcdsl.lowering.scheduling.schedules import Draft, drafts_of, finished
+from tcdsl.lowering.scheduling.schedules import Draft, drafts_of, finished, titled
 from tcdsl.lowering.scheduling.stencil_chains import chained
 from tcdsl.lowering.scheduling.sweeps import swept
 from tcdsl.pass_names import OPTIONAL, Enabled
@@ -120,6 +121,7 @@ class Work:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     plans: list[LoopOrder] = field(default_factory=list)
     memory: Memory = field(init=False)
+    touched: Touched = field(init=False)
     groups: list[Group] = field(default_factory=list)
     setting: NestContext = field(init=False)
     nests: list[Nest] = field(default_factory=list)
@@ -285,7 +287,8 @@ def _tiled(work: Work, plan: LoopOrder) -> LoopOrder:
     if isinstance(found, Declined):
         nearest = work.declined.get(plan.statement.target.tensor, found)
         return plan if plan.single else replace(plan, declined=(*plan.declined, nearest.of(NO_TILES)))
-    return replace(plan, contraction=replace(found, windows=work.machine.masks and work.runs("windows")))
+    found = replace(found, windows=work.machine.masks and work.runs("windows"))
+    return plan if found is plan.contraction else replace(plan, contraction=found)
 
 
 def _panels(work: Work) -> None:
@@ -345,6 +348,7 @@ def _with_products_side_by_side(work: Work, plan: LoopOrder) -> LoopOrder:
 def _memory(work: Work) -> None:
     made = assign_memory(work.program, work.plans, work.tensors, work.context, work.names, private=work.private)
     work.memory, work.program, plans = made
+    work.touched = Touched(work.memory)
     work.plans = [each for each in plans if not _sets_nothing(each.statement)]
     work.groups = [Group((each,), len(each.outer) if each.plain else 0) for each in work.plans]
 
@@ -354,7 +358,7 @@ def _chains(work: Work) -> None:
 
 
 def _merging(work: Work) -> None:
-    work.groups = merge(work.groups, work.memory, work.context, work.names)
+    work.groups = merge(work.groups, work.touched, work.context, work.names)
 
 
 def _phases(work: Work) -> None:
@@ -365,13 +369,13 @@ def _phases(work: Work) -> None:
 def _row_blocks(work: Work) -> None:
     if work.alone:
         return
-    work.groups = in_row_blocks(work.groups, work.memory, work.tensors, work.context, work.kept)
+    work.groups = in_row_blocks(work.groups, work.memory, work.touched, work.tensors, work.context, work.kept)
     work.memory = replace(work.memory, buffers=tuple(without_shared(work.groups, work.memory.buffers)))
 
 
 def _sweeps(work: Work) -> None:
     thin = thin_targets(work.plans, work.memory)
-    work.groups = swept(work.groups, work.memory, work.context, thin)
+    work.groups = swept(work.groups, work.touched, work.context, thin)
 
 
 # -- loops
@@ -395,13 +399,15 @@ def _loops(work: Work) -> None:
         work.alone,
         work.repeated,
     )
-    equal = EqualGroups(setting)
+    equal = EqualGroups(setting, work.program)
     make = partial(_drafted, work)
     for group in work.groups:
         # Who watches is shown what passes do with each.
-        for draft, nodes in make(group) if work.watch is not None else equal.nests(group, make):
+        watched = work.watch is not None
+        made = ((*each, titled(each[0], work.program)) for each in make(group)) if watched else equal.nests(group, make)
+        for draft, nodes, title in made:
             if nodes:
-                work.nests.append(finished(draft, nodes, work.program, setting))
+                work.nests.append(finished(draft, nodes, title, setting))
     work.buffers = (*memory.buffers, *setting.extra)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Statement, Tensor, map_statement
 from tcdsl.polyhedra.spaces import arranged, named
 

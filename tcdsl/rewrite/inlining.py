@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, Read, SizeValue, size_names, substitute, transform
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import (
     AxisExtent,
     DerivativeRule,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tcdsl.ir.expressions import Expr, Read, transform
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import AxisExtent, Keep, Program, Size, Statement, Tensor, map_statement
 
 __all__ = [

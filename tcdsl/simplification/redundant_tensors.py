@@ -10,7 +10,6 @@ version of its own. Where the pieces do not overlap, all of them are read from t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 
 import islpy as isl
@@ -18,6 +17,7 @@ import islpy as isl
 from tcdsl.ir.build import constant, index, neutral_constant, truth
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, IndexValue, Read, reads, substitute, transform, walk
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import (
     Fill,
     Keep,

@@ -8,7 +8,6 @@ Scalars: constants fold, neutral operands go, repeated parts are computed once
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import islpy as isl
@@ -16,6 +15,7 @@ import islpy as isl
 from tcdsl.ir.build import truth
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Fill, Program, Statement, tensors_read, with_statements
 from tcdsl.ir.stages import around_loops, in_order, tensors_needed
 from tcdsl.polyhedra.limits import TooMuchWork, limited

@@ -108,7 +108,7 @@ def steps(program: Program, arrays: list[np.ndarray]) -> int:
     """How many steps the loops of a program make."""
     kernel = lower(program)
     clear = Nest("clear", "", (Store("steps", (), integer(0)),), integer(1))
-    kernel = kernel.with_nests(replace(nest, body=counted(nest.body)) for nest in kernel.nests)
+    kernel = kernel.with_nests(replace(nest, code=counted(nest.body)) for nest in kernel.nests)
     buffers = (*kernel.buffers, Buffer("steps", "int64", (), "output", ()))
     outputs = (*kernel.outputs, "steps")
     found = execute(replace(kernel, body=(clear, *kernel.body), buffers=buffers, outputs=outputs), arrays)

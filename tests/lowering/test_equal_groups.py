@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
 import tcdsl as tc
 from tcdsl import op
 from tcdsl.autodiff.statement_derivatives import reverse
-from tcdsl.lowering import pipeline
+from tcdsl.ir.build import integer
+from tcdsl.ir.expressions import Read
+from tcdsl.lowering import equal_groups, pipeline
+from tcdsl.lowering.linking.joined_nests import joined
 from tcdsl.lowering.loopir import contraction
-from tcdsl.lowering.loopir.kinds import EqualNests
+from tcdsl.lowering.loopir.kinds import EqualNests, FirstNodes, RenamedNodes, kind_of, kind_of_nest, nodes_alike
+from tcdsl.lowering.loopir.loops import Loop, Nest, Store
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.program_passes import schedule
 
@@ -53,6 +59,78 @@ def test_further_layers_take_their_loops_from_the_first_ones(drafted, update):
         counts.append(len(equal.firsts))
         assert equal.spread(equal.firsts) == list(kernel.nests)
     assert counts[:2] == counts[2:]
+
+
+@op
+def standardized(x):
+    centred[n, d] = x[n, d] - mean(x[n, c])
+    y[n, d] = centred[n, d] / sqrt(mean(square(centred[n, c])) + 1e-5)
+    return y
+
+
+@op
+def normed(x, *, label, units):
+    return relu("w"[units] @ standardized(x) + "b"[units])
+
+
+class Watch:
+    """Looks on, so that every nest is made by itself."""
+
+    def begin(self, work):
+        pass
+
+    after = after_nest = lambda *given: None
+
+
+def test_later_passes_go_through_the_first_nests_alone(monkeypatch):
+    # Bodies, what is pickled and titles: of each kind one is written out.
+    printed = []
+    original = equal_groups.titled
+    monkeypatch.setattr(equal_groups, "titled", lambda *given: printed.append(given) or original(*given))
+    counts = []
+    for depth in (6, 9):
+        printed.clear()
+        x = tc.tensor(np.ones((3, 5)), batch=1, label="x")
+        for number in range(depth):
+            x = normed(units=5, label=f"L{number}")(x)
+        loss = (x * x).mean()
+        program = (tc.train.grad_update(loss) + tc.train.adam_update(loss, learning_rate=0.1)).program()
+        kernel = lower(program)
+        read = pickle.loads(pickle.dumps(kernel))
+        counts.append((len(printed), *(len({id(nodes_alike(nest)) for nest in each.nests}) for each in (kernel, read))))
+        watched = lower(program, watch=Watch())
+        for one, other, apart in zip(kernel.nests, read.nests, watched.nests, strict=True):
+            assert kind_of_nest(one) == kind_of(one.body) == kind_of_nest(other)
+            assert kind_of(one.body)[0] == kind_of(apart.body)[0]
+            assert (one.title, one.schedule, one.work) == (apart.title, apart.schedule, apart.work)
+            assert one == other
+    # Where a name is that of a variable, a title is printed by itself.
+    assert counts[1][0] - counts[0][0] < 3
+    assert counts[0][1:] == counts[1][1:] == (counts[0][1],) * 2
+    assert counts[0][1] < 12
+
+
+def _scalar_code(target, source):
+    return (Store(target, (), Read(source, (), (), "float64")),)
+
+
+def test_bodies_are_joined_under_their_own_names():
+    one, other = FirstNodes(_scalar_code("a", "b")), FirstNodes(_scalar_code("c", "a"))
+    names = [
+        (("a", "b"), ("c", "a")),
+        (("d", "b"), ("e", "d")),  # the same with other names
+        (("d", "b"), ("e", "f")),  # not what the first one has written
+        (("d", "c"), ("c", "d")),  # what the first one reads is written
+        (("b", "a"), ("c", "b")),
+    ]
+    for pairs in (names, names[::-1]):
+        nests = []
+        for mine, its in pairs:
+            nests += [Nest("", "", RenamedNodes(first, own), integer(1)) for first, own in ((one, mine), (other, its))]
+            nests.append(Nest("", "", (Loop("i", integer(0), integer(4), 1, (), "parallel"),), integer(1)))
+        made = joined(nests)
+        assert all(kind_of_nest(nest) == kind_of(nest.body) for nest in made)
+        assert [nest.body for nest in made[::2]] == [_scalar_code(*mine) + _scalar_code(*its) for mine, its in pairs]
 
 
 @op

@@ -41,7 +41,7 @@ def points_run(kernel: Kernel, arrays: list[np.ndarray]) -> int:
     """What a counter inside the kernel shows after running it."""
     buffer = Buffer("tally", "int64", (), "output", ())
     clear = Nest("clear", "", (Store("tally", (), integer(0)),), integer(1))
-    kernel = kernel.with_nests(replace(nest, body=instrumented(nest.body)) for nest in kernel.nests)
+    kernel = kernel.with_nests(replace(nest, code=instrumented(nest.body)) for nest in kernel.nests)
     buffers, outputs = (*kernel.buffers, buffer), (*kernel.outputs, "tally")
     kernel = replace(kernel, body=(clear, *kernel.body), buffers=buffers, outputs=outputs)
     return int(execute(kernel, arrays).outputs[-1])

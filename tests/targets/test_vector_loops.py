@@ -231,7 +231,7 @@ def kernel_of(body: str, dtype: str, result: str) -> Kernel:
     (nest,) = kernel.nests
     (rows,) = nest.body
     assert isinstance(rows, Loop)
-    return kernel.with_nests([replace(nest, body=(replace(rows, kind="parallel"),))])
+    return kernel.with_nests([replace(nest, code=(replace(rows, kind="parallel"),))])
 
 
 def code_of(kernel: Kernel, form: Machine | None) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.ir.build import apply
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, Read, walk
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement, Tensor, tensors_read
 from tcdsl.polyhedra.boxes import is_over_box
 from tcdsl.polyhedra.index_variables import positional, renamed, targets_first

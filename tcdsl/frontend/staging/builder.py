@@ -35,6 +35,7 @@ from tcdsl.ir.stages import in_order
 from tcdsl.ir.text.domain_text import domain_name
 from tcdsl.polyhedra.size_facts import SizeFacts
 from tcdsl.ranges.checks.recurrences import recurrence_assertions
+from tcdsl.ranges.equal_sketches import resolve_equal
 from tcdsl.ranges.range_inference import resolve
 from tcdsl.ranges.sketches.sketch import Sketch
 from tcdsl.rewrite.unified_sizes import with_equal_sizes
@@ -309,7 +310,7 @@ class ProgramBuilder:
     def record(self, sketch: Sketch, label: str) -> SymbolicTensor:
         """Infer the ranges of ``sketch``, add its statements, and return the tensor that it makes."""
         self._open_extents(sketch)
-        resolved = resolve(sketch, self)
+        resolved = resolve(sketch, self) if self._sizes else resolve_equal(sketch, self)
         for assertion in resolved.assertions:
             self._require(assertion)
         # Statements are known by what they write; labels are for comments in the source.

@@ -92,13 +92,15 @@ def _without_calls(node: ast.expr, skips: Callable[[ast.Call], bool]) -> ast.exp
 
 def _reduces_beside_arrays(node: ast.expr, environment: FunctionScope) -> bool:
     # `y * y[argmin(x[i])]`: index variables stand in reductions alone, and whole arrays outside of them.
+    evaluation = Evaluation(environment, ())
+    if not any(isinstance(part, ast.Call) and _is_reduction(part, evaluation) for part in ast.walk(node)):
+        return False
     if index_names((), node, (), environment) and letters_outside_reductions(node, environment):
         return False
-    evaluation = Evaluation(environment, ())
     outside = _without_calls(node, lambda call: _is_reduction(call, evaluation))
     # Functions of the user's may do anything with the arrays that they are given.
     users = _without_calls(outside, lambda call: _meaning(call, evaluation) is None)
-    return ast.dump(outside) != ast.dump(node) and _holds_whole_arrays(users, evaluation)
+    return _holds_whole_arrays(users, evaluation)
 
 
 def letters_outside_reductions(node: ast.expr, environment: FunctionScope) -> tuple[str, ...]:

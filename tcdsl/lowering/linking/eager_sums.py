@@ -35,7 +35,7 @@ def with_eager_sums(nests: Iterable[Nest], buffers: Iterable[Buffer], facts: Int
     """``nests`` of a kernel with rounds, with such loops. ``facts`` are what is known of sizes."""
     nests, known = list(nests), {buffer.name: buffer for buffer in buffers}
     names = FreshNames({*known, *(name for nest in nests for name in changed_names(nest.body))})
-    return [replace(nest, body=_Nest(nest, known, names).block(nest.body, facts.copy())) for nest in nests]
+    return [replace(nest, code=_Nest(nest, known, names).block(nest.body, facts.copy())) for nest in nests]
 
 
 class _Nest:

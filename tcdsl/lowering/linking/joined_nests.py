@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from tcdsl.ir.build import apply
-from tcdsl.lowering.loopir.kinds import Named, kind_of
-from tcdsl.lowering.loopir.loops import Loop, Nest
+from tcdsl.lowering.loopir.kinds import FirstNodes, Named, RenamedNodes, kind_of_nest, nodes_alike
+from tcdsl.lowering.loopir.loops import EqualNodes, Loop, Nest, Node
 from tcdsl.lowering.loopir.traversal import walk_nodes
 
 __all__ = ["joined", "joined_kinds"]
@@ -36,23 +36,55 @@ def joined(nests: Sequence[Nest]) -> list[Nest]:
 def _joined(nests: Sequence[Nest], bonds: Sequence[bool]) -> list[Nest]:
     out: list[Nest] = []
     count = 0
+    together, counts = _Together(), dict[int, int]()
     for nest, bond in zip(nests, bonds, strict=True):
-        own = _JOINED if _parallel(nest) else sum(1 for _ in walk_nodes(nest.body))
+        nodes = nodes_alike(nest)
+        own = counts.get(id(nodes))
+        if own is None:
+            own = counts[id(nodes)] = _JOINED if _parallel(nodes) else sum(1 for _ in walk_nodes(nodes))
         count += own
         if out and bond and count <= _JOINED:
             last = out.pop()
             title = last.title if last.title == nest.title else f"{last.title}\n{nest.title}"
             schedule = tuple(dict.fromkeys((*last.schedule, *nest.schedule)))
             work, declined = apply("add", last.work, nest.work), (*last.declined, *nest.declined)
-            nest = Nest(nest.name, title, (*last.body, *nest.body), work, schedule=schedule, declined=declined)
+            nest = Nest(nest.name, title, together.code(last, nest), work, schedule=schedule, declined=declined)
         else:
             count = own
         out.append(nest)
     return out
 
 
-def _parallel(nest: Nest) -> bool:
-    return any(isinstance(node, Loop) and node.kind == "parallel" for node in nest.body)
+class _Together:
+    """The bodies of two nests as one: where both are of kinds that were joined before, that one under other names."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[FirstNodes, FirstNodes], tuple[FirstNodes, RenamedNodes, RenamedNodes]] = {}
+
+    def code(self, one: Nest, other: Nest) -> tuple[Node, ...] | EqualNodes:
+        """The nodes of both."""
+        mine, its = one.code, other.code
+        if not isinstance(mine, RenamedNodes) or not isinstance(its, RenamedNodes):
+            return (*one.body, *other.body)
+        known = self._known.get((mine.first, its.first))
+        if known is None:
+            first = FirstNodes((*one.body, *other.body))
+            self._known[mine.first, its.first] = first, mine, its
+            return first.code()
+        first, *before = known
+        names: dict[Named, str] = {}
+        for old, new in zip(before, (mine, its), strict=True):
+            for named, name in zip(old.named, new.names, strict=True):
+                if names.setdefault(named, name) != name:
+                    return (*one.body, *other.body)
+        # Two names that have become one make another kind.
+        if len({(named[0], name) for named, name in names.items()}) < len(names):
+            return (*one.body, *other.body)
+        return RenamedNodes(first, tuple([names[named] for named in first.names]))
+
+
+def _parallel(nodes: Sequence[Node]) -> bool:
+    return any(isinstance(node, Loop) and node.kind == "parallel" for node in nodes)
 
 
 def _bonds(nests: Sequence[Nest]) -> list[bool]:
@@ -63,7 +95,7 @@ def _bonds(nests: Sequence[Nest]) -> list[bool]:
     after: defaultdict[int, set[object]] = defaultdict(set)
     last, places = -1, dict[Named, int]()
     for nest in nests:
-        kind, names = kind_of(nest.body)
+        kind, names = kind_of_nest(nest)
         number = numbers.setdefault(kind, len(numbers))
         pair = last, number, tuple(places.get(name, -1) for name in names)
         before[number].add(pair)

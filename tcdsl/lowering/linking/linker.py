@@ -221,7 +221,7 @@ class _Linker:
             self.names.take((name,))
             self.variables.add(names.get(name, name))
         body = placed(nest.body, names, sizes)
-        self._add(replace(nest, name=self.names.fresh(nest.name), body=body, work=with_sizes(nest.work, sizes)))
+        self._add(replace(nest, name=self.names.fresh(nest.name), code=body, work=with_sizes(nest.work, sizes)))
 
     def _add(self, nest: Nest) -> None:
         found = bounds_over_rounds(nest.work, self.ranges)

@@ -46,7 +46,7 @@ def with_scalars_in_registers(
             scalars = {name for name in inside if not buffers[name].shape}
             private = {name for name in scalars if everywhere[name] == 1}
             nest = _in_registers(nest, {name: buffers[name].dtype for name in sorted(scalars)}, private, names)
-            nest = replace(nest, body=with_late_operands_last(with_opposite_branches_joined(nest.body)))
+            nest = replace(nest, code=with_late_operands_last(with_opposite_branches_joined(nest.body)))
         held.update({*buffers_read(nest.body), *buffers_written(nest.body), nest.bounds or ""})
         out.append(nest)
     return out, {name: buffer for name, buffer in buffers.items() if name in held}
@@ -89,7 +89,7 @@ def _in_registers(nest: Nest, dtypes: Mapping[str, str], private: set[str], name
             body: tuple[Node, ...] = (replace(loop, body=(*ahead, *rewritten(loop.body, rule))),)
         case nodes:
             body = (*ahead, *rewritten(nodes, rule), *behind)
-    return replace(nest, body=body)
+    return replace(nest, code=body)
 
 
 def _is_first_written(name: str, nodes: tuple[Node, ...]) -> bool:

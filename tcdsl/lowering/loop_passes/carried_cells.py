@@ -71,7 +71,7 @@ def with_cells_in_registers(nests: Iterable[Nest], buffers: Iterable[Buffer], fa
     """``nests`` with such cells in registers. ``facts`` are what is known of sizes."""
     nests, known = list(nests), {buffer.name: buffer for buffer in buffers}
     names = FreshNames({*known, *(name for nest in nests for name in changed_names(nest.body))})
-    return [replace(nest, body=_block(nest.body, known, facts.copy(), names)) for nest in nests]
+    return [replace(nest, code=_block(nest.body, known, facts.copy(), names)) for nest in nests]
 
 
 def _block(

@@ -70,7 +70,7 @@ def with_ends_checked(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 def with_ends_of_rounds_checked(nests: Iterable[Nest]) -> list[Nest]:
     """``nests`` of a kernel with rounds, the same."""
-    return [replace(nest, body=with_ends_checked(nest.body)) for nest in nests]
+    return [replace(nest, code=with_ends_checked(nest.body)) for nest in nests]
 
 
 def _checked(loop: Loop, used: Counter[str]) -> Node:

@@ -5,13 +5,14 @@ In a row of a softmax, the maximum and the sum stay in registers: ``m[i] = acc``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, SizeValue, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, LocalBuffer, Loop, Nest, Node, Store, Update
+from tcdsl.ir.nodes import replace
+from tcdsl.lowering.loopir.kinds import FirstNodes, Named, RenamedNodes, names_in
+from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, EqualNodes, LocalBuffer, Loop, Nest, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import (
     buffers_read,
     changed_names,
@@ -104,15 +105,34 @@ def without_unread(
 ) -> tuple[tuple[Nest, ...], tuple[Buffer, ...]]:
     """Without temporaries that nobody reads any more, and without the stores into them. ``needed`` ones stay."""
     while True:
-        read = {buffer for nest in nests for buffer in buffers_read(nest.body)}
+        read = {name for nest in nests for _, name in names_in(nest, _read)}
         dead = {buffer.name for buffer in buffers if buffer.kind == "temporary" and buffer.name not in {*read, *needed}}
         if not dead:
             return tuple(nests), tuple(buffers)
-        nests = [replace(nest, body=body) for nest in nests if (body := _pruned(nest.body, dead))]
+        known: dict[object, FirstNodes] = {}
+        nests = [replace(nest, code=code) for nest in nests if (code := _without(nest, dead, known))]
         buffers = [buffer for buffer in buffers if buffer.name not in dead]
 
 
-def _pruned(nodes: Sequence[Node], dead: set[str]) -> tuple[Node, ...]:
+def _read(nodes: tuple[Node, ...]) -> Iterator[Named]:
+    return (("buffer", name) for name in buffers_read(nodes))
+
+
+def _without(nest: Nest, dead: set[str], known: dict[object, FirstNodes]) -> tuple[Node, ...] | EqualNodes:
+    code = nest.code
+    if not isinstance(code, RenamedNodes):
+        return _pruned(nest.body, dead)
+    pairs = zip(code.first.names, code.names, strict=True)
+    own = frozenset([old for (what, old), new in pairs if what == "buffer" and new in dead])
+    if not own:
+        return code
+    if (code.first, own) not in known:
+        known[code.first, own] = FirstNodes(_pruned(code.first.nodes, own))
+    first = known[code.first, own]
+    return code.under_these_names(first) if first.nodes else ()
+
+
+def _pruned(nodes: Sequence[Node], dead: Set[str]) -> tuple[Node, ...]:
     def rule(node: Node) -> tuple[Node, ...]:
         match node:
             case Store(buffer=buffer) | Update(buffer=buffer) if buffer in dead:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
@@ -37,6 +37,7 @@ from tcdsl.ir.expressions import (
     rebuild,
     walk,
 )
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import AxisExtent, Program
 from tcdsl.lowering.loopir.intervals import Interval, interval_of, interval_of_dtype
@@ -156,7 +157,7 @@ class _Widths:
             self.lasting.clear()
 
     def nest(self, nest: Nest) -> Nest:
-        return replace(nest, body=self.body(nest.body))
+        return replace(nest, code=self.body(nest.body))
 
     def widths_of(self, nest: Nest, parts: Sequence[Expr]) -> list[int]:
         """The bits that exact expressions of ``nest`` need."""

@@ -91,7 +91,7 @@ def without_inductive_checks(
 def _nest(nest: Nest, facts: IntegerFacts) -> Nest:
     loops = (node for node in walk_nodes(nest.body) if isinstance(node, Loop) and node.rounds)
     if any(isinstance(inner, Check) for loop in loops for inner in walk_nodes(loop.body)):
-        return replace(nest, body=_block(nest.body, facts, ()))
+        return replace(nest, code=_block(nest.body, facts, ()))
     for _ in places(nest.body, facts):
         pass
     return nest

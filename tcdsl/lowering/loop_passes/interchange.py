@@ -93,7 +93,7 @@ def with_rows_inside_rounds(nests: Iterable[Nest], buffers: Iterable[Buffer]) ->
     return [
         nest
         if nest.bounds is not None or not any(isinstance(node, Loop) and node.rounds for node in walk_nodes(nest.body))
-        else replace(nest, body=with_rows_inside(nest.body, names))
+        else replace(nest, code=with_rows_inside(nest.body, names))
         for nest in nests
     ]
 

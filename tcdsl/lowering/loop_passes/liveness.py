@@ -11,14 +11,15 @@ memory. All of them lie in one block, at offsets that depend on the sizes::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.lowering.loop_passes.placement import aligned_count, placed
-from tcdsl.lowering.loopir.loops import Buffer, Kernel, LocalBuffer, Nest, RepeatedNests
+from tcdsl.lowering.loopir.kinds import Named, names_in
+from tcdsl.lowering.loopir.loops import Buffer, Kernel, LocalBuffer, Nest, Node, RepeatedNests
 from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, walk_nodes
 
 __all__ = ["MemoryUse", "Temporaries", "lifetimes", "peak_bytes"]
@@ -117,9 +118,13 @@ class Temporaries:
 
 
 def _touched(nest: Nest) -> set[str]:
-    own = {node.name for node in walk_nodes(nest.body) if isinstance(node, LocalBuffer)}
-    bounds = set() if nest.bounds is None else {nest.bounds}
-    return {*buffers_read(nest.body), *buffers_written(nest.body), *bounds} - own
+    bounds = () if nest.bounds is None else (nest.bounds,)
+    return {*(name for _, name in names_in(nest, _memory)), *bounds}
+
+
+def _memory(nodes: tuple[Node, ...]) -> Iterator[Named]:
+    own = {node.name for node in walk_nodes(nodes) if isinstance(node, LocalBuffer)}
+    return (("buffer", name) for name in {*buffers_read(nodes), *buffers_written(nodes)} - own)
 
 
 def _bytes(buffer: Buffer, sizes: Mapping[str, int]) -> int:

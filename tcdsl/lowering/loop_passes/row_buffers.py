@@ -19,6 +19,7 @@ from dataclasses import replace
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Constant, Expr, Local, Read, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.lowering.loopir.kinds import Named, names_in, nodes_alike
 from tcdsl.lowering.loopir.loops import Buffer, Check, Define, Loop, Nest, Node, ProcedureCall, Store, Update
 from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.loopir.traversal import expressions, map_expressions, rewritten, walk_nodes
@@ -33,7 +34,7 @@ def with_row_buffers(
     nests: Sequence[Nest], buffers: Sequence[Buffer], needed: Set[str], names: FreshNames
 ) -> tuple[list[Nest], list[Buffer]]:
     """``nests`` that reuse memory of ``buffers``; those that are ``needed`` keep all of their cells."""
-    places = Counter(name for nest in nests for name in {name for name, _ in _cells(nest.body)})
+    places = Counter(name for nest in nests for _, name in names_in(nest, _touched))
     # Memory that is none of a tensor's is beside loops that are to stay as they are.
     temporary = {
         buffer.name
@@ -53,6 +54,10 @@ def with_row_buffers(
     ]
 
 
+def _touched(nodes: tuple[Node, ...]) -> Iterator[Named]:
+    return (("buffer", name) for name in dict.fromkeys(name for name, _ in _cells(nodes)))
+
+
 def _cells(nodes: Iterable[Node]) -> Iterator[tuple[str, tuple[Expr, ...]]]:
     # All cells that are read and written; of what procedures touch, nothing is known.
     for node in walk_nodes(nodes):
@@ -66,14 +71,19 @@ def _cells(nodes: Iterable[Node]) -> Iterator[tuple[str, tuple[Expr, ...]]]:
 
 def _own(nest: Nest, temporary: Set[str]) -> set[str]:
     # The temporaries of which each iteration of the nest's loop touches a part of its own.
-    loop = nest.body[0] if len(nest.body) == 1 else None
+    nodes = nodes_alike(nest)
+    loop = nodes[0] if len(nodes) == 1 else None
     if not isinstance(loop, Loop) or loop.kind != "parallel" or loop.start != integer(0) or nest.bounds is not None:
         return set()
     if isinstance(loop.stop, Constant) and loop.stop.value <= _BLOCKS:
         return set()
-    if any(isinstance(node, Check) for node in walk_nodes(nest.body)):
+    if any(isinstance(node, Check) for node in walk_nodes(nodes)):
         # Errors show the positions of loops.
         return set()
+    if temporary.isdisjoint(name for _, name in names_in(nest, _touched)):
+        return set()
+    (loop,) = nest.body
+    assert isinstance(loop, Loop)
     found = [(name, indices[:1]) for name, indices in _cells(nest.body) if name in temporary]
     others = {name for name, first in found if first != (index(loop.variable),)}
     return {name for name, _ in found} - others
@@ -102,4 +112,4 @@ def _in_blocks(nest: Nest, own: Set[str], names: FreshNames) -> Nest:
         Define(low.name, apply("mul", block, steps), index=True),
     )
     inner = Loop(loop.variable, low, stop, 1, body)
-    return replace(nest, body=(Loop(block.name, integer(0), count, 1, (*ends, inner), "parallel"),))
+    return replace(nest, code=(Loop(block.name, integer(0), count, 1, (*ends, inner), "parallel"),))

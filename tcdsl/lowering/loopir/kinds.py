@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from functools import lru_cache
 from operator import attrgetter, is_
 from types import NoneType
 from typing import Any, Generic, TypeVar
@@ -20,6 +21,7 @@ import islpy as isl
 from tcdsl.ir.domain import Domain, text_of
 from tcdsl.ir.expressions import Apply, Cast, Constant, IndexValue, Let, Local, Read, SizeValue
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Unset
 from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.boundary_reads import Declarations
@@ -29,16 +31,31 @@ from tcdsl.lowering.loopir.loops import (
     BufferView,
     Check,
     Define,
+    EqualNodes,
     LocalBuffer,
     Loop,
     Nest,
+    Node,
     ProcedureCall,
     Store,
     Update,
 )
 from tcdsl.recent import Recent
 
-__all__ = ["EqualNests", "EqualStatements", "Kind", "Named", "Renaming", "kind_of", "with_names"]
+__all__ = [
+    "EqualNests",
+    "EqualStatements",
+    "FirstNodes",
+    "Kind",
+    "Named",
+    "RenamedNodes",
+    "Renaming",
+    "kind_of",
+    "kind_of_nest",
+    "names_in",
+    "nodes_alike",
+    "with_names",
+]
 
 Part = TypeVar("Part")
 Found = TypeVar("Found")
@@ -158,12 +175,18 @@ def _write(value: Any, parts: list[object], names: dict[Named, int]) -> None:
 
 def _text(domain: Domain, names: dict[Named, int]) -> tuple[int | str, ...]:
     # The words of the set, with numbers for its variables.
-    numbers = {name: names.setdefault(("scalar", name), len(names)) for name in domain.variables}
-    pieces: list[int | str] = [*numbers.values()]
+    numbers = [names.setdefault(("scalar", name), len(names)) for name in domain.variables]
+    return (*numbers, *_pieces(domain))
+
+
+@lru_cache(maxsize=4096)
+def _pieces(domain: Domain) -> tuple[int | str, ...]:
+    # What stands between the variables, and their places among them.
+    pieces: list[int | str] = []
     end = 0
     for word in _IDENTIFIER.finditer(domain.text):
-        if word[0] in numbers:
-            pieces += (domain.text[end : word.start()], numbers[word[0]])
+        if word[0] in domain.variables:
+            pieces += (domain.text[end : word.start()], domain.variables.index(word[0]))
             end = word.end()
     return (*pieces, domain.text[end:])
 
@@ -222,6 +245,111 @@ class EqualStatements(Generic[Found]):
         return found
 
 
+class FirstNodes:
+    """The ``nodes`` of the first nest of a kind, and what is found in them, once for all nests of the kind."""
+
+    __slots__ = ("_found", "_kind", "nodes")
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
+        self._kind: tuple[Kind, tuple[Named, ...]] | None = None
+        self._found: dict[object, tuple[Named, ...]] = {}
+
+    @property
+    def kind(self) -> Kind:
+        """What the nodes are, but for the names."""
+        return self._known()[0]
+
+    @property
+    def names(self) -> tuple[Named, ...]:
+        """The names in the nodes."""
+        return self._known()[1]
+
+    def _known(self) -> tuple[Kind, tuple[Named, ...]]:
+        if self._kind is None:
+            self._kind = kind_of(self.nodes)
+        return self._kind
+
+    def names_found(self, find: Find) -> tuple[Named, ...]:
+        """The names that ``find`` gives for the nodes."""
+        if find not in self._found:
+            self._found[find] = tuple(find(self.nodes))
+        return self._found[find]
+
+    def code(self) -> RenamedNodes:
+        """The nodes under their own names."""
+        return RenamedNodes(self, tuple([name for _, name in self.names]))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return FirstNodes, (self.nodes,)
+
+
+class RenamedNodes(EqualNodes):
+    """``first``, with the ``names`` in the places of its own."""
+
+    __slots__ = ("_nodes", "first", "names")
+
+    def __init__(self, first: FirstNodes, names: tuple[str, ...]) -> None:
+        self.first, self.names = first, names
+        # Kept, because some ask whether a node is the very one that they have met before.
+        self._nodes: tuple[Node, ...] | None = None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes under the names."""
+        if self._nodes is None:
+            pairs = zip(self.first.names, self.names, strict=True)
+            others = {named: name for named, name in pairs if named[1] != name}
+            self._nodes = with_names(self.first.nodes, others) if others else self.first.nodes
+        return self._nodes
+
+    @property
+    def named(self) -> tuple[Named, ...]:
+        """The names in the nodes, in the order in which they are met."""
+        return tuple([(what, name) for (what, _), name in zip(self.first.names, self.names, strict=True)])
+
+    def under_these_names(self, first: FirstNodes) -> RenamedNodes:
+        """``first``, which has been made of the nodes of this one's, under the names of this one."""
+        others = dict(zip(self.first.names, self.names, strict=True))
+        return RenamedNodes(first, tuple([others.get(named, named[1]) for named in first.names]))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, RenamedNodes):
+            return (self.first is other.first and self.names == other.names) or self.nodes == other.nodes
+        return self.nodes == other
+
+    def __hash__(self) -> int:
+        return hash(self.nodes)
+
+    def __repr__(self) -> str:
+        return repr(self.nodes)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return RenamedNodes, (self.first, self.names)
+
+
+Find = Callable[[tuple[Node, ...]], Iterable[Named]]
+
+
+def nodes_alike(nest: Nest) -> tuple[Node, ...]:
+    """The body of ``nest`` or of the first one of its kind, for questions whose answers have no names in them."""
+    return nest.code.first.nodes if isinstance(nest.code, RenamedNodes) else nest.body
+
+
+def names_in(nest: Nest, find: Find) -> Iterable[Named]:
+    """The names that ``find`` gives for the body of ``nest``; of the nests of a kind only the first one is asked."""
+    code = nest.code
+    if not isinstance(code, RenamedNodes):
+        return find(nest.body)
+    others = dict(zip(code.first.names, code.names, strict=True))
+    return [(named[0], others[named]) for named in code.first.names_found(find)]
+
+
+def kind_of_nest(nest: Nest) -> tuple[Kind, tuple[Named, ...]]:
+    """What `kind_of` says of the body of ``nest``."""
+    return (nest.code.first.kind, nest.code.named) if isinstance(nest.code, RenamedNodes) else kind_of(nest.body)
+
+
 @dataclass(frozen=True, slots=True)
 class EqualNests:
     """Nests by their kinds: ``firsts`` are the first ones of each.
@@ -241,7 +369,7 @@ class EqualNests:
         firsts: list[Nest] = []
         members: list[tuple[int, tuple[Named, ...], tuple[Named, ...]]] = []
         for nest in nests:
-            kind, names = kind_of(nest.body)
+            kind, names = kind_of_nest(nest)
             alike = tuple(memory.get(name) if what == "buffer" else name for what, name in names if what != "scalar")
             found = known.get((kind, alike))
             # What is told of a check are the user's own names and place; bounds are told by another nest.
@@ -255,18 +383,24 @@ class EqualNests:
 
     def spread(self, made: Sequence[Nest]) -> list[Nest]:
         """All nests, where ``made`` has been made of the first ones."""
-        inside: dict[int, tuple[Named, ...]] = {}
+        inside: dict[int, FirstNodes] = {}
         out: list[Nest] = []
         for nest, (number, old, new) in zip(self.nests, self.members, strict=True):
-            if not old or made[number] is self.firsts[number]:
-                out.append(made[number] if not old else nest)
+            first = made[number]
+            if first is self.firsts[number]:
+                out.append(nest)
                 continue
             if number not in inside:
-                inside[number] = kind_of(made[number].body)[1]
+                known = first.code
+                inside[number] = known.first if isinstance(known, RenamedNodes) else FirstNodes(first.body)
+            if not old:
+                out.append(replace(first, code=inside[number].code()))
+                continue
             others = {known: name for known, (_, name) in zip(old, new, strict=True)}
             fresh = FreshNames((name for _, name in new), short=True, elsewhere=self.memory.__contains__)
-            for named in inside[number]:
-                if named not in others and named[0] != "size":
-                    others[named] = fresh.fresh(named[1])
-            out.append(replace(nest, body=with_names(made[number].body, others)))
+            for named in inside[number].names:
+                if named not in others:
+                    others[named] = named[1] if named[0] == "size" else fresh.fresh(named[1])
+            names = tuple([others[named] for named in inside[number].names])
+            out.append(replace(nest, code=RenamedNodes(inside[number], names)))
         return out

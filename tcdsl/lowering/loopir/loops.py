@@ -7,11 +7,13 @@ that `Define` made, and a `Read` names a *buffer*, is in range, and has only ``S
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tcdsl.ir.expressions import Expr
+from tcdsl.ir.nodes import Hashed, node_class
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.declined import Declined
 from tcdsl.span import Span
@@ -23,6 +25,7 @@ __all__ = [
     "BufferView",
     "Check",
     "Define",
+    "EqualNodes",
     "Kernel",
     "LocalBuffer",
     "Loop",
@@ -46,8 +49,9 @@ LoopKind = Literal["serial", "parallel", "vector"]
 """Which orders the iterations of a loop may run in: see `Loop`."""
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(Hashed):
     """Memory for one or more tensors of a program whose cells may share it.
 
     ``kind`` is ``input`` (read only), ``update`` (an input's memory, written), ``output`` or ``temporary`` (allocated
@@ -61,8 +65,9 @@ class Buffer:
     tensors: tuple[str, ...]
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Hashed):
     """``for variable in range(start, stop, step)``.
 
     ``kind``: the iterations of a ``serial`` loop run in order. Those of a ``parallel`` one may run in any order and on
@@ -95,8 +100,9 @@ class Branch:
     otherwise: tuple[Node, ...] = ()
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Define:
+class Define(Hashed):
     """``name = value``: a scalar local, of the value's type; defined again, it is overwritten.
 
     ``index`` says that it is a position or a bound of loops, so that it is exact and does not wrap around as values do.
@@ -107,8 +113,9 @@ class Define:
     index: bool = False
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Accumulate:
+class Accumulate(Hashed):
     """``name <accumulate>= value`` on a scalar local."""
 
     name: str
@@ -116,8 +123,9 @@ class Accumulate:
     value: Expr
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Store:
+class Store(Hashed):
     """``buffer[indices] = value``, converted to the buffer's type."""
 
     buffer: str
@@ -125,8 +133,9 @@ class Store:
     value: Expr
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Update:
+class Update(Hashed):
     """``buffer[indices] <accumulate>= value``."""
 
     buffer: str
@@ -210,8 +219,9 @@ class Procedure:
     body: tuple[Node, ...]
 
 
+@node_class
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(Hashed):
     """``Step("order", "i k j")``: a primitive, and what it does with the loops of a nest; one line of a schedule."""
 
     primitive: str
@@ -221,30 +231,48 @@ class Step:
         return f"{self.primitive:8} {self.what}"
 
 
+class EqualNodes(ABC):
+    """The nodes of a nest that are those of an equal one under other names, written out where they are asked for."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes under their own names."""
+
+
+@node_class
 @dataclass(frozen=True, slots=True)
-class Nest:
+class Nest(Hashed):
     """A body that runs as one unit: one generated function.
 
     ``title`` is the index notation of the statements it serves. If the outermost node is a parallel `Loop`, it may be
     split among threads; ``work`` estimates the number of points from the sizes, so that tiny nests stay serial. Where
     they depend on the number of a round, the nest before has stored the begin and the end of that loop and the work in
     the cells 1 to 3 of the int64 buffer ``bounds``, and ``work`` is the most of any round. ``schedule`` says how the
-    loops were made, ``declined``, if somebody asks, what could not be done.
+    loops were made, ``declined``, if somebody asks, what could not be done. ``code`` is the body, or says of which
+    other one it is made.
     """
 
     name: str
     title: str
-    body: tuple[Node, ...]
+    code: tuple[Node, ...] | EqualNodes
     work: Expr
     bounds: str | None = None
     schedule: tuple[Step, ...] = ()
     declined: tuple[Declined, ...] = ()
 
+    @property
+    def body(self) -> tuple[Node, ...]:
+        """The nodes that run."""
+        return self.code if isinstance(self.code, tuple) else self.code.nodes
+
 
 def with_step(before: Sequence[Nest], after: Sequence[Nest], step: Step) -> list[Nest]:
     """The nests ``after`` a pass, with ``step`` in the schedules of those that are not as ``before`` it."""
     return [
-        replace(nest, schedule=(*nest.schedule, step)) if nest.body != old.body else nest
+        replace(nest, schedule=(*nest.schedule, step)) if nest.code is not old.code and nest.body != old.body else nest
         for old, nest in zip(before, after, strict=True)
     ]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar
 
 from tcdsl.ir.expressions import Expr, IndexValue, Local, SizeValue, reads, substitute, walk
+from tcdsl.ir.nodes import replace
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
     Branch,
@@ -80,7 +80,7 @@ def _with(node: Made, **parts: Any) -> Made:
     # Most passes change few nodes.
     if all(getattr(node, name) is part for name, part in parts.items()):
         return node
-    return replace(node, **parts)  # type: ignore[type-var]
+    return replace(node, **parts)
 
 
 def with_expressions(

@@ -9,7 +9,8 @@ from the one before::
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import lru_cache
 
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import index, integer, plain_read
@@ -17,6 +18,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr, IndexValue, index_variables, is_affine_index, substitute
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor, map_statement
 from tcdsl.lowering.program_passes.thinness import is_thin
 from tcdsl.lowering.program_passes.touched_tensors import can_fail, copy_statement
@@ -123,6 +125,12 @@ def totalled(program: Program, names: FreshNames) -> Program:
     return replace(program, statements=tuple(statements), tensors=(*program.tensors, *between)) if between else program
 
 
+@lru_cache(maxsize=4096)
+def _bounds(domain: Domain, cells: tuple[str, ...]) -> tuple[Sequence[Expr], Sequence[Expr]]:
+    # Equal layers ask the same.
+    return bounds(arranged(domain.set, cells), len(cells))
+
+
 def _total(statement: Statement, tensor: Tensor, names: FreshNames) -> tuple[Statement, Tensor] | None:
     # The running totals of a statement whose own cells do not go on from each other.
     cells = [name for axis in statement.target.indices for name in index_variables(axis)]
@@ -135,7 +143,7 @@ def _total(statement: Statement, tensor: Tensor, names: FreshNames) -> tuple[Sta
         return None
     if scan_of(statement, tensor.shape) is not None:
         return None
-    lows, extents = bounds(arranged(statement.domain.set, cells), len(cells))
+    lows, extents = _bounds(statement.domain, tuple(cells))
     if any(low != integer(0) for low in lows):
         return None
     own = replace(tensor, name=f"{tensor.name}_total", shape=tuple(extents), label=tensor.label or tensor.name)

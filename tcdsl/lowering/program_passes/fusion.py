@@ -27,7 +27,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import islpy as isl
 
@@ -52,7 +53,8 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads, tensors_read, with_statements
+from tcdsl.ir.nodes import replace
+from tcdsl.ir.program import Fill, Keep, Program, Statement, Tensor, statement_reads, tensors_read, with_statements
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.program_passes.schedule import covers, plan
 from tcdsl.lowering.program_passes.touched_tensors import evaluated, never_moves, readers
@@ -106,6 +108,16 @@ class _Surroundings:
     readers: Mapping[str, list[int]]
     updates: Mapping[str, list[int]]
     extents: Sequence[Counter[frozenset[str]]]
+    # Whether statements with these points and cells have one for each cell of such a shape: equal layers ask the same.
+    covering: dict[object, bool] = field(default_factory=dict)
+
+    def covers(self, statement: Statement, tensor: Tensor, context: isl.Set) -> bool:
+        """Whether a statement has a point for each cell of ``tensor``."""
+        key = statement.domain, statement.target.indices, tensor.shape
+        found = self.covering.get(key)
+        if found is None:
+            found = self.covering[key] = covers(statement, tensor, context)
+        return found
 
     @staticmethod
     def of(program: Program, tensors: Declarations) -> _Surroundings:
@@ -165,12 +177,12 @@ def _moves(
         reader = program.statements[position]
         if not _readable(reader, name) or _overwritten(producer, position, surroundings):
             return False
-        if size + sum(_size(expr) for expr in evaluated(reader)) > _LARGEST:
+        if size + _size_of(reader) > _LARGEST:
             return False
     found = [program.statements[position] for position in positions]
     if _outgrows(producer.statement, surroundings, tensors) and _read_where_written(producer, found):
         return not _made_by_rows(producer, surroundings, program, tensors, context)
-    if not covers(producer.statement, tensors[name], context):
+    if not surroundings.covers(producer.statement, tensors[name], context):
         return False
     if len(positions) == 1 and _once(found[0], name):
         return True
@@ -368,6 +380,11 @@ def _size(expr: Expr) -> int:
             return 1 + sum(map(_size, parts))
         case _:
             return 1 + sum(map(_size, children(expr)))
+
+
+@lru_cache(maxsize=4096)
+def _size_of(statement: Statement) -> int:
+    return sum(map(_size, evaluated(statement)))
 
 
 def _with_producers(statement: Statement, producers: dict[str, _Producer], names: FreshNames) -> Statement:

@@ -11,7 +11,7 @@ parallel only if p and q always lie in the same iteration of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import islpy as isl
@@ -51,6 +51,8 @@ class InPlace:
     context: isl.Set
     names: FreshNames
     movable: bool = False
+    # What was found for equal points, cells and reads: equal layers ask the same.
+    known: dict[object, isl.Set] = field(default_factory=dict)
 
     def plans(self, original: LoopOrder, memory: str) -> list[LoopOrder] | None:
         """Plans that together do what ``original`` does, whose target takes over the memory of the tensor ``memory``.
@@ -99,12 +101,20 @@ class InPlace:
 
     def _conflict(self, plan: LoopOrder, read: Read) -> isl.Set:
         """The pairs of points of which the second one writes a cell that the first one reads."""
+        cell = self._cell(read)
+        key = plan.statement.domain, plan.statement.target.indices, tuple(cell), plan.single
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._found_conflict(plan, cell)
+        return found
+
+    def _found_conflict(self, plan: LoopOrder, cell: Sequence[Expr]) -> isl.Set:
         statement = plan.statement
         pairs, others = twice(self._points(statement))
         renamed: dict[Expr, Expr] = {
             index(name): index(other) for name, other in zip(statement.domain.variables, others, strict=True)
         }
-        for mine, its in zip(self._cell(read), statement.target.indices, strict=True):
+        for mine, its in zip(cell, statement.target.indices, strict=True):
             pairs = _where_equal(pairs, mine, substitute(its, renamed))
         if not plan.single:
             # A cell that takes several values is stored before all of them were computed.

@@ -8,7 +8,7 @@ that both touch, and it leaves contractions alone, which have kernels of their o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from tcdsl.ir.build import apply, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Expr, IndexValue, reads, substitute, walk
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Access, Keep, Statement, statement_reads
 from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.program_passes.fusion import work
@@ -80,10 +81,9 @@ class SharedRows:
     own: Mapping[str, tuple[int, ...]]
 
 
-def merge(given: Sequence[Group], memory: Memory, context: isl.Set, names: FreshNames) -> list[Group]:
+def merge(given: Sequence[Group], touched: Touched, context: isl.Set, names: FreshNames) -> list[Group]:
     """Groups in an order that respects what depends on what; those ``given`` of one statement are joined."""
     groups: list[Group] = []
-    touched = Touched(memory)
     for group in given:
         plan = group.plans[0]
         for back in range(min(len(groups), REACH) if len(group.plans) == 1 else 0):
@@ -92,7 +92,7 @@ def merge(given: Sequence[Group], memory: Memory, context: isl.Set, names: Fresh
             if isinstance(joined, Group):
                 groups[position] = joined
                 break
-            if any(touched.conflict(other, plan) for other in groups[position].plans):
+            if touched.conflict_between(groups[position].plans, (plan,)):
                 groups.append(group)
                 break
         else:
@@ -100,9 +100,9 @@ def merge(given: Sequence[Group], memory: Memory, context: isl.Set, names: Fresh
     return groups
 
 
-def reasons_apart(groups: Sequence[Group], memory: Memory, context: isl.Set) -> Iterator[tuple[str, str, str]]:
+def reasons_apart(groups: Sequence[Group], touched: Touched, context: isl.Set) -> Iterator[tuple[str, str, str]]:
     """For each of the ``groups`` and the next one: targets of both, and why they share no loops."""
-    touched, names = Touched(memory), FreshNames(())
+    names = FreshNames(())
     for one, other in pairwise(groups):
         last, following = (*_parts(one), one)[len(_parts(one)) - 1], (*_parts(other), other)[0]
         found = [_joined(last, plan, touched, context, names) for plan in following.plans]
@@ -172,6 +172,7 @@ class _Touches:
 
     plan: LoopOrder
     cells: Mapping[str, tuple[tuple[Access, bool], ...]]
+    written: frozenset[str]
     indexed: frozenset[str]
     mergeable: bool
     work: int
@@ -184,6 +185,7 @@ class Touched:
         self._memory = memory
         self._found: dict[int, _Touches] = {}
         self._ways: dict[int, Ways] = {}
+        self._own_ways: dict[tuple[int, tuple[str, ...]], Ways] = {}
         self._work: dict[int, int] = {}
 
     def of(self, plan: LoopOrder) -> _Touches:
@@ -197,7 +199,9 @@ class Touched:
             mergeable = plan.plain and not plan.statement.unique and not is_contraction(plan)
             # The plan is kept, so that no other object gets its number.
             own = 1 + sum(map(work, evaluated(plan.statement)))
-            known = _Touches(plan, {name: tuple(found) for name, found in cells.items()}, indexed, mergeable, own)
+            written = frozenset([name for name, found in cells.items() if any(writes for _, writes in found)])
+            every = {name: tuple(found) for name, found in cells.items()}
+            known = _Touches(plan, every, written, indexed, mergeable, own)
             self._found[id(plan)] = known
         return known
 
@@ -209,10 +213,13 @@ class Touched:
             self._work[id(last)] = before + self.of(last).work
         return self._work[id(last)]
 
-    def ways(self, plan: LoopOrder) -> Ways:
-        """How a plan touches each memory."""
-        outer = plan.outer
-        found: Ways = {}
+    def ways(self, plan: LoopOrder, outer: tuple[str, ...] | None = None) -> Ways:
+        """How a plan touches each memory, in loops over its own outer variables or over those of ``outer``."""
+        outer = plan.outer if outer is None else outer
+        found = self._own_ways.get((id(plan), outer))
+        if found is not None:
+            return found
+        found = self._own_ways[id(plan), outer] = {}
         for name, cells in self.of(plan).cells.items():
             for access, writes in cells:
                 axes = [
@@ -237,6 +244,8 @@ class Touched:
 
     def ordered(self, first: LoopOrder, second: LoopOrder) -> Iterator[tuple[Access, Access]]:
         """Cells of one memory that the one statement writes and the other one touches."""
+        if not self.conflict(first, second):
+            return
         mine, its = self.of(first).cells, self.of(second).cells
         for name in mine.keys() & its.keys():
             for one, writes in mine[name]:
@@ -246,7 +255,17 @@ class Touched:
 
     def conflict(self, first: LoopOrder, second: LoopOrder) -> bool:
         """Whether the order of two statements matters."""
-        return any(True for _ in self.ordered(first, second))
+        one, other = self.of(first), self.of(second)
+        return not (one.written.isdisjoint(other.cells) and other.written.isdisjoint(one.cells))
+
+    def conflict_between(self, ones: Sequence[LoopOrder], others: Sequence[LoopOrder]) -> bool:
+        """Whether the order of two groups of statements matters: of all that each touches, once."""
+        mine, its = list(map(self.of, ones)), list(map(self.of, others))
+        written = frozenset().union(*[each.written for each in mine])
+        if not all(written.isdisjoint(each.cells) for each in its):
+            return True
+        written = frozenset().union(*[each.written for each in its])
+        return not all(written.isdisjoint(each.cells) for each in mine)
 
 
 def _joined(group: Group, plan: LoopOrder, touched: Touched, context: isl.Set, names: FreshNames) -> Group | Declined:
@@ -349,6 +368,8 @@ def _is_equal(expr: Expr, name: str, domain: Domain) -> bool:
 def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: FreshNames) -> LoopOrder:
     """The plan with the names ``shared`` for its first outer variables; others that are called so get new names."""
     wanted = dict(zip(plan.outer, shared, strict=False))
+    if all(name == other for name, other in wanted.items()):
+        return plan
     for name in plan.statement.domain.variables:
         if name not in wanted:
             wanted[name] = names.fresh(name) if name in shared else name

@@ -17,7 +17,7 @@ The statement keeps its domain, since zeros are no such terms beside infinite fa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, reduce
 from math import prod
 
@@ -39,6 +39,7 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Access, Keep, Neutral, Program, Statement, Tensor
 from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.boundary_reads import Declarations

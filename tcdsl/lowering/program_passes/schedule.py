@@ -13,7 +13,7 @@ outermost and parallel. Ordered accumulators keep the others in row-major order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 
@@ -23,6 +23,7 @@ from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import index, integer
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is_affine_index
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Access, Statement, Tensor, statement_reads
 from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.boundary_reads import Declarations, interior

@@ -46,7 +46,7 @@ class _Finding:
         self._names = names
 
     def nest(self, nest: Nest) -> Nest:
-        return replace(nest, body=map_expressions(nest.body, self._replaced))
+        return replace(nest, code=map_expressions(nest.body, self._replaced))
 
     def _replaced(self, expr: Expr) -> Expr:
         if isinstance(expr, Apply) and expr.dtype == "int64" and self._is_long(expr) and self._is_certain(expr):

@@ -14,8 +14,9 @@ the same block, which the axes of their accesses show, so blocks run in parallel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import islpy as isl
@@ -77,20 +78,30 @@ class _Block:
 
 
 def in_row_blocks(
-    groups: Sequence[Group], memory: Memory, tensors: Declarations, context: isl.Set, kept: frozenset[str]
+    groups: Sequence[Group],
+    memory: Memory,
+    touched: Touched,
+    tensors: Declarations,
+    context: isl.Set,
+    kept: frozenset[str],
 ) -> list[Group]:
     """``groups``, those with sums of products together with what they share rows with, where that saves memory.
 
     All of ``kept`` tensors is needed.
     """
-    return _Blocks(groups, memory, tensors, context, kept).made()
+    return _Blocks(groups, memory, touched, tensors, context, kept).made()
 
 
 def reasons_apart_in_rows(
-    groups: Sequence[Group], memory: Memory, tensors: Declarations, context: isl.Set, kept: frozenset[str]
+    groups: Sequence[Group],
+    memory: Memory,
+    touched: Touched,
+    tensors: Declarations,
+    context: isl.Set,
+    kept: frozenset[str],
 ) -> Iterator[tuple[str, str, str]]:
     """Targets of groups with a sum of products, and why they do not go through blocks of rows together."""
-    blocks = _Blocks(groups, memory, tensors, context, kept)
+    blocks = _Blocks(groups, memory, touched, tensors, context, kept)
     if not blocks.may_be:
         return
     apart = blocks.touched
@@ -139,7 +150,7 @@ def _member(group: Group, touched: Touched) -> _Member | None:
         return None
     ways: Ways = {}
     for plan in group.plans:
-        for name, ways_of in touched.ways(replace(plan, outer=variables)).items():
+        for name, ways_of in touched.ways(plan, variables).items():
             ways.setdefault(name, set()).update(ways_of)
     return _Member(group, variables, rows & set(variables), ways)
 
@@ -162,7 +173,7 @@ def _joined(block: _Block, member: _Member, touched: Touched, context: isl.Set) 
     every = (*block.plans, *member.group.plans)
     if sum(touched.of(plan).work for plan in every) > LARGEST:
         return Declined("they have more than {} operations", (LARGEST,))
-    if not any(touched.conflict(first, second) for first in block.plans for second in member.group.plans):
+    if not touched.conflict_between(block.plans, member.group.plans):
         return Declined("none of them needs what the other one makes")
     levels: list[tuple[int, ...]] = []
     left = list(range(len(member.variables)))
@@ -204,6 +215,7 @@ class _Blocks:
         self,
         groups: Sequence[Group],
         memory: Memory,
+        touched: Touched,
         tensors: Declarations,
         context: isl.Set,
         kept: frozenset[str],
@@ -213,7 +225,11 @@ class _Blocks:
         self._tensors = tensors
         self._context = context
         self._kept = {memory.of[name] for name in kept}
-        self.touched = Touched(memory)
+        self.touched = touched
+        buffers = (each.name for each in memory.buffers if each.kind == "temporary" and each.tensors)
+        self._temporary = {name: place for place, name in enumerate(buffers)}
+        # How many statements touch a memory.
+        self._uses = Counter(name for group in groups for plan in group.plans for name in touched.of(plan).cells)
         self.refused: list[tuple[_Block, Declined]] = []
 
     @property
@@ -246,7 +262,7 @@ class _Blocks:
                     if isinstance(joined, _Block):
                         out[place] = joined
                         break
-                if any(self.touched.conflict(first, second) for first in before.plans for second in group.plans):
+                if self.touched.conflict_between(before.plans, group.plans):
                     out.append(group if member is None else _alone(member))
                     break
             else:
@@ -263,9 +279,13 @@ class _Blocks:
         row = block.row()
         if len(block.members) == 1 or row is None:
             return block.members[0].group
-        own = self._own(block)
         again = self._gone_over(block)
-        reason = self._why_not(block, again & own.keys())
+        own: dict[str, tuple[int, ...]] = {}
+        reason = self._why_not(block)
+        if reason is None:
+            own = self._own(block)
+            if again.isdisjoint(own):
+                reason = Declined("blocks of rows have no rows of their own that something adds up")
         if reason is not None:
             self.refused.append((block, reason))
             return block.groups
@@ -281,15 +301,13 @@ class _Blocks:
 
     def _own(self, block: _Block) -> dict[str, tuple[int, ...]]:
         """The memory that nothing else touches, with the axis that each level indexes in all accesses."""
-        inside = {id(plan) for plan in block.plans}
-        plans = (plan for group in self._groups for plan in group.plans if id(plan) not in inside)
-        outside = self._kept.union(*(self.touched.of(plan).cells for plan in plans))
+        inside = Counter(name for plan in block.plans for name in self.touched.of(plan).cells)
         own: dict[str, tuple[int, ...]] = {}
-        for buffer in self._memory.buffers:
-            if buffer.kind == "temporary" and buffer.tensors and buffer.name not in outside:
-                axes = _axes(block, buffer.name)
-                if axes is not None:
-                    own[buffer.name] = axes
+        alone = [name for name, uses in inside.items() if uses == self._uses[name] and name not in self._kept]
+        for name in sorted(self._temporary.keys() & alone, key=self._temporary.__getitem__):
+            axes = _axes(block, name)
+            if axes is not None:
+                own[name] = axes
         return own
 
     def _gone_over(self, block: _Block) -> frozenset[str]:
@@ -308,7 +326,7 @@ class _Blocks:
         cells = (plan.statement.target, *reads)
         return frozenset(self._memory.of[cell.tensor] for cell in cells if len(cell.indices) > levels)
 
-    def _why_not(self, block: _Block, again: Set[str]) -> Declined | None:
+    def _why_not(self, block: _Block) -> Declined | None:
         contractions = [found for group in block.groups if (found := _contraction(group)) is not None]
         if len(contractions) < 2:
             return Declined("blocks of rows save nothing for one sum of products alone")
@@ -317,7 +335,7 @@ class _Blocks:
             return few
         if not all(may_hold(found.pays) for found in contractions):
             return Declined("tiles of one of them do not pay")
-        return None if again else Declined("blocks of rows have no rows of their own that something adds up")
+        return None
 
 
 def _axes(block: _Block, name: str) -> tuple[int, ...] | None:

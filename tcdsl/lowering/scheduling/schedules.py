@@ -16,7 +16,7 @@ from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.declined import Declined
 from tcdsl.ir.text.printer import format_expr, format_statement
 from tcdsl.lowering.loopir.contraction import Side, SumOfProducts
-from tcdsl.lowering.loopir.loops import Branch, Loop, Nest, Node, Step, loops_over
+from tcdsl.lowering.loopir.loops import Branch, EqualNodes, Loop, Nest, Node, Step, loops_over
 from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.batch_tiles import batch_tiles
@@ -36,7 +36,7 @@ from tcdsl.lowering.scheduling.row_block_nests import RowBlockNests
 from tcdsl.lowering.scheduling.stencil_chains import chained_nest
 from tcdsl.lowering.scheduling.sweeps import swept_nests
 
-__all__ = ["PLAIN_RULES", "RULES", "Draft", "ScheduleRule", "drafts_of", "finished"]
+__all__ = ["PLAIN_RULES", "RULES", "Draft", "ScheduleRule", "drafts_of", "finished", "titled"]
 
 # Cells per parallel block of a row. Along a reduction blocks are as long as eight of them allow: longer ones stream
 # through memory faster, but there must be enough to share among threads.
@@ -136,15 +136,19 @@ def _by_rules(
             return
 
 
-def finished(draft: Draft, nodes: Sequence[Node], program: Program, setting: NestContext) -> Nest:
-    """The nest with its name, its title and its work."""
+def titled(draft: Draft, program: Program) -> str:
+    """The title of a nest: what its statements compute."""
+    return _HEADS.get(draft.hint, "") + "\n".join(_title(plan.statement, program) for plan in draft.plans)
+
+
+def finished(draft: Draft, code: tuple[Node, ...] | EqualNodes, title: str, setting: NestContext) -> Nest:
+    """The nest with its name and its work."""
     plans = draft.plans
     name = setting.names.fresh(f"{draft.hint}{plans[-1].statement.target.tensor}")
-    title = _HEADS.get(draft.hint, "") + "\n".join(_title(plan.statement, program) for plan in plans)
     work = draft.work
     if work is None:
         work = _joining(plans[0]) if draft.hint == "join_" else points_of(plans, setting.tensors)
-    return Nest(name, title, tuple(nodes), work, None, _schedule(draft), draft.declined)
+    return Nest(name, title, code, work, None, _schedule(draft), draft.declined)
 
 
 def _schedule(draft: Draft) -> tuple[Step, ...]:

@@ -20,7 +20,7 @@ block. Where they touch the same column too, blocks of columns run in parallel a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import islpy as isl
 
@@ -35,7 +35,6 @@ from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
 from tcdsl.lowering.nests.parallel_reductions import COLUMNS, STEPS, PartialResults, ReducedSpan, apart_from_parts
 from tcdsl.lowering.program_passes.merging import LARGEST, REACH, Group, Touched, Ways, aligned, reads_own_cells
 from tcdsl.lowering.program_passes.schedule import LoopOrder
-from tcdsl.lowering.program_passes.shared_memory import Memory
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.polyhedra.affine import expression_of, holds
 from tcdsl.polyhedra.linear import normalized
@@ -64,9 +63,8 @@ class _Item:
     ways: Ways
 
 
-def swept(groups: Sequence[Group], memory: Memory, context: isl.Set, thin: frozenset[str]) -> list[Group]:
+def swept(groups: Sequence[Group], touched: Touched, context: isl.Set, thin: frozenset[str]) -> list[Group]:
     """``groups``, reductions to rows with what they share rows with, in an order that respects what depends on what."""
-    touched = Touched(memory)
     out: list[tuple[_Item, ...] | Group] = []
     for group in groups:
         item = _item(group, touched, thin)
@@ -75,7 +73,7 @@ def swept(groups: Sequence[Group], memory: Memory, context: isl.Set, thin: froze
             if item is not None and not isinstance(before, Group) and _fits(before, item, context):
                 out[other] = (*before, item)
                 break
-            if any(touched.conflict(first, second) for first in _plans(before) for second in group.plans):
+            if touched.conflict_between(_plans(before), group.plans):
                 out.append(group if item is None else (item,))
                 break
         else:
@@ -111,16 +109,17 @@ def _item(group: Group, touched: Touched, thin: frozenset[str]) -> _Item | None:
             return None
         rows: Expr = normalized(apply("add", expression_of(line.dim_max(0)), integer(1)))
         columns: Expr | None = first.extent(row)
-        plans = (replace(first, outer=(variable, row), inner=()),)
+        outer: tuple[str, ...] | None = (variable, row)
     else:
         if not group.depth:
             return None
         rows = first.extent(first.outer[0])
         cells = group.depth == 2 and all(plan.full and len(plan.outer) == 2 for plan in plans)
         columns = first.extent(first.outer[1]) if cells else None
+        outer = None
     ways: Ways = {}
     for plan in plans:
-        for name, found in touched.ways(plan).items():
+        for name, found in touched.ways(plan, outer).items():
             ways.setdefault(name, set()).update(found)
     return _Item(group, rows, columns, reduces, sum(touched.of(plan).work for plan in plans), ways)
 

@@ -9,11 +9,12 @@ derivatives are factored, when they are made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tcdsl.ir.build import apply, constant
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, children, map_children
+from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Statement
 from tcdsl.simplification.expressions.tape import Tape
 

@@ -13,12 +13,12 @@ from functools import partial
 
 import islpy as isl
 
-from tcdsl.ir.build import index, truth
+from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, index_variables, is_plain_read, reads
 from tcdsl.ir.fresh_names import names_of
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, statement_reads
+from tcdsl.ir.program import Access, Fill, Keep, Neutral, Program, Statement, Tensor, reads_beside_value
 from tcdsl.polyhedra.boxes import all_cells
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import arranged
@@ -150,7 +150,7 @@ def _read_by_position(program: Program) -> set[str]:
                 # Composition looks through such a later version of a sparse tensor.
                 if not places_terms(statement):
                     closed.add(tensor)
-        closed.update(read.tensor for read in statement_reads(replace(statement, value=truth(True))))
+        closed.update(read.tensor for read in reads_beside_value(statement))
         closed.update(read.tensor for read in reads(statement.value) if not is_plain_read(read))
     return {statement.target.tensor for statement in program.statements} - _with_earlier_versions(closed, kept)
 

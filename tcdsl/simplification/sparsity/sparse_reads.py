@@ -16,7 +16,8 @@ from functools import lru_cache, reduce
 
 import islpy as isl
 
-from tcdsl.ir.build import apply, index, neutral_constant, truth
+from tcdsl.ir.build import apply, index, neutral_constant
+from tcdsl.ir.domain import text_of
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import (
     Apply,
@@ -30,13 +31,14 @@ from tcdsl.ir.expressions import (
     transform,
     walk,
 )
-from tcdsl.ir.program import Fill, Keep, Program, Statement, statement_reads
+from tcdsl.ir.program import Fill, Keep, Program, Statement, reads_beside_value
 from tcdsl.polyhedra.affine import NotAffine, expression_of, expression_of_condition
 from tcdsl.polyhedra.boxes import all_cells
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import dimension_names, named
 from tcdsl.polyhedra.writes import cell_map, cells_read, places_values
+from tcdsl.recent import Recent
 from tcdsl.simplification.expressions.tape import shared
 
 __all__ = ["WrittenPoints", "has_trivial_value", "is_sparse", "operations", "source", "with_thin_reads_composed"]
@@ -76,6 +78,25 @@ def source(writer: Statement, points: isl.Set, read: Read) -> WrittenPoints | No
     """
     if not is_plain_read(read):
         return None
+    key = writer.domain, writer.target.indices, text_of(points), read.indices
+    found = _SOURCES.get(key)
+    if found is None:
+        found = _SOURCES[key] = _source(writer, points, read)
+    if not found:
+        return None
+    written, values = found
+    # No values, where no point writes such a cell.
+    step: dict[Expr, Expr] = {index(name): value for name, value in zip(writer.domain.variables, values, strict=False)}
+    value = substitute(writer.value, step)
+    return WrittenPoints(written, normalized(value) if step else value)
+
+
+# The points whose cells are written, and by which; nothing where isl cannot say. Equal layers ask the same.
+_Source = tuple[isl.Set, Sequence[Expr]] | tuple[()]
+_SOURCES: Recent[object, _Source] = Recent(1024)
+
+
+def _source(writer: Statement, points: isl.Set, read: Read) -> _Source:
     try:
         reads = cell_map(points, read.indices)
         writes = cell_map(writer.domain.set, writer.target.indices)
@@ -84,13 +105,11 @@ def source(writer: Statement, points: isl.Set, read: Read) -> WrittenPoints | No
         for k, name in enumerate(variables):
             between = between.set_dim_name(isl.dim_type.in_, k, name)
         if between.is_empty():
-            return WrittenPoints(points.subtract(points), writer.value)
+            return points.subtract(points), ()
         values = _functions(between, len(writer.domain.variables))
     except NotAffine:
-        return None
-    step: dict[Expr, Expr] = {index(name): value for name, value in zip(writer.domain.variables, values, strict=True)}
-    value = substitute(writer.value, step)
-    return WrittenPoints(named(between.domain(), variables), normalized(value) if step else value)
+        return ()
+    return named(between.domain(), variables), values
 
 
 def _functions(between: isl.Map, count: int) -> Sequence[Expr]:
@@ -159,7 +178,7 @@ def _read_thinly(program: Program) -> dict[str, isl.Set]:
     for statement in program.statements:
         if isinstance(statement.start, Keep):
             excluded.add(statement.start.tensor)
-        excluded.update(read.tensor for read in statement_reads(replace(statement, value=truth(True))))
+        excluded.update(read.tensor for read in reads_beside_value(statement))
         for read in reads(statement.value):
             found.setdefault(read.tensor, []).append((statement.domain.set, read))
             if not is_plain_read(read) or len(statement.domain.variables) >= ranks.get(read.tensor, 0):

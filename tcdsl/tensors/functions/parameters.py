@@ -31,6 +31,7 @@ from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.fresh_names import FreshNames
+from tcdsl.recent import Recent
 from tcdsl.rows.inference import Origin, parameter
 from tcdsl.span import Span
 from tcdsl.tensors.graphs.element_types import type_name
@@ -168,6 +169,20 @@ def _same_initial(one: Any, other: Any) -> bool:
         case Given(), Given():
             return np.array_equal(first.value, second.value, equal_nan=True)
     return False
+
+
+_Loop = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+# The loops of a definition, which each parameter of each layer asks for. By the id of the definition, which is kept
+# alive.
+_LOOPS: Recent[int, tuple[ast.AST, list[_Loop]]] = Recent(200)
+
+
+def _loops_in(definition: ast.AST) -> list[_Loop]:
+    known = _LOOPS.get(id(definition))
+    if known is None:
+        known = definition, [node for node in ast.walk(definition) if isinstance(node, _Loop)]
+        _LOOPS[id(definition)] = known
+    return known[1]
 
 
 def _are(known: tuple[int, ...], said: tuple[int | None, ...]) -> bool:
@@ -353,15 +368,13 @@ class Parameters:
     def _loop_around(self, span: Span | None) -> ast.AST | None:
         if span is None or self._source is None or span.filename != self._source.filename:
             return None
-        loops = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-        for node in ast.walk(self._source.definition):
-            if isinstance(node, loops):
-                # What a loop goes over, and the condition of `while`, are no part of its rounds.
-                first = node.body[0] if isinstance(node, ast.For | ast.While) else node
-                last = node.end_lineno or node.lineno
-                after = (first.lineno, first.col_offset) <= (span.line, span.column)
-                if after and (span.line, span.column) < (last, node.end_col_offset or 0):
-                    return node
+        for node in _loops_in(self._source.definition):
+            # What a loop goes over, and the condition of `while`, are no part of its rounds.
+            first = node.body[0] if isinstance(node, ast.For | ast.While) else node
+            last = node.end_lineno or node.lineno
+            after = (first.lineno, first.col_offset) <= (span.line, span.column)
+            if after and (span.line, span.column) < (last, node.end_col_offset or 0):
+                return node
         return None
 
     def __iter__(self) -> Iterator[Tensor]:

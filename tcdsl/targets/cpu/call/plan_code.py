@@ -12,6 +12,7 @@ from itertools import chain, count
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Constant, Expr
 from tcdsl.ir.sizes.size_code import SizeCode
+from tcdsl.lowering.loopir.kinds import nodes_alike
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Kernel, Nest, ProcedureCall, Rounds
 from tcdsl.lowering.loopir.machine import ROUND_WORK, SERIAL_WORK
 from tcdsl.lowering.loopir.traversal import expressions, walk_nodes
@@ -150,11 +151,15 @@ class PlanCode:
 
     def _work(self, nest: Nest) -> str:
         called = [body for name, body in self._procedures.items() if name in _called(nest)]
-        return f"{self._code.value(nest.work)} * {weight(expressions((*nest.body, *chain(*called))))}"
+        return f"{self._code.value(nest.work)} * {weight(expressions((*nodes_alike(nest), *chain(*called))))}"
 
     def _threads_awake(self) -> str:
         # The factor by which the work of nests beside rounds counts: threads are awake if they work in rounds.
-        nests = [self._nests[number] for number in self._repeated if parallel_loop(self._nests[number]) is not None]
+        nests = [
+            self._nests[number]
+            for number in self._repeated
+            if parallel_loop(nodes_alike(self._nests[number])) is not None
+        ]
         works = [f"{self._work(nest)} * {_AWAKE} >= serial_work" for nest in nests]
         return self._code.line(f"{_AWAKE} if {' or '.join(works)} else 1") if works else "1"
 
@@ -165,7 +170,7 @@ class PlanCode:
     def _launch(self, number: int) -> list[object]:
         # Address, begin, end, number of blocks, address of the places: see `tcdsl.targets.cpu.call.driver`.
         nest = self._nests[number]
-        code, loop = self._code, parallel_loop(nest)
+        code, loop = self._code, parallel_loop(nodes_alike(nest))
         address, places = f"nest_{number}", f"places_{number}"
         if loop is None:
             return [address, 0, 0, self._needed(nest), places]
@@ -182,14 +187,14 @@ class PlanCode:
 
     def _needed(self, nest: Nest) -> str:
         # Whether a nest without a parallel loop has anything to do: not if a condition on sizes around all of it fails.
-        match nest.body:
+        match nodes_alike(nest):
             case (Branch(condition=condition, otherwise=()),) if self._code.has_value(condition):
                 return self._code.line(f"1 if {self._code.value(condition)} else 0")
         return "1"
 
 
 def _called(nest: Nest) -> set[str]:
-    return {node.procedure for node in walk_nodes(nest.body) if isinstance(node, ProcedureCall)}
+    return {node.procedure for node in walk_nodes(nodes_alike(nest)) if isinstance(node, ProcedureCall)}
 
 
 def _items(texts: Sequence[object]) -> str:

@@ -124,7 +124,7 @@ class _NestModule:
         emission = self._emission(function)
         begin, end, frame = (Scalar(emission.builder, value, "int64") for value in function.args)
         opened = self._kernel.opened(emission.builder, frame.value, nest)
-        split = parallel_loop(nest)
+        split = parallel_loop(nest.body)
         emission.given(opened, frame, None if split is None else (split, begin, end))
         self._write(emission, nest.body)
 

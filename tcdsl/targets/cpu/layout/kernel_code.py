@@ -20,7 +20,7 @@ from math import prod
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Apply, Cast, Constant, Read, SizeValue, walk
 from tcdsl.ir.program import Program
-from tcdsl.lowering.loopir.kinds import Kind, Named, kind_of
+from tcdsl.lowering.loopir.kinds import Kind, Named, kind_of, kind_of_nest, names_in, nodes_alike
 from tcdsl.lowering.loopir.loops import (
     Branch,
     Check,
@@ -84,8 +84,7 @@ def kernel_code(kernel: Kernel, contiguous: Sequence[bool], *, checked: bool) ->
     layout = layout_of(kernel)
     words = {"size": layout.sizes, "buffer": layout.buffers}
     places = tuple(tuple(words[what][name] for what, name in words_of(nest, checked=checked)) for nest in kernel.nests)
-    shown = frozenset(index_variables_of(kernel.program))
-    checks = tuple(site for nest in kernel.nests for site in check_sites(nest.body, shown))
+    checks = tuple(site for sites in _all_sites(kernel) for site in sites)
     keys: dict[Kind, str] = {}
     made = []
     for kind in nest_kinds(kernel, contiguous, checked=checked):
@@ -99,7 +98,6 @@ def nest_kinds(kernel: Kernel, contiguous: Sequence[bool], *, checked: bool) -> 
     """What the machine code of each nest depends on, beside the generator and the processor."""
     layout, strided = layout_of(kernel), strided_buffers(kernel, contiguous)
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
-    shown = frozenset(index_variables_of(kernel.program))
     procedures = {each.name: each for each in kernel.procedures}
     locals_of = local_names(kernel)
     number = 0
@@ -110,15 +108,14 @@ def nest_kinds(kernel: Kernel, contiguous: Sequence[bool], *, checked: bool) -> 
         where = layout.buffers[name] if checked else 0
         return buffers[name].dtype, len(buffers[name].shape), name in strided, where
 
-    for nest in kernel.nests:
-        kind, names = kind_of(nest.body)
+    for nest, sites in zip(kernel.nests, _all_sites(kernel), strict=True):
+        kind, names = kind_of_nest(nest)
         own = [memory(name) for what, name in names if what == "buffer"]
-        called = [_procedure_kind(procedures[name]) for name in _called(nest.body)]
-        sites = list(check_sites(nest.body, shown))
+        called = [_procedure_kind(procedures[name]) for name in _called(nodes_alike(nest))]
         # A check has a number of its own, and shows loops that are known by their names.
         numbered = (number, tuple(site.variables for site in sites)) if sites else ()
         number += len(sites)
-        yield (kind, tuple(own), tuple(called), numbered, parallel_loop(nest) is not None, checked)
+        yield (kind, tuple(own), tuple(called), numbered, parallel_loop(nodes_alike(nest)) is not None, checked)
 
 
 def _procedure_kind(procedure: Procedure) -> Kind:
@@ -144,11 +141,15 @@ def strided_buffers(kernel: Kernel, contiguous: Sequence[bool]) -> frozenset[str
 
 def words_of(nest: Nest, *, checked: bool) -> tuple[Named, ...]:
     """The sizes and buffers that ``nest`` finds at its places; checked code finds buffers in words that it knows."""
+    return tuple([named for named in names_in(nest, _words_in) if not checked or named[0] == "size"])
+
+
+def _words_in(nodes: tuple[Node, ...]) -> Iterator[Named]:
     sizes: dict[str, None] = {}
     buffers: dict[str, None] = {}
     own = set()
-    split = parallel_loop(nest)
-    for node in walk_nodes(nest.body):
+    split = parallel_loop(nodes)
+    for node in walk_nodes(nodes):
         parts = list(own_expressions(node))
         if node is split:
             # Its bounds are the function's arguments, which count iterations where it has steps.
@@ -167,15 +168,15 @@ def words_of(nest: Nest, *, checked: bool) -> tuple[Named, ...]:
                 own.add(name)
             case _:
                 pass
-    found = [("size", size) for size in sizes]
-    return (*found, *(() if checked else (("buffer", buffer) for buffer in buffers if buffer not in own)))
+    yield from (("size", size) for size in sizes)
+    yield from (("buffer", buffer) for buffer in buffers if buffer not in own)
 
 
-def parallel_loop(nest: Nest) -> Loop | None:
-    """The loop of ``nest`` that may be split among threads: its only node, with bounds that sizes alone decide."""
-    if len(nest.body) != 1 or not isinstance(nest.body[0], Loop) or nest.body[0].kind != "parallel":
+def parallel_loop(nodes: tuple[Node, ...]) -> Loop | None:
+    """The loop of a body that may be split among threads: its only node, with bounds that sizes alone decide."""
+    if len(nodes) != 1 or not isinstance(nodes[0], Loop) or nodes[0].kind != "parallel":
         return None
-    loop = nest.body[0]
+    loop = nodes[0]
     bounds = [node for bound in (loop.start, loop.stop) for node in walk(bound)]
     return loop if all(isinstance(node, Apply | Cast | Constant | SizeValue) for node in bounds) else None
 
@@ -213,22 +214,33 @@ def index_variables_of(program: Program) -> Iterator[str]:
 
 def local_names(kernel: Kernel) -> tuple[str, ...]:
     """The local buffers of ``kernel``; loops that are written out repeat them."""
-    found = (node.name for node in _all_nodes(kernel) if isinstance(node, LocalBuffer))
-    return tuple(dict.fromkeys(found))
+    found = [each for procedure in kernel.procedures for each in _locals_in(procedure.body)]
+    found += (each for nest in kernel.nests for each in names_in(nest, _locals_in))
+    return tuple(dict.fromkeys(name for _, name in found))
 
 
-def _all_nodes(kernel: Kernel) -> Iterator[Node]:
-    for procedure in kernel.procedures:
-        yield from walk_nodes(procedure.body)
+def _locals_in(nodes: tuple[Node, ...]) -> Iterator[Named]:
+    return (("buffer", node.name) for node in walk_nodes(nodes) if isinstance(node, LocalBuffer))
+
+
+def _kinds_of_bodies(kernel: Kernel) -> dict[int, tuple[Node, ...]]:
+    # One body of each kind of nests, by its id.
+    return {id(nodes): nodes for nodes in map(nodes_alike, kernel.nests)}
+
+
+def _all_sites(kernel: Kernel) -> Iterator[list[CheckSite]]:
+    shown = frozenset(index_variables_of(kernel.program))
+    bodies = _kinds_of_bodies(kernel).items()
+    checked = {number for number, nodes in bodies if any(isinstance(node, Check) for node in walk_nodes(nodes))}
     for nest in kernel.nests:
-        yield from walk_nodes(nest.body)
+        yield list(check_sites(nest.body, shown)) if id(nodes_alike(nest)) in checked else []
 
 
 def _require_sound(kernel: Kernel) -> None:
     for procedure in kernel.procedures:
         if any(isinstance(node, Check) for node in walk_nodes(procedure.body)):
             raise TypeError(f"the procedure {procedure.name} holds a check, which only nests may")
-    for node in _all_nodes(kernel):
+    for node in walk_nodes(node for nodes in _kinds_of_bodies(kernel).values() for node in nodes):
         if isinstance(node, LocalBuffer):
             size, most = numpy_dtype(node.dtype).itemsize * prod(node.bounds), LARGEST_LOCAL_BYTES
             if size > most:

@@ -102,7 +102,7 @@ class NestWriter:
         """The function ``identifier(begin, end, frame)`` of ``nest``, with its title as the docstring; it serves the
         ``others`` too.
         """
-        self.split = parallel_loop(nest)
+        self.split = parallel_loop(nest.body)
         lines = [_title(nest, others), *self._declarations(nest), *self.block(nest.body)]
         return function_definition(identifier, ("begin", "end", "frame"), lines, decorator)
 

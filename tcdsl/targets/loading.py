@@ -13,8 +13,7 @@ from typing import Any
 
 from tcdsl.ir.program import Program, without_rules
 from tcdsl.lowering.loopir.loops import Kernel
-from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
-from tcdsl.targets.cache.store import store
+from tcdsl.targets.cache.store import store, value_name
 from tcdsl.targets.protocol.loaded_kernel import LoadedKernel
 from tcdsl.targets.protocol.target import Build, Target
 
@@ -32,10 +31,10 @@ def load_program(
     # Rules of derivatives do not matter, and the copy has none of what the program has looked up.
     content = (without_rules(program), choices, target.name, tuple(target.fingerprint()))
     name = value_name(program.name, (*content, build.contiguous, build.checked, build.lasting), "kernel")
-    kept = kept_value(place, name)
+    kept = place.value(name)
     if kept is None:
         kernel = lowered()
         kept = kernel, target.generate(kernel, build)
-        keep_value(place, name, kept)
+        place.keep(name, kept)
     kernel, module = kept
     return target.load(kernel, module, build)

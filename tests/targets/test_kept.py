@@ -19,7 +19,6 @@ from tcdsl.large_stack import on_large_stack
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
 from tcdsl.span import Span
-from tcdsl.targets.cache.kept_values import kept_value
 from tcdsl.targets.cache.store import clear_cache, store
 from tcdsl.targets.cpu.target import CpuTarget
 from tcdsl.targets.loading import load_program
@@ -139,11 +138,11 @@ def test_damaged_files_are_made_again(damage: Any, cache_dir: Path) -> None:
     compiled(text, cache_dir)
     (path,) = (cache_dir / "modules").glob("damaged_*.kernel")
     path.write_bytes(damage(path.read_bytes()))
-    assert kept_value(store(cache_dir), path.name) is None
+    assert store(cache_dir).value(path.name) is None
     kernel, lowered = compiled(text, cache_dir)
     assert lowered == 1
     assert doubled(kernel) == [0.0, 2.0, 4.0]
-    assert kept_value(store(cache_dir), path.name) is not None
+    assert store(cache_dir).value(path.name) is not None
 
 
 def test_deep_expressions_are_compiled_each_time(cache_dir: Path) -> None:

@@ -165,11 +165,11 @@ class Executable(LaunchedProgram):
         lasting = self._fixed is not None
         build = Build(contiguous, checked="bounds" in current.check, lasting=lasting, cache_dir=cache_dir)
         choices = (current.optimize, large, self.orders, None if self._fixed is None else tuple(self._fixed.items()))
-        watch = Stopwatch()
+        begin = time.perf_counter()
         with shown(f"compiling {self.program.name}"):
             compiled = load_program(target_named(current.target), self.program, lowered, build, choices)
         if current.debug:
-            show_compilation(self.program.name, compiled, watch)
+            show_compilation(self.program.name, compiled, begin)
         return compiled
 
     def declined(self, kernel: Kernel, contiguous: tuple[bool, ...]) -> Iterable[tuple[str, Declined]]:
@@ -221,13 +221,13 @@ class Executable(LaunchedProgram):
                 check()
                 check = None
             search = NanSearch(self.program, arrays) if "nan" in current.check else None
-            watch = Stopwatch() if current.debug else None
+            begin = time.perf_counter()
             results = compiled.run(arrays, sizes, outputs, current.threads or None, check)
         except MemoryError as error:
             fact = f"there is too little memory for `{self.program.name}` at these sizes"
             raise Diagnostic(OutOfMemoryError, fact, None, (str(error),), _LESS_MEMORY).error() from None
-        if watch is not None:
-            show_run(self.program.name, arrays, watch)
+        if current.debug:
+            show_run(self.program.name, arrays, begin)
         if search is not None:
             search.after(results, _run_unwatched)
         return results
@@ -341,18 +341,6 @@ class BoundProgram:
 _LOGGER = logging.getLogger("tcdsl")
 
 
-class Stopwatch:
-    """``Stopwatch().seconds`` is the time since it was made."""
-
-    def __init__(self) -> None:
-        self._begin = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self._begin
-
-
 def _show(text: str) -> None:
     # Whoever has set up logging gets the lines there; else they go to standard error.
     if not _LOGGER.hasHandlers():
@@ -365,15 +353,15 @@ def _show(text: str) -> None:
     _LOGGER.info(text)
 
 
-def show_compilation(name: str, compiled: LoadedKernel, watch: Stopwatch) -> None:
+def show_compilation(name: str, compiled: LoadedKernel, begin: float) -> None:
     """Tell that a kernel was compiled, or loaded from the cache directory."""
     verb = "loaded" if compiled.from_disk else "compiled"
     count = len(compiled.kernel.nests)
     nests = "1 nest" if count == 1 else f"{count} nests"
-    _show(f"{verb} {name}: {nests} in {watch.seconds:.2f} s, {compiled.path}")
+    _show(f"{verb} {name}: {nests} in {time.perf_counter() - begin:.2f} s, {compiled.path}")
 
 
-def show_run(name: str, arrays: Sequence[np.ndarray], watch: Stopwatch) -> None:
+def show_run(name: str, arrays: Sequence[np.ndarray], begin: float) -> None:
     """Tell that a program ran on arrays of these types and shapes."""
     given = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
-    _show(f"ran {name}({given}) in {1000 * watch.seconds:.3g} ms")
+    _show(f"ran {name}({given}) in {1000 * (time.perf_counter() - begin):.3g} ms")

@@ -153,12 +153,13 @@ class Launches:
             return None
         if known and any(inputs[k].dtype != program.input_types[k][0] for k in self._arrays):
             return None
-        every: list[tuple[int, ...]] = [()] * self._count
-        for k, shape in zip(self._arrays, shapes, strict=True):
-            every[k] = shape
-        if not known and serves is not None and not serves(tuple(every)):
+        every = shapes
+        if self.numbers:
+            given = iter(shapes)
+            every = tuple([() if k in self.numbers else next(given) for k in range(self._count)])
+        if not known and serves is not None and not serves(every):
             return None
-        sized = program.sized(tuple(every))
+        sized = program.sized(every)
         if sized is None:
             return None
         values, largest = sized

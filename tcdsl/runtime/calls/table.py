@@ -6,7 +6,6 @@ of the function. What none of them serves is staged, and what was staged stands 
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +19,6 @@ from tcdsl.config import Settings, settings, tape_memory
 from tcdsl.errors import TcdslError
 from tcdsl.frontend.surroundings.code_runs import is_traced_by_others
 from tcdsl.frontend.surroundings.readings import Reading
-from tcdsl.installation import sources_digest
 from tcdsl.locks import COMPILING
 from tcdsl.recent import Recent
 from tcdsl.runtime.calling.arguments import Call, Signature
@@ -28,7 +26,7 @@ from tcdsl.runtime.calling.launches import Out
 from tcdsl.runtime.calling.repeated import Again, RepeatedCall, Served
 from tcdsl.runtime.calls.content import Contents, HasContent
 from tcdsl.runtime.calls.records import KeptProgram, kept_entry, readable_records, record_of, written_records
-from tcdsl.targets.cache.store import store
+from tcdsl.targets.cache.store import entry_name, store
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
 from tcdsl.targets.registry import target_named
 from tcdsl.tracebacks import warnings_given
@@ -220,10 +218,8 @@ def _name(function: KeptFunction, call: Call, contents: Contents | None, current
         return None
     target = target_named(current.target)
     about = (call.key[0], call.positions, current.optimize, target.name, tuple(target.fingerprint()), tape_memory())
-    versions = (sys.version, sys.flags.optimize, np.__version__, sources_digest())
-    digest = hashlib.sha256(repr((contents.digest(), about, versions)).encode()).hexdigest()
-    safe = "".join(c if c.isascii() and c.isalnum() else "_" for c in function.__name__)[:40]
-    return f"{safe}_{digest[:32]}.call"
+    content = (contents.digest(), about, sys.flags.optimize, np.__version__)
+    return entry_name(function.__name__, repr(content).encode(), "call")
 
 
 def _contents(function: KeptFunction, call: Call) -> Contents | None:

@@ -19,17 +19,21 @@ missing entry is made again.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import pickle
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tcdsl.config import settings
+from tcdsl.installation import sources_digest
 from tcdsl.targets.cache.sealed_files import DamagedFileError, read_sealed, write_sealed, write_whole
 from tcdsl.tracebacks import warn_user
 
@@ -41,8 +45,10 @@ __all__ = [
     "cache_size",
     "clear_cache",
     "default_cache_dir",
+    "entry_name",
     "note_use",
     "store",
+    "value_name",
 ]
 
 _PROGRAM = ".kernel"
@@ -145,9 +151,47 @@ class ProgramStore:
         except OSError as fault:
             self._warn(fault)
 
+    def value(self, name: str | None) -> Any:
+        """What `keep` kept; None if there is nothing, or something damaged."""
+        payload = None if name is None else self.read(name)
+        if name is None or payload is None:
+            return None
+        try:
+            return pickle.loads(payload)
+        except Exception as fault:
+            self.reject(name, fault)
+            return None
+
+    def keep(self, name: str | None, value: Any) -> None:
+        """Keep ``value`` for later processes, if it can be written."""
+        payload = _pickled(value)
+        if name is not None and payload is not None:
+            self.write(name, payload)
+
     def reject(self, name: str, fault: BaseException) -> None:
         """An entry is whole, and yet of no use."""
         self._warn(DamagedFileError(f"{self.directory / name} cannot be used ({type(fault).__name__}: {fault})"))
+
+
+def entry_name(title: str, content: bytes, ending: str) -> str:
+    """The name of an entry that depends on ``content``, and on the state of tcdsl's own files."""
+    digest = hashlib.sha256(content)
+    digest.update(f"{sys.version}\0{sources_digest()}".encode())
+    safe = "".join(c if c.isascii() and c.isalnum() else "_" for c in title)[:60]
+    return f"{safe}_{digest.hexdigest()[:32]}.{ending}"
+
+
+def value_name(title: str, content: Any, ending: str) -> str | None:
+    """The same for any value; None for what cannot be written, or is nested too deeply."""
+    pickled = _pickled(content)
+    return None if pickled is None else entry_name(title, pickled, ending)
+
+
+def _pickled(value: Any) -> bytes | None:
+    try:
+        return pickle.dumps(value, protocol=5)
+    except (RecursionError, pickle.PicklingError, AttributeError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from tcdsl.ir.program import Program
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.runtime.calling.results import copied, filled
 from tcdsl.runtime.transforms.checkpointed_loops import with_checkpoints
-from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
-from tcdsl.targets.cache.store import store
+from tcdsl.targets.cache.store import store, value_name
 from tcdsl.tensors.graph_linking.late_reads import LateRead, split
 from tcdsl.tensors.graph_linking.static_indices import StaticIndex, without_checks
 from tcdsl.tensors.graph_staging.fragments import recorded, without_unread_inputs
@@ -306,16 +305,16 @@ def _gradient_of(program: Program, wrt: Sequence[str]) -> Program:
     chosen = settings().cache_dir
     place = store(Path(chosen) if chosen else None)
     name = value_name(program.name, (program, tuple(wrt)), "gradient")
-    found = kept_value(place, name)
+    found = place.value(name)
     if found is not None:
         return cast(Program, found)
     from tcdsl.autodiff import gradient
     from tcdsl.simplification.contractions import contracted
 
     made = gradient(contracted(program), wrt)
-    keep_value(place, name, made)
+    place.keep(name, made)
     # As later processes see it: the names of files for what it becomes part of depend on which objects it shares.
-    found = kept_value(place, name)
+    found = place.value(name)
     return made if found is None else cast(Program, found)
 
 

@@ -13,8 +13,7 @@ from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.locks import without_collecting
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.tape_memory import Derived, allocated_bytes, with_states_that_fit
-from tcdsl.targets.cache.kept_values import keep_value, kept_value, value_name
-from tcdsl.targets.cache.store import store
+from tcdsl.targets.cache.store import store, value_name
 from tcdsl.tensors.graph_linking.asked_values import executable
 from tcdsl.tensors.graph_linking.graph_linker import LinkedProgram, linking
 
@@ -32,11 +31,11 @@ def linked_within_memory(code: Code) -> LinkedProgram:
     current = settings()
     place = store(Path(current.cache_dir) if current.cache_dir else None)
     name = value_name(code.name, (first.program, current.optimize, tape_memory()), "states")
-    states = kept_value(place, name)
+    states = place.value(name)
     if states is not None:
         return _linked(code, states)[0] if states else first
     found = with_states_that_fit(_derived(first, 0), lambda count: _derived(_linked(code, count)[0], count))
-    keep_value(place, name, found.states)
+    place.keep(name, found.states)
     return found.staged
 
 

@@ -75,21 +75,6 @@ class LaunchedProgram(ABC):
 class Launches:
     """The launches of a program, for some ``settings`` and some ``numbers``."""
 
-    __slots__ = (
-        "_arrays",
-        "_by_shapes",
-        "_count",
-        "_kernel",
-        "_pack",
-        "_program",
-        "_ranks",
-        "_threads",
-        "latest",
-        "numbers",
-        "settings",
-        "times",
-    )
-
     def __init__(self, program: LaunchedProgram, current: Settings, numbers: tuple[int, ...]) -> None:
         types = program.input_types
         self.settings = current

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["CallTable", "KeptFunction"]
 
 _NUMBERS = (bool, int, float)
+_MOST_PATIENCE = 64
 _CALLS = 8  # How many kinds of calls are remembered for the same types of arguments.
 # What was read from disk, by where it lies: functions that are made anew again and again, as lambdas, share it.
 _REVIVED: Recent[tuple[Path, str], tuple[tuple[Any, KeptProgram], ...]] = Recent(64)
@@ -68,6 +69,8 @@ class CallTable:
         self._known: dict[tuple[type, ...], tuple[RepeatedCall, ...]] = {}
         #: The shortest way, for what was called three times in a row with the same shapes: to be asked before `found`.
         self.again: Again | None = None
+        # How many calls like the one before are awaited, which are more where it has not served.
+        self._patience = self._waiting = 1
         #: What was staged, by what calls are asked for: types, ranks and configuration (`Call.key`).
         self.staged: dict[tuple[Any, ...], list[Entry]] = {}
         #: What earlier processes have kept, and has served calls.
@@ -89,8 +92,10 @@ class CallTable:
 
     def found(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], out: Out = None) -> tuple[Any] | None:
         """What `run` gives, where `again` has given nothing."""
-        # Where shapes change from call to call it would be asked in vain.
-        self.again = None
+        if self.again is not None:
+            # Where calls take turns it would be asked in vain.
+            self.again = None
+            self._waiting = self._patience = min(2 * self._patience, _MOST_PATIENCE)
         types = tuple(map(type, arguments))
         known = self._known.get(types, ())
         for repeated in known:
@@ -99,10 +104,12 @@ class CallTable:
             except NestStopped:
                 continue
             if done is not None:
-                # The first time again, and ever more seldom, for calls that take turns.
                 times = 0 if repeated.launches is None else repeated.launches.times
-                if times and not times & (times - 1):
-                    self.again = repeated.again(arguments, keywords)
+                if times:
+                    self._waiting -= 1
+                    if times == 1 or self._waiting <= 0:
+                        self.again = repeated.again(arguments, keywords)
+                        self._waiting = _MOST_PATIENCE
                 if repeated is not known[0]:
                     self._known[types] = (repeated, *(other for other in known if other is not repeated))
                 return done

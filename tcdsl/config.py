@@ -27,7 +27,7 @@ from tcdsl.errors import ConfigurationError
 from tcdsl.locks import lock_of_this_process
 from tcdsl.pass_names import chosen_passes
 from tcdsl.target_names import known_target
-from tcdsl.tracebacks import missing_name, user_facing
+from tcdsl.tracebacks import NamesTold, missing_name, user_facing
 
 __all__ = ["CHECKS", "CURRENT", "PROCESS", "Settings", "config", "from_environment", "settings", "tape_memory"]
 
@@ -35,7 +35,7 @@ CHECKS = ("bounds", "nan", "ir")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamesTold):
     """What `config` sets.
 
     ``threads``: the most threads that a call may use, 0 for all cores. ``check``: any of ``bounds`` (every access of

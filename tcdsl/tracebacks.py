@@ -20,6 +20,7 @@ import dis
 import functools
 import inspect
 import os
+import re
 import sys
 import warnings
 from collections import Counter
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from tcdsl.span import Span
 
 __all__ = [
+    "NamesTold",
     "hide_library_frames",
     "missing_name",
     "told_of_a_wrong_call",
@@ -295,6 +297,18 @@ def missing_name(
     assert isinstance(made, AttributeError)
     made.name, made.obj = name, owner
     return made
+
+
+class NamesTold:
+    """Of such objects a name that they have not is an error that says which they have."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            words = re.sub(r"\B(?=[A-Z])", " ", type(self).__name__).lower()
+            raise missing_name(f"{'an' if words[0] in 'aeiou' else 'a'} {words}", name, self)
 
 
 _GIVEN: list[str] = []

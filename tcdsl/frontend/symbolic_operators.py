@@ -246,6 +246,9 @@ def _deviation(algebra: Algebra, a: Any, axis: Any = None, *, ddof: Any = 0, kee
 
 def _flipped(algebra: Algebra, m: Any, axis: Any = None) -> Any:
     turned = _axes(algebra, m, tuple(range(m.ndim)) if axis is None else axis)
+    twice = [each for k, each in enumerate(turned) if each in turned[:k]]
+    if twice:
+        raise algebra.fault(ShapeError, f"axis {twice[0]} is given twice", "name each axis once")
     return m[tuple(slice(None, None, -1 if k in turned else 1) for k in range(m.ndim))]
 
 
@@ -260,9 +263,9 @@ def _rolled(algebra: Algebra, a: Any, shift: Any, axis: Any = None) -> Any:
 def _axes(algebra: Algebra, array: Any, axis: Any) -> tuple[int, ...]:
     given = axis if isinstance(axis, tuple) else (axis,)
     for each in given:
-        if not isinstance(each, int) or not -array.ndim <= each < array.ndim:
+        if not isinstance(each, int | np.integer) or not -array.ndim <= each < array.ndim:
             raise algebra.fault(ShapeError, f"an array of rank {array.ndim} has no axis {each}", "axes count from 0")
-    return tuple(each % array.ndim for each in given)
+    return tuple(int(each) % array.ndim for each in given)
 
 
 def _clipped(algebra: Algebra, a: Any, a_min: Any = None, a_max: Any = None) -> Any:
@@ -271,7 +274,7 @@ def _clipped(algebra: Algebra, a: Any, a_min: Any = None, a_max: Any = None) -> 
 
 
 def _differences(algebra: Algebra, a: Any, *, axis: Any = -1) -> Any:
-    [axis] = _axes(algebra, a, axis)
+    [axis] = _axes(algebra, a, (axis,))
     before, after = ((*(slice(None),) * axis, part) for part in (slice(None, -1), slice(1, None)))
     return a[after] - a[before]
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
+from tcdsl.tracebacks import NamesTold
+
 __all__ = ["Hashed", "node_class", "replace"]
 
 Made = TypeVar("Made")
 
 
-class Hashed:
+class Hashed(NamesTold):
     """Holds the hash of a value, once it is known; it is no field, so no copy and no file has it."""
 
     __slots__ = ("_hash",)

@@ -28,6 +28,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Apply, Constant, Expr, Read, reads, size_names, transform
 from tcdsl.ir.nodes import Hashed, node_class, replace
 from tcdsl.span import Span
+from tcdsl.tracebacks import NamesTold
 
 __all__ = [
     "BRANCH",
@@ -82,7 +83,7 @@ class Tensor(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class AxisExtent:
+class AxisExtent(NamesTold):
     """Where a size comes from: the extent of one axis of an input."""
 
     tensor: str
@@ -90,7 +91,7 @@ class AxisExtent:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class Size(NamesTold):
     """A named size: the extent of an input's axis, or an expression of the sizes before it (``N * M``, ``N // K``).
 
     Opaque to the domains, which are parametric in size names only.
@@ -101,7 +102,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Assertion:
+class Assertion(NamesTold):
     """A condition on sizes that must hold at the call, and what to tell the user if it does not (a `ShapeError`).
 
     ``message`` may name sizes in braces, ``"A has {N} rows"``, to be filled in with their values; what follows its
@@ -140,14 +141,14 @@ class Keep(Hashed):
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(NamesTold):
     """Every cell starts from ``value``, an expression of sizes, constants and rank-0 reads, in the compute type."""
 
     value: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Unset:
+class Unset(NamesTold):
     """Cells hold anything at first: whoever makes the tensor warrants that none is read before it is written."""
 
 
@@ -189,7 +190,7 @@ class Statement(StatementFacts):
 
 
 @dataclass(frozen=True, slots=True)
-class DerivativeRule:
+class DerivativeRule(NamesTold):
     """The derivative of ``outputs`` by ``arguments``, given by ``program`` instead of the statements between them.
 
     ``mode`` is ``pullback`` or ``pushforward``. The inputs of ``program`` are the tensors that the rule names, each of
@@ -242,7 +243,7 @@ def _tensors_in(end: Expr) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(NamesTold):
     """A loop that runs: ``results = body(... body(inputs))``, in rounds ``begin``, ``begin + 1``, ... ``count - 1``.
 
     ``body`` is a program that updates some of its inputs. Its first input is the number of the round: a ``bool[k]``

@@ -13,11 +13,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
+from tcdsl.ir.dtypes import is_boolean
+from tcdsl.ir.expressions import Apply, Cast, Constant
 from tcdsl.ir.program import Keep, Program, Repeat, Statement, tensors_read
 
 __all__ = [
     "Stage",
     "around_loops",
+    "at_most_one",
     "in_order",
     "loops_in_order",
     "needed_by",
@@ -36,6 +39,20 @@ class Stage:
 
     statements: tuple[Statement, ...]
     repeat: Repeat | None
+
+
+def at_most_one(repeat: Repeat) -> bool:
+    """Whether a loop runs once or not at all, whatever the data are: it is a branch."""
+    match repeat.count:
+        case Cast(operand=operand):
+            return is_boolean(operand.dtype)
+        case Apply(primitive="where", arguments=(_, chosen, other)):
+            return all(isinstance(each, Constant) and each.value <= 1 for each in (chosen, other))
+        case Apply(primitive="min", arguments=arguments):
+            return any(isinstance(each, Constant) and each.value <= 1 for each in arguments)
+        case Constant(value=value):
+            return bool(value <= 1)
+    return False
 
 
 def needed_by(repeat: Repeat) -> set[str]:

@@ -302,16 +302,35 @@ class SizeAlgebra:
         """The form, with extremes of extremes told by cases: ``0 if N == 0 else 1`` for ``min(1, N + min(1, N))``.
 
         Each array that is put together of parts of the last one would otherwise say its extent several times. Of more
-        than one size there are too many cases.
+        than one size there are too many cases: then what is too long is a size of its own.
         """
         expr = self.expr(form)
         extremes = [each for each in walk(expr) if isinstance(each, Apply) and each.primitive in _EXTREMES]
-        if len(size_names(expr)) != 1 or sum(len(list(walk(each))) for each in extremes) <= _FEW_NODES:
+        if sum(len(list(walk(each))) for each in extremes) <= _FEW_NODES:
             return form
+        if len(size_names(expr)) != 1:
+            return self._long_factors_named(form)
         try:
             return self.form_of_function(function_of(expr, universe((), ()), any_pieces=True))
         except NotAffine:
             return form
+
+    def _long_factors_named(self, form: Polynomial) -> Polynomial:
+        total = Polynomial.number(form.constant)
+        for (atom, monomial), scale in (form - form.constant).terms.items():
+            if atom is None and len(monomial) == 1 and len(list(walk(monomial[0]))) > _FEW_NODES:
+                # A length with what stands behind it, so that constants do not add up: min(0, N - 1) + 1 is min(1, N).
+                by = total.constant if scale == 1 else 0
+                total += self._named(self._shifted(monomial[0], by)) * scale - by
+            else:
+                total += Polynomial({(atom, monomial): scale})
+        return total
+
+    def _shifted(self, expr: Expr, by: int) -> Expr:
+        match expr:
+            case Apply(primitive="min" | "max" as primitive, arguments=(left, right)):
+                return apply(primitive, self._shifted(left, by), self._shifted(right, by))
+        return self.expr(self.form(expr) + by)
 
     def at_least_zero(self, form: Polynomial) -> Polynomial:
         """The form, or 0 where it is negative: the number of values of a range."""

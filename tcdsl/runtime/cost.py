@@ -15,16 +15,18 @@ import numpy as np
 
 from tcdsl.autodiff import adjoint, tangent
 from tcdsl.autodiff.cost import OperationCount, count_operations
-from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, number_of
+from tcdsl.autodiff.loop_derivatives.reversed_rounds import number_of
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.program import Program
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
+from tcdsl.ir.stages import at_most_one
 from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification import without_sparse_tensors
 from tcdsl.simplification.contractions import contracted, least_at
+from tcdsl.tracebacks import NamesTold
 
 __all__ = ["Cost", "ProgramCost", "cost_of"]
 
@@ -34,7 +36,7 @@ FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramCost:
+class ProgramCost(NamesTold):
     """What one call of one program costs.
 
     ``operations`` are those of the program, ``points`` the values that its loops store or accumulate, zeros included.
@@ -48,7 +50,7 @@ class ProgramCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamesTold):
     """What a call of ``name`` and its derivatives cost; print it for a table.
 
     ``primal`` is the function itself, ``tangent`` pushes a direction forward and ``adjoint`` pulls a derivative back,

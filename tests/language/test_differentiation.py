@@ -448,4 +448,7 @@ def test_functions_of_which_some_arguments_are_given(function: Any) -> None:
     w[0] = 7.0
     assert given(x).tolist() == (2 * x * w).tolist()
     assert tc.grad(functools.partial(function, x))(w).tolist() == (x**2).tolist()
+    has_derivatives = functools.partial(function, w=w)
+    tc.grad(has_derivatives)(x)
+    assert tc.grad(functools.partial(has_derivatives, k=2))(x).tolist() == (4 * x * w).tolist()
     assert repr(given) == f"<gradient by 0 of {function.__name__}>"

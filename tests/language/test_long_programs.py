@@ -67,6 +67,15 @@ def test_parts_that_change_places_again_and_again() -> None:
     assert len(str(f.explain("ir", x))) < 12 * 600
 
 
+@pytest.mark.parametrize("parts", ["x[:1], x, y[-1:]", "y[1:], x[:3], x", "x[:2], y[::-1][:2], x"])
+def test_parts_of_two_arrays_that_are_put_together_again_and_again(parts: str) -> None:
+    f = loaded("def f(x, y):\n" + f"    x, y = np.concatenate([{parts}]), x\n" * 14 + "    return x[:40]\n")
+    for shapes in ((4, 3), (0, 2), (1, 0), (0, 0)):
+        given = [np.arange(1.0, n + 1) for n in shapes]
+        np.testing.assert_array_equal(f.interpret(*given), f.function(*given))
+    assert len(str(f.explain("ir", *given))) < 14 * 6000
+
+
 @pytest.mark.parametrize("parts", ["y[:1], y, y[-1:]", "y[:4], y, y[1:5]", "y[1:3][::-1], y"])
 def test_parts_that_are_put_together_again_and_again(parts: str) -> None:
     f = loaded("def f(y):\n" + f"    y = np.concatenate([{parts}])\n" * 12 + "    return y[:40]\n")

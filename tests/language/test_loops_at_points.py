@@ -60,7 +60,22 @@ def scaled(a):
     return 2 * root(a)
 
 
-FUNCTIONS = {"root": root, "ordered": ordered, "repeated": repeated, "power": power, "scaled": scaled}
+@op
+def between(a, x):
+    s = 0.0
+    for t in range(x[a], x[a + 2]):
+        s = s + t
+    return s
+
+
+FUNCTIONS = {
+    "between": between,
+    "root": root,
+    "ordered": ordered,
+    "repeated": repeated,
+    "power": power,
+    "scaled": scaled,
+}
 
 RISING = np.outer(X, np.arange(1.0, 4.0))
 HARMONIC = np.array([0, 1, 1.5, 11 / 6, 25 / 12])
@@ -79,6 +94,7 @@ PROGRAMS = [
     ("low[n], high[n] = ordered(x[n], 4.0)\nreturn low, high", (np.minimum(X, 4), np.maximum(X, 4))),
     ("a, b = ordered(x[n], x[4 - n])\nd[n] = b - a\nreturn d", abs(X - X[::-1])),
     ("out[n] = repeated(x[n], n)\nreturn out", X * HARMONIC),
+    ("r[n] = int64(x[n])\nout[n] = x[n] * between(n, r), n < 3\nreturn out", X[:3] * [9, 18, 45]),
     ("z[i, k] = x[i] * (k + 1), k < 3\nout[i] = root(sum(z[i, k]))\nreturn out", np.sqrt(RISING.sum(1))),
     ("z[i, k] = x[i] * (k + 1), k < 3\nout[k, i] = root(z[i, k])\nreturn out", np.sqrt(RISING.T)),
     ("out: real[N]\nfor n in range(N):\n    out[n] = root(x[n]) + n\nreturn out", np.sqrt(X) + np.arange(5)),

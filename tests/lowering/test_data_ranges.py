@@ -86,6 +86,14 @@ def scattered(x, row):
     return z
 
 
+@op
+def in_place(x, row):
+    z = 2.0 * x
+    for i in range(row.shape[0] - 1):
+        z[k] *= z[k] + i, k >= row[i], k < row[i + 1]
+    return z
+
+
 def sparse_arrays(rows: int) -> list[np.ndarray]:
     row = np.concatenate([[0], np.cumsum(np.arange(rows) % 5)])
     return [RNG.normal(size=row[-1]), RNG.integers(0, rows, row[-1]), row, RNG.normal(size=rows)]
@@ -130,6 +138,14 @@ def test_steps_are_linear_in_what_the_ranges_hold(derive: str) -> None:
             program = adjoint(program, [derive.removeprefix("adjoint by ")])
             arrays.append(RNG.normal(size=rows))
         found.append(steps(program, arrays))
+    assert found[1] < 2.3 * found[0]
+
+
+def test_rounds_change_in_place_what_the_ranges_hold() -> None:
+    found = []
+    for rows in (100, 200):
+        x, _, row, _ = sparse_arrays(rows)
+        found.append(steps(staged(in_place, x, row), [x, row]))
     assert found[1] < 2.3 * found[0]
 
 

@@ -26,7 +26,7 @@ from tcdsl.autodiff.loop_derivatives.binomial_checkpoints import BinomialBackwar
 from tcdsl.autodiff.loop_derivatives.guarded_rounds import ended_again, with_all_rounds, with_guarded_rounds
 from tcdsl.autodiff.loop_derivatives.loop_rules import loop_rule
 from tcdsl.autodiff.loop_derivatives.open_loops import OpenBackwardBody
-from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes, number_of
+from tcdsl.autodiff.loop_derivatives.reversed_rounds import count_of_sizes, number_of
 from tcdsl.autodiff.loop_derivatives.round_derivatives import RoundDerivative, reached_inputs, round_derivative
 from tcdsl.autodiff.statement_derivatives.activity import active_inputs
 from tcdsl.autodiff.statement_derivatives.reverse import Reverse
@@ -34,6 +34,7 @@ from tcdsl.ir.build import apply, cast, integer, plain_read
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Repeat
+from tcdsl.ir.stages import at_most_one
 from tcdsl.polyhedra.boxes import over_box
 
 __all__ = ["pull_through"]

@@ -9,7 +9,6 @@ from tcdsl.autodiff.loop_derivatives.fewer_tapes import reads_no_more, with_next
 from tcdsl.autodiff.loop_derivatives.gathered_reads import with_gathered_reads
 from tcdsl.autodiff.loop_derivatives.held_cells import cells_needed, still_held, versions
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import (
-    at_most_one,
     backwards,
     extents_around,
     in_body,
@@ -24,7 +23,7 @@ from tcdsl.ir.expressions import Expr, SizeValue, size_names, substitute
 from tcdsl.ir.fresh_names import names_of
 from tcdsl.ir.program import Assertion, AxisExtent, Program, Repeat, Size, Tensor
 from tcdsl.ir.sizes.known_sizes import never_negative, never_negative_in
-from tcdsl.ir.stages import tensors_needed
+from tcdsl.ir.stages import at_most_one, tensors_needed
 from tcdsl.rewrite.needed_inputs import with_needed_inputs
 from tcdsl.rewrite.replaced_sizes import with_size_replaced
 from tcdsl.rewrite.round_numbers import empty_statement, with_own_counter

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.dtypes import is_boolean
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, SizeValue, size_names, substitute
+from tcdsl.ir.expressions import Expr, SizeValue, size_names, substitute
 from tcdsl.ir.program import AxisExtent, Program, Repeat
 from tcdsl.polyhedra.linear import normalized
 
 __all__ = [
-    "at_most_one",
     "backwards",
     "count_of_sizes",
     "extents_around",
@@ -24,20 +22,6 @@ __all__ = [
 def count_of_sizes(repeat: Repeat) -> bool:
     """Whether the sizes of a call say how often a loop runs."""
     return repeat.condition is None and not repeat.read_by_ends
-
-
-def at_most_one(repeat: Repeat) -> bool:
-    """Whether a loop runs once or not at all, whatever the data are: it is a branch."""
-    match repeat.count:
-        case Cast(operand=operand):
-            return is_boolean(operand.dtype)
-        case Apply(primitive="where", arguments=(_, chosen, other)):
-            return all(isinstance(each, Constant) and each.value <= 1 for each in (chosen, other))
-        case Apply(primitive="min", arguments=arguments):
-            return any(isinstance(each, Constant) and each.value <= 1 for each in arguments)
-        case Constant(value=value):
-            return bool(value <= 1)
-    return False
 
 
 def extents_around(body: Program, shapes: Mapping[str, tuple[Expr, ...]]) -> dict[Expr, Expr]:

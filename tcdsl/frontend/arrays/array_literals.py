@@ -23,7 +23,7 @@ from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor, algebra_of
 from tcdsl.frontend.symbols.symbols import SymbolicArray
 from tcdsl.span import Span
-from tcdsl.tracebacks import user_facing
+from tcdsl.tracebacks import NamesTold, user_facing
 
 __all__ = [
     "NO_NUMBER",
@@ -44,7 +44,7 @@ NO_NUMBER = ("a literal holds something that is no number", "write numbers, or t
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamesTold):
     """A level of a literal that is a batch axis: ``batch([[1, 2], [3, 4]])``, in the literal spelling ``[| |]``."""
 
     parts: tuple[Any, ...]

@@ -101,6 +101,9 @@ def _known_length(session: Session, length: Expr) -> Expr:
 
 def _common_axis(session: Session, shapes: Sequence[Sequence[Expr]], axis: int, new: int = 0) -> int:
     # The axis from the left, of arrays of one rank that have ``new`` axes more then.
+    if not isinstance(axis, int | np.integer):
+        raise session.fault(ShapeError, f"arrays along the axis {axis}", "an axis is one integer")
+    axis = int(axis)
     ranks = {len(extents) for extents in shapes}
     if len(ranks) != 1 or not -min(ranks) - new <= axis < min(ranks) + new:
         shown = " and ".join(map(str, sorted(ranks)))

@@ -135,6 +135,9 @@ class PointValue(PrimitiveOperators):
         )
 
     def _no_number(self) -> Any:
+        session = current_session()
+        if session is not None:  # `row[a]` is whole-array indexing outside of statements, which one point can do
+            session.needs_one_point()
         raise DtypeError.at(
             "Python asks for the number behind a value that is different at every point",
             self.span,

@@ -38,9 +38,16 @@ _SIGNS = {"- -": "+ ", "+ -": "- ", "--": ""}
 _FACTOR_BEFORE, _FACTOR_BEHIND = re.compile(r"(?:\*|//|%) \Z"), re.compile(r" (?:\*|//|%)")
 
 
+# What is longer tells nobody anything, and grows with each size that is made of the last one.
+_LONGEST_NAME = 120
+_LONG = "long_size"
+
+
 def made_up_name(expr: Expr) -> str:
-    """A name for an expression of sizes: ``N_times_M``."""
+    """A name for an expression of sizes: ``N_times_M``; the same one for all that are long."""
     name = _words(expr)
+    if len(name) > _LONGEST_NAME:
+        return _LONG
     return name if name.isidentifier() else f"size_{name}"
 
 
@@ -88,7 +95,8 @@ def spoken_sizes(sizes: Iterable[Size], label: Callable[[str], str]) -> dict[str
                 pass
             case source:
                 written = _without_guards(source)
-                if isinstance(written, Apply) and size.name.startswith(made_up_name(written)):
+                name = made_up_name(written)
+                if isinstance(written, Apply) and size.name.startswith(name) and name != _LONG:
                     found[SizeValue(size.name)] = _without_guards(substitute(written, found))
     return {name.name: format_expr(said) for name, said in found.items() if isinstance(name, SizeValue)}
 

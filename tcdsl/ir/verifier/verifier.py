@@ -224,8 +224,6 @@ class _Checks:
         for end in repeat.ends:
             self._exactly(end, {})
             self._expect(end, "int64", "the number of rounds")
-            if any(isinstance(node, Read) and node.indices for node in walk(end)):
-                self.fault("the number of rounds reads more than rank-0 tensors")
         if len(body.inputs) != 1 + len(repeat.inputs) or len(body.updates) != len(repeat.results):
             self.fault(f"{len(repeat.inputs)} inputs and {len(repeat.results)} results do not fit the body")
             return

@@ -7,7 +7,8 @@
             acc += x[k]                            for k in low .. high:
                                                        acc += x[k]
 
-The ends are read only if the loop has a point, because they stand in its condition.
+The ends are read only if the loop has a point, because they stand in its condition. A cell that each step takes into a
+scalar, and puts back, stays as it is where the condition does not hold.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from dataclasses import replace
 
 from tcdsl.ir.build import apply, cast, integer, truth
 from tcdsl.ir.conjunctions import conjuncts
-from tcdsl.ir.expressions import Expr, Local, reads
+from tcdsl.ir.expressions import Expr, Local, Read, reads
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Node
+from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Node, Store
 from tcdsl.lowering.loopir.traversal import changed_names, rewritten, scalars_of
 from tcdsl.simplification.data_ranges import DataEnd, data_ends
 
@@ -34,9 +35,13 @@ def within_data_ranges(nodes: Iterable[Node], names: FreshNames) -> tuple[Node, 
 def _loop(loop: Loop, names: FreshNames) -> tuple[Node, ...]:
     if loop.kind != "serial" or loop.step != 1 or loop.rounds or loop.condition is not None:
         return (loop,)
+    before: tuple[Node, ...] = ()
+    after: tuple[Node, ...] = ()
     match loop.body:
         case (Branch(otherwise=()) as branch,):
             pass
+        case (Define() as taken, Branch(otherwise=()) as branch, Store() as put) if _puts_back(taken, put):
+            before, after = (taken,), (put,)
         case _:
             return (loop,)
     changed = changed_names((loop,))
@@ -52,7 +57,7 @@ def _loop(loop: Loop, names: FreshNames) -> tuple[Node, ...]:
             stop = apply("min", stop, _within(end, loop))
     said = {end.condition for end in ends}
     rest = [each for each in conjuncts(branch.condition) if each not in said]
-    body = (Branch(_all(rest), branch.body),) if rest else branch.body
+    body = (*before, *((Branch(_all(rest), branch.body),) if rest else branch.body), *after)
     nodes = (
         Define(low.name, first, index=True),
         Define(high.name, apply("max", stop, low), index=True),
@@ -60,6 +65,17 @@ def _loop(loop: Loop, names: FreshNames) -> tuple[Node, ...]:
     )
     some = apply("lt", loop.start, loop.stop)
     return nodes if some == truth(True) else (Branch(some, nodes),)
+
+
+def _puts_back(taken: Define, put: Store) -> bool:
+    """Whether ``put`` stores the scalar that ``taken`` defines where that has read it."""
+    cell, value = taken.value, put.value
+    return (
+        isinstance(cell, Read)
+        and isinstance(value, Local)
+        and value.name == taken.name
+        and (cell.tensor, cell.indices) == (put.buffer, put.indices)
+    )
 
 
 def _within(end: DataEnd, loop: Loop) -> Expr:

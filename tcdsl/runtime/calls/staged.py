@@ -44,12 +44,13 @@ from tcdsl.runtime.calling.tape_memory import IN_LOOPS_TOO, staged_within_memory
 from tcdsl.runtime.calls.table import CallTable
 from tcdsl.simplification.contractions import contracted
 from tcdsl.span import Span
+from tcdsl.tracebacks import NamesTold
 
 __all__ = ["CacheInfo", "StagedFunction", "StagedOperation", "symbolic_argument"]
 
 
 @dataclass(frozen=True, slots=True)
-class CacheInfo:
+class CacheInfo(NamesTold):
     """What a function has staged and compiled.
 
     ``programs`` counts staged programs, ``kernels`` compiled ones, ``hits`` calls served without staging, ``misses``

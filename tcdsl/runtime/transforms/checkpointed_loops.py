@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tcdsl.autodiff.loop_derivatives.reversed_rounds import at_most_one, count_of_sizes
+from tcdsl.autodiff.loop_derivatives.reversed_rounds import count_of_sizes
 from tcdsl.ir.program import Program, Repeat
 from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.ir.stages import at_most_one
 from tcdsl.runtime.calling.entries import Traced
 from tcdsl.runtime.calling.execution import Executable
 from tcdsl.runtime.calling.tape_memory import IN_LOOPS_TOO, Derived, allocated_bytes, with_states_that_fit

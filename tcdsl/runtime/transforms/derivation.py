@@ -78,11 +78,14 @@ def signature_of(function: Any) -> Signature:
 
 def _without_bound_arrays(function: functools.partial[Any]) -> inspect.Signature:
     # `partial(f, w=a)` of `f(x, w)`: Python calls w keyword-only from there on, but what is bound is no configuration.
-    known = inspect.signature(function)
-    inner = inspect.signature(function.func).parameters
-    bound = {
-        name for name in function.keywords if name in inner and inner[name].kind is not inspect.Parameter.KEYWORD_ONLY
-    }
+    # A partial function of one that has attributes, as those that have derivatives, keeps it as it is.
+    known, keywords = inspect.signature(function), set[str]()
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        keywords.update(inner.keywords)
+        inner = inner.func
+    taken = inspect.signature(inner).parameters
+    bound = {name for name in keywords if name in taken and taken[name].kind is not inspect.Parameter.KEYWORD_ONLY}
     return known.replace(parameters=[each for each in known.parameters.values() if each.name not in bound])
 
 

@@ -56,12 +56,37 @@ def until(row: int64[M], x, y: real[L]):
     return (z * z).sum()
 
 
-FUNCTIONS = [cells, in_place, slabs, until]
+@op
+def beside(row: int64[M], x, y: real[L]):
+    z = y * 1.0
+    for i in range(1, M - 1):
+        for j in range(row[i], row[i + 1]):
+            z[i] = tanh(z[i] + x[j] * z[i - 1]) * (z[i + 1] if i < M - 2 else 1.0)
+            for _ in range(2):
+                z[i] += z[i] * z[i - 1] * 0.1
+        s = x[i]
+        for j in range(row[i], row[i + 1]):
+            s = s - 0.1 * s * (z[i - 2] if i > 1 else x[j])
+        z[i] += s
+    return (z * z).sum()
+
+
+@op
+def slabs_beside(row: int64[M], x, y: real[L, 2]):
+    z = y * 1.0
+    for i in range(1, M - 1):
+        for j in range(row[i], row[i + 1]):
+            z[i, k] += x[j] * z[i - 1, 1 - k]
+            z[i, 0] = z[i, 0] * sin(z[i, 1]) + z[i - 1, 1]
+    return (z * z).sum()
+
+
+FUNCTIONS = [cells, in_place, slabs, until, beside, slabs_beside]
 
 
 def given(function):
     rng = np.random.default_rng(0)
-    y = rng.random((6, 2) if function is slabs else 6) + 0.5
+    y = rng.random((6, 2) if function in (slabs, slabs_beside) else 6) + 0.5
     return rng.random(9) * 0.5 + 0.1, y
 
 
@@ -79,7 +104,7 @@ def test_derivatives_are_differences(function):
     np.testing.assert_allclose(product, change, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("function", [cells, in_place])
+@pytest.mark.parametrize("function", [cells, in_place, beside])
 def test_memory_grows_with_the_length(function):
     x, y = given(function)
     first = gradient(function.program(ROWS, x, y), ["x"])

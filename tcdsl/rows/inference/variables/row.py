@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tcdsl.rows.inference.variables.origin import Origin, Reason
 from tcdsl.rows.inference.variables.transaction import ShapeVariable
+from tcdsl.tracebacks import NamesTold
 
 __all__ = ["EMPTY", "MOST_AXES", "Dimension", "Row", "RowOwner", "RowVariable", "known_dimension"]
 
@@ -146,7 +147,7 @@ class RowVariable(ShapeVariable):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamesTold):
     """``leading`` axes, a ``variable``, ``trailing`` axes; without a variable all axes are trailing.
 
     The rows of numbers determine others only where nothing else does. Those without axes have a ``fallback``: how many

@@ -10,6 +10,7 @@ from typing import Any
 from tcdsl.errors import Diagnostic, ShapeError
 from tcdsl.rows.inference.variables.origin import Origin, Reason
 from tcdsl.rows.inference.variables.row import MOST_AXES, Dimension, Row, RowOwner, RowVariable, known_dimension
+from tcdsl.tracebacks import NamesTold
 
 __all__ = ["Axis", "Shape", "known", "number", "parameter", "scalar"]
 
@@ -18,7 +19,7 @@ Axis = int | tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamesTold):
     """``batch | input -> output``: ``known((16,), input=(2,), batch=(100,))`` prints as ``100 | 2 -> 16``.
 
     Rows change while constraints are added: what is read here is what is known by now. ``name`` is for messages.

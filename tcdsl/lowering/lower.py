@@ -27,6 +27,7 @@ from tcdsl.lowering.rounds.invariant_sums import with_invariant_sums
 from tcdsl.lowering.rounds.invariant_values import with_invariant_values
 from tcdsl.lowering.rounds.rounds_as_indices import with_rounds_as_indices
 from tcdsl.lowering.rounds.rows_in_place import with_rows_in_place
+from tcdsl.lowering.rounds.wrapped_positions import with_wrapped_positions
 from tcdsl.pass_names import Enabled, chosen_passes
 from tcdsl.polyhedra.limits import TooMuchWork, limited, refused_beyond_limits
 from tcdsl.simplification.carried_negations import without_carried_negations
@@ -86,12 +87,12 @@ def lower(
         by_rows.update(made.by_rows)
         return made
 
-    kernel = linked(program, part, join="joining" in enabled)
+    kernel = linked(program, part, join="joining" in enabled, rows="interchange" in enabled)
     kernel = replace(kernel, by_rows=frozenset(tensor.name for tensor in program.inputs if by_rows))
     rounds = tuple((each.rounds.number, each.rounds.most) for each in kernel.repeated)
     nests = [replace(nest, code=without_known_checks(nest.body)) for nest in kernel.nests]
     facts = IntegerFacts(size_intervals(program, largest))
-    nests = without_inductive_checks(nests, kernel.repeated, facts)
+    nests = with_wrapped_positions(without_inductive_checks(nests, kernel.repeated, facts), facts)
     if "end_checks" in enabled:
         nests = with_step(nests, with_ends_of_rounds_checked(nests), _ENDS)
     if "eager_sums" in enabled:

@@ -556,8 +556,10 @@ def _dots(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
 
 
 def _terms(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
-    # Partial rows, and what rounds read again, are near; of other rows memory takes as long.
-    if not (setting.repeated or draft.hint == "parts_") or draft.work is not None:
+    # Partial rows, what rounds read again, and what other statements have just read are near. Of other rows memory
+    # takes as long.
+    near = setting.repeated or draft.hint == "parts_" or len(draft.plans) > 1
+    if not near or draft.work is not None:
         return nodes
     return with_terms_together(nodes, _types(setting), setting.names, setting.declined)
 

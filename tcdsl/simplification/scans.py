@@ -12,23 +12,26 @@ of a cell begin or end, they join those of the cell before as long as the data s
 ::
 
     t[i] += x[j], first[i] <= j <= i      t[i] is t[i - 1] and x[i] where first[i] is first[i - 1]
+    t[i] += x[j], i // 8 * 8 <= j <= i    t[i] is t[i - 1] and x[i] where i % 8 is not 0
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 import islpy as isl
 
 from tcdsl.ir.accumulators import ACCUMULATORS
+from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.conjunctions import conjuncts
-from tcdsl.ir.expressions import Expr, IndexValue, index_variables
+from tcdsl.ir.expressions import Expr, IndexValue, index_variables, substitute
 from tcdsl.ir.program import Statement
 from tcdsl.ir.text.declined import Declined
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.spaces import dimension_names
+from tcdsl.polyhedra.spaces import arranged, dimension_names
 from tcdsl.simplification.data_ranges import data_ends
 
 __all__ = ["Scan", "growing", "is_linked", "scan_of", "scan_or_why"]
@@ -38,18 +41,33 @@ __all__ = ["Scan", "growing", "is_linked", "scan_of", "scan_or_why"]
 class Scan:
     """The cells along ``variable``, from the last one with ``descending``, and the points whose terms join at each.
 
-    Where one of ``ends``, which data say of each cell, is another one than that of the cell before, all terms are new.
+    Where one of ``ends``, which data say of each cell, is another one than that of the cell before, all terms are new;
+    so they are in the cells of ``restarts``, of which no two are neighbours.
     """
 
     variable: str
     descending: bool
     points: isl.Set
+    restarts: isl.Set
     ends: tuple[Expr, ...] = ()
 
     @property
     def step(self) -> int:
         """From a cell to the next one."""
         return -1 if self.descending else 1
+
+    def again(self, points: isl.Set) -> list[tuple[isl.Set, Expr | None]]:
+        """The ``points`` whose terms are taken anew though cells before have them, and what data must say for that."""
+        former = points.subtract(self.points)
+        restarts = arranged(self.restarts, dimension_names(points))
+        found = [(former.intersect(restarts), None), (former.subtract(restarts), self.changed())]
+        return found if self.ends else found[:1]
+
+    def changed(self) -> Expr | None:
+        """Whether data say other ends of a cell than of the one before, if they say any."""
+        before: dict[Expr, Expr] = {index(self.variable): apply("sub", index(self.variable), integer(self.step))}
+        tests = [apply("ne", end, substitute(end, before)) for end in self.ends]
+        return reduce(partial(apply, "or_"), tests) if tests else None
 
 
 def scan_of(statement: Statement, extents: Sequence[Expr]) -> Scan | None:
@@ -108,14 +126,23 @@ _OTHER_DATA = "data of {} say more of its terms than where they begin and end"
 
 def growing(points: isl.Set, name: str, cells: Collection[str], inside: isl.Set) -> Scan | Declined | None:
     """The scan along ``name``, one of ``cells``, if from one of its values ``inside`` to the next points only join, or
-    why there is none though terms depend on ``name``.
+    why there is none though terms depend on ``name``. Now and then all of them may be other ones.
     """
     if not is_linked(points, name, cells):
         return None
+    found = None
     for step in (1, -1):
         before = _moved(points, name, step)
-        if before.intersect(inside).is_subset(points):
-            return Scan(name, step < 0, points.subtract(before).coalesce())
+        left = before.intersect(inside)
+        behind, restarts = (arranged(each, tuple(cells)) for each in (left, left.subtract(points)))
+        if restarts.is_empty():
+            return Scan(name, step < 0, points.subtract(before).coalesce(), restarts)
+        # Each has terms, none is the neighbour of another one, and not all are restarts.
+        apart = restarts.is_disjoint(_moved(restarts, name, step)) and not behind.is_subset(restarts)
+        if found is None and apart and restarts.is_subset(arranged(points, tuple(cells))):
+            found = Scan(name, step < 0, points.subtract(before).coalesce(), restarts.coalesce())
+    if found is not None:
+        return found
     return Declined("from one {} to the next some terms leave, which nothing takes away again", (IndexValue(name),))
 
 

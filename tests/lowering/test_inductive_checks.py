@@ -64,10 +64,27 @@ while i <= j:
         j = j - 1
 return y"""
 
+# Ends of loops are the smaller or larger of two, and what the condition says is about a name beside the counted one.
+GAPS = """
+y = x * 1
+gap = N // 2
+while gap > 0:
+    for i in range(gap, N):
+        w = y[i]
+        j = i
+        while j >= gap and y[j - gap] > w:
+            y[j] = y[j - gap]
+            j = j - gap
+        y[j] = w
+    gap = gap // 2
+return y"""
 
-@pytest.mark.parametrize("body", [COUNTED, BACKWARDS, BETWEEN, BISECTION, PACKED, INSERTION, PARTITION])
+
+@pytest.mark.parametrize("body", [COUNTED, BACKWARDS, BETWEEN, BISECTION, PACKED, INSERTION, PARTITION, GAPS])
 def test_what_cannot_fail_is_not_checked(body: str) -> None:
     assert checks(body.strip(), "x: 'real[N]', v", X, 0.5) == 0
+    if body in (INSERTION, GAPS):
+        np.testing.assert_array_equal(program(body.strip(), "x: 'real[N]', v")(X, 0.5), np.sort(X))
 
 
 def test_of_a_merge_one_check_is_left() -> None:
@@ -146,6 +163,14 @@ OUTSIDE = {
         "k, s, h = 0, 0.0, x * 1\nfor t in tc.loop(n):\n    h = x + sum(h * x)\n    for u in range(N):\n"
         "        s = s + h[u] * x[k]\n    k = k + 1\nreturn s"
     ),
+    "the smaller end is larger": (
+        "s = 0.0\nfor t in range(N):\n    for k in range(min(t + p[t], M)):\n        s = s + x[k]\nreturn s"
+    ),
+    "the larger end is data": (
+        "s = 0.0\nfor t in range(N):\n    for k in range(max(t, p[t])):\n        s = s + x[k]\nreturn s"
+    ),
+    "gaps are from another length": GAPS.strip().replace("N // 2", "M // 2 + n"),
+    "the condition allows another gap": GAPS.strip().replace("j >= gap", "j + 1 >= gap"),
     "the loop ends behind it": COUNTED.replace("return s", "return s + x[k]"),
 }
 

@@ -239,6 +239,18 @@ def largest_chosen(x, m):
     return t
 
 
+@op
+def largest_of_eight(x):
+    t[i] >>= x[j], i // 8 * 8 <= j, j <= i, i < x.shape[0]
+    return t
+
+
+@op
+def products_within_three(x):
+    t[i] *= x[j], i // 3 == j // 3, i < x.shape[0]
+    return t
+
+
 def terms(*shape: int) -> np.ndarray:
     # With ties, and with no zero, one, and two behind each other.
     found = rng.integers(1, 4, shape).astype(float)
@@ -257,6 +269,8 @@ RUNNING: dict[str, tuple[Any, Callable[[int], tuple[np.ndarray, ...]]]] = {
     "corner_products": (corner_products, lambda n: (terms(n, 3),)),
     "largest_squares": (largest_squares, lambda n: (terms(n),)),
     "largest_chosen": (largest_chosen, lambda n: (terms(n), numbers(n))),
+    "largest_of_eight": (largest_of_eight, lambda n: (terms(n),)),
+    "products_within_three": (products_within_three, lambda n: (terms(n),)),
 }
 
 
@@ -374,6 +388,43 @@ def test_where_data_say_where_terms_begin_they_join_while_that_stays(n: int) -> 
     if n == 6:
         np.testing.assert_allclose(windows_by_data.interpret(x, np.zeros(n, int)), np.cumsum(x))
         tc.check_grads(windows_by_data, (x, np.arange(n) // 2 * 2), modes=("rev", "fwd"))
+
+
+@op
+def smallest_by_data(x, last):
+    t[b, i] <<= x[b, j], j >= i, last[b, i] > j, i < x.shape[1]
+    return t
+
+
+@op
+def products_by_data(x, first):
+    t = copy(x)
+    t[i] *= x[j], j < i, j >= first[i - 1]
+    return t
+
+
+@op
+def sums_by_data(x, first):
+    t[i] -= x[j] * first[i], j <= i + 2, j >= first[i], x[j] > 0.7, i < x.shape[0]
+    return t
+
+
+@pytest.mark.parametrize("function", [smallest_by_data, products_by_data, sums_by_data])
+def test_derivatives_where_data_say_where_terms_begin(function: Any) -> None:
+    def given(x: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (np.stack([x, 2 * x]), np.stack([ends + 3, ends + 5])) if function is smallest_by_data else (x, ends)
+
+    for n in (1, 7):
+        for ends in (np.arange(n) // 3 * 3, rng.integers(-2, n + 3, n)):
+            tc.check_grads(function, given(terms(8)[-n:] + numbers(n), ends), modes=("rev", "fwd"), order=2)
+    few, many = (function.cost(*given(numbers(n), np.arange(n) // 5 * 5)) for n in (50, 100))
+    assert many.adjoint.operations.plain <= 2.2 * few.adjoint.operations.plain + 8
+
+
+def test_nothing_is_taken_away_from_derivatives_by_segments() -> None:
+    _, pullback = tc.vjp(windows_by_data, np.ones(6), np.array([0, 0, 2, 2, 1, 5]))
+    found = pullback(np.array([1, np.nan, 1, 1, np.inf, 3]))[0]
+    np.testing.assert_array_equal(found, [np.nan, np.nan, np.inf, np.inf, np.inf, 3])
 
 
 def test_windows_by_data_cost_what_they_take_anew() -> None:

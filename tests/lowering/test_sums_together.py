@@ -125,6 +125,13 @@ def of_columns(x, w):
 
 
 @op
+def rows_and_columns(x, w):
+    r[i] += x[i, j] * x[0, j]
+    s[j] += x[i, j] * w[i]
+    return r, s
+
+
+@op
 def of_two_factors(x, y):
     s[j] += x[i, j] * y[i, j]
     return s
@@ -139,6 +146,9 @@ def test_partial_rows_take_several_terms_at_a_time() -> None:
             np.testing.assert_array_equal(of_columns(x, w), found)
     assert "by 8:" in of_columns.explain("loops", x, w)
     assert "by 8:" not in of_two_factors.explain("loops", x, x)
+    # Rows that another statement has just read are near too.
+    np.testing.assert_allclose(rows_and_columns(x, w)[1], found, rtol=1e-4, atol=1e-4)
+    assert "by 8:" in rows_and_columns.explain("loops", x, w)
 
 
 IMAGES = "program p\ninput x: float64[M, N]\ninput w: float64[K, L]\n"

@@ -227,21 +227,27 @@ def test_integer_constants_at_the_ends(options: Build) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_extremes_of_what_the_round_before_has_made(dtype: str) -> None:
     @op
-    def extremes(x, y):
+    def extremes(x, y, z):
         largest = np.zeros_like(x)
         least = np.zeros_like(x)
         positive = np.zeros_like(x)
+        most = np.zeros_like(x)
+        fewest = np.zeros_like(x)
+        sums = np.zeros_like(x)
         before = y[0]
         for t in range(len(x)):
             largest[t] = max(x[t], before)
             least[t] = min(x[t], before)
             positive[t] = max(before, 0.0)
+            most[t] = max(before + z, x[t])
+            fewest[t] = min(before + z, x[t], -1.0)
+            sums[t] = abs(x[t]) + min(max(x[t], y[t]), before)
             before = y[t]
-        return largest, least, positive
+        return largest, least, positive, most, fewest, sums
 
     x, y = columns(dtype, 2)
-    y[-1] = y[0]
-    assert "rounds_of_t" in extremes.explain("loops", x, y)
-    for found, wanted in zip(extremes(x, y), extremes.interpret(x, y), strict=True):
+    y[-1], z = y[0], np.array(-0.0, dtype)
+    assert "max(x[t], z_2 + before" in extremes.explain("loops", x, y, z)
+    for found, wanted in zip(extremes(x, y, z), extremes.interpret(x, y, z), strict=True):
         np.testing.assert_array_equal(found, wanted)
         np.testing.assert_array_equal(np.signbit(found)[wanted == 0], np.signbit(wanted)[wanted == 0])

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 from typing import Any
 
 import islpy as isl
@@ -21,10 +20,10 @@ from tcdsl.autodiff.cost.expression_cost import ExpressionCounter
 from tcdsl.autodiff.cost.operations import OperationCount
 from tcdsl.autodiff.cost.point_sets import AffinePoints, ListedPoints, at_values, cardinality, coordinates
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.build import apply, constant, index, integer
+from tcdsl.ir.build import constant, index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Local, Read, is_affine_index, substitute, walk
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, Local, Read, is_affine_index, walk
 from tcdsl.ir.interpreter.point_values import Array
 from tcdsl.ir.interpreter.tensor_values import TensorValues
 from tcdsl.ir.program import Fill, Keep, Program, Repeat, Statement, statement_expressions
@@ -160,11 +159,11 @@ class _StatementCounter:
         written = image(AffinePoints(at_sizes(statement.domain.set, sizes), sizes), statement.target.indices)
         axis = statement.target.indices.index(index(scan.variable))
         terms, rows = executed.points, cardinality(written.project_out(isl.dim_type.set, axis, 1))
-        if scan.ends:
-            again, more = self._executed(_taken_again(statement, scan), zeros)
+        for again in _taken_again(statement, scan):
+            taken, more = self._executed(again, zeros)
             operations.update(more)
-            begun, _ = self._executed(_begun_anew(statement, scan), False)
-            terms, rows = terms + again.points, rows + begun.points
+            terms += taken.points
+        rows += sum(self._executed(begun, False)[0].points for begun in _begun_anew(statement, scan))
         return _Executed(terms - min(terms, rows) + cardinality(written), written, written), operations
 
     def _affine(self, statement: Statement, zeros: bool) -> tuple[_Executed, Counter[str]]:
@@ -209,24 +208,24 @@ class _StatementCounter:
         return _Executed(count, written, changed), counter.operations
 
 
-def _taken_again(statement: Statement, scan: Scan) -> Statement:
-    # The terms that cells before had too, where an end is another one.
-    former = Domain.from_set(statement.domain.set.subtract(scan.points))
-    return replace(statement, domain=former, condition=both(_changed(scan), statement.condition))
+def _taken_again(statement: Statement, scan: Scan) -> list[Statement]:
+    # The terms that cells before had too.
+    return [
+        replace(statement, domain=Domain.from_set(points), condition=both(test, statement.condition))
+        for points, test in scan.again(statement.domain.set)
+    ]
 
 
-def _begun_anew(statement: Statement, scan: Scan) -> Statement:
+def _begun_anew(statement: Statement, scan: Scan) -> list[Statement]:
     # The cells behind others that take all terms anew.
+    points, value = statement.domain.set, constant(0, statement.value.dtype)
     cells = [axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)]
-    former = arranged(statement.domain.set.subtract(scan.points), cells)
-    value = constant(0, statement.value.dtype)
-    return replace(statement, domain=Domain.from_set(former), value=value, condition=_changed(scan))
-
-
-def _changed(scan: Scan) -> Expr:
-    before: dict[Expr, Expr] = {index(scan.variable): apply("sub", index(scan.variable), integer(scan.step))}
-    tests = (apply("ne", end, substitute(end, before)) for end in scan.ends)
-    return reduce(partial(apply, "or_"), tests)
+    restarts = arranged(points, cells).intersect(scan.restarts)
+    begun = [(restarts, None), (arranged(points.subtract(scan.points), cells).subtract(restarts), scan.changed())]
+    return [
+        replace(statement, domain=Domain.from_set(each), value=value, condition=test)
+        for each, test in (begun if scan.ends else begun[:1])
+    ]
 
 
 _BLOCK = 1 << 20

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from types import MappingProxyType
 
 import islpy as isl
@@ -29,14 +30,15 @@ import islpy as isl
 from tcdsl.autodiff.statement_derivatives.running_cells import RunningCells
 from tcdsl.autodiff.statement_derivatives.transposition import StatementTransposition
 from tcdsl.ir.build import apply, cast, constant, index, integer, plain_read, truth
+from tcdsl.ir.conjunctions import conjuncts
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, index_variables
 from tcdsl.ir.program import Access, Keep, Neutral, Start, Statement
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import both
 from tcdsl.simplification.scans import scan_of
 
-__all__ = ["REDUCTIONS"]
+__all__ = ["REDUCTIONS", "running"]
 
 _Test = Callable[[Expr], Expr]
 _ReadAt = Callable[[str], Expr]
@@ -124,14 +126,14 @@ def _same(value: Expr) -> Expr:
     return value
 
 
-def _running(this: StatementTransposition, level: str | None = None) -> RunningCells | None:
-    # The cells of the target, if they go on from each other.
+def running(this: StatementTransposition, level: str | None = None) -> RunningCells | None:
+    """The cells of the target, if they go on from each other; within runs of one ``level``, if that is given."""
     scan = scan_of(this.statement, this.target.shape)
-    if scan is None or scan.ends:
+    if scan is None:
         return None
     *_, other = this.program.cell_variables(len(this.cells) + 1)
     axis = this.statement.target.indices.index(index(scan.variable))
-    return RunningCells(this.program, scan, this.cells, other, axis, this.target.shape, level)
+    return RunningCells(this.program, this.statement, scan, this.cells, other, axis, this.target.shape, level)
 
 
 def _row_has_zeros(this: StatementTransposition, name: str, line: RunningCells) -> Expr:
@@ -151,10 +153,12 @@ def _row_has_zeros(this: StatementTransposition, name: str, line: RunningCells) 
 
     if not isinstance(this.start, Neutral):
         writes(tuple(map(index, this.cells)), this.box, this.start_at(this.at_cell), None)
-    statement = this.statement
-    # A term is the same in all cells.
-    others = [each for each in statement.domain.variables if each != line.scan.variable]
-    return writes(statement.target.indices, arranged(this.points, others), statement.value, this.condition)
+    statement, along = this.statement, line.scan.variable
+    # A term is the same in all cells. Those that data leave out of all of them may count too.
+    others = [each for each in statement.domain.variables if each != along]
+    tests = () if this.condition is None else conjuncts(this.condition)
+    left = reduce(both, (each for each in tests if along not in index_variables(each)), None)
+    return writes(statement.target.indices, arranged(this.points, others), statement.value, left)
 
 
 def _without(items: Sequence[Expr], position: int) -> tuple[Expr, ...]:
@@ -162,7 +166,7 @@ def _without(items: Sequence[Expr], position: int) -> tuple[Expr, ...]:
 
 
 def _multiply(this: StatementTransposition) -> None:
-    line = _running(this)
+    line = running(this)
     exact = this.target.dtype == this.dtype
     factors = _Factors.of(this, this.target.name, this.target.name if exact else None, line)
 
@@ -193,11 +197,12 @@ def _running_product(this: StatementTransposition, line: RunningCells, factors: 
             given = this.program.scaled(scaled, this.box, share, condition)
         return this.at_target(this.program.accumulated(given, line, condition, joining))
 
-    this.points = line.scan.points
     vanishes = apply("eq", this.value, this.zero)
-    this.to_value(apply("div", sums(0, 1, None), this.value), (apply("not_", vanishes),))
-    this.to_value(sums(1, 2, joining), (vanishes,))
-    this.to_value(apply("neg", apply("mul", this.value, sums(2, None, joining))), (vanishes,))
+    of_others, of_zeros, of_two = sums(0, 1, None), sums(1, 2, joining), sums(2, None, joining)
+    for _ in this.joining(line):
+        this.to_value(apply("div", of_others, this.value), (apply("not_", vanishes),))
+        this.to_value(of_zeros, (vanishes,))
+        this.to_value(apply("neg", apply("mul", this.value, of_two)), (vanishes,))
 
 
 def _wins(this: StatementTransposition, best: str) -> Callable[[Expr, _ReadAt], Expr]:
@@ -211,7 +216,7 @@ def _wins(this: StatementTransposition, best: str) -> Callable[[Expr, _ReadAt], 
 
 def _extremum(this: StatementTransposition) -> None:
     best = this.target.name
-    wins, line = _wins(this, best), _running(this, best)
+    wins, line = _wins(this, best), running(this, best)
     if line is not None:
         _running_extremum(this, line)
         return
@@ -230,7 +235,7 @@ def _extremum(this: StatementTransposition) -> None:
 
 def _running_extremum(this: StatementTransposition, line: RunningCells) -> None:
     # A term that is best where it joins takes part in all cells up to the end of that one's run.
-    best, accumulate, points = this.target.name, this.statement.accumulate, line.scan.points
+    best, accumulate = this.target.name, this.statement.accumulate
     started = not isinstance(this.start, Neutral)
     if started:
         # Without starts, which differ from cell to cell.
@@ -238,9 +243,12 @@ def _running_extremum(this: StatementTransposition, line: RunningCells) -> None:
         this.writing(line.level, accumulate, Neutral(), this.statement.value, condition=this.condition)
     assert line.level is not None
     level, wins, one = line.level, _wins(this, line.level), integer(1)
-    joined = this.program.declare(f"{best}_joined", "int64", this.target.shape)
-    condition = both(this.condition, wins(this.statement.value, this.at_target))
-    this.writing(joined, "add", Neutral(), one, points, condition)
+    start: Start = Neutral()
+    for _ in this.joining(line):
+        joined = this.program.declare(f"{best}_joined", "int64", this.target.shape)
+        condition = both(this.condition, wins(this.statement.value, this.at_target))
+        this.writing(joined, "add", start, one, condition=condition)
+        start = Keep(joined)
     ties = line.sums_so_far(joined, f"{best}_ties")
     number: Expr = this.at_cell(ties)
     stands = apply("eq", this.at_cell(level), this.at_cell(best))
@@ -255,8 +263,8 @@ def _running_extremum(this: StatementTransposition, line: RunningCells) -> None:
 
     shared = this.scaled(part)
     onward = this.program.accumulated(shared, line, stands if started else None)
-    this.points = points
-    this.to_value(this.at_target(onward), (wins(this.value, this.at_target),))
+    for _ in this.joining(line):
+        this.to_value(this.at_target(onward), (wins(this.value, this.at_target),))
     if this.start_is_wanted():
         this.to_start(this.at_cell(shared), (_wins(this, best)(this.value, this.at_cell),))
 

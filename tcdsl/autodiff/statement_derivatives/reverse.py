@@ -23,7 +23,7 @@ import islpy as isl
 
 from tcdsl.autodiff.statement_derivatives.contributions import Contributions
 from tcdsl.autodiff.statement_derivatives.recomputation import ValueSteps
-from tcdsl.autodiff.statement_derivatives.reduction_transposition import REDUCTIONS
+from tcdsl.autodiff.statement_derivatives.reduction_transposition import REDUCTIONS, running
 from tcdsl.autodiff.statement_derivatives.running_cells import RunningCells
 from tcdsl.autodiff.statement_derivatives.scalar import Guarded, Partial, conjunction, partials
 from tcdsl.autodiff.statement_derivatives.transposition import VALUE, Flow, StatementTransposition, Transposition
@@ -169,14 +169,27 @@ def transpose(program: Transposition, statement: Statement, adjoint: str) -> Non
     if statement.accumulate == "assign":
         _assign(this)
     elif statement.accumulate in ("add", "subtract"):
-        seed = this.seed if statement.accumulate == "add" else apply("neg", this.seed)
-        this.to_value(seed, result=_own_result(this))
+        _sum(this)
         if this.start_is_wanted():
             this.all_to_start(this.adjoint.name)
     elif writes_each_cell_once(statement):
         _elementwise(this)
     else:
         REDUCTIONS[statement.accumulate](this)
+
+
+def _sum(this: StatementTransposition) -> None:
+    def signed(seed: Expr) -> Expr:
+        return seed if this.statement.accumulate == "add" else apply("neg", seed)
+
+    line = running(this) if this.condition is not None else None
+    if line is None or not line.scan.ends:
+        this.to_value(signed(this.seed), result=_own_result(this))
+        return
+    # isl does not see that these are scans from the other end: data say where a term is the last time among others.
+    total = signed(this.at_target(this.program.accumulated(this.adjoint.name, line)))
+    for _ in this.joining(line):
+        this.to_value(total)
 
 
 def holds_its_value(statement: Statement) -> bool:

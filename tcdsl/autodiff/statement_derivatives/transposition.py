@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import islpy as isl
@@ -18,7 +18,7 @@ from tcdsl.ir.expressions import Expr, Local, Read
 from tcdsl.ir.program import Access, Fill, Keep, Start, Statement
 from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.spaces import named
-from tcdsl.polyhedra.writes import affine_target, cell_map, reached, read_at, read_cell
+from tcdsl.polyhedra.writes import affine_target, both, cell_map, reached, read_at, read_cell
 
 __all__ = ["VALUE", "Flow", "StatementTransposition", "Transposition"]
 
@@ -132,6 +132,14 @@ class StatementTransposition:
     def to_value(self, seed: Expr, guards: tuple[Expr, ...] = (), result: Expr | None = None) -> None:
         """``seed``, at every point, for the value."""
         self.program.contribute(Flow(self.points, self.condition, self.statement.value, seed, guards, result))
+
+    def joining(self, line: RunningCells) -> Iterator[None]:
+        """The points at which terms are among those of a run the first time, one kind after the other."""
+        points, condition = self.points, self.condition
+        for self.points, test in line.joined():
+            self.condition = both(test, condition)
+            yield
+        self.points, self.condition = points, condition
 
     def to_start(self, seed: Expr, guards: tuple[Expr, ...] = (), cells: isl.Set | None = None) -> None:
         """``seed`` at cell z, for the start of the cell."""

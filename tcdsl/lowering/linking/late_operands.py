@@ -2,7 +2,7 @@
 
 In ``d[a + 1, b + 1] = min(d[a, b], min(d[a + 1, b], d[a, b + 1])) + x`` a round over ``b`` waits for ``d[a + 1, b]``:
 ``min(min(d[a, b], d[a, b + 1]), d[a + 1, b])`` makes it wait for one minimum, not for two. Those may change places
-without any change of a result, which sums of floats may not.
+without any change of a result, which sums of floats may not; the two terms of one sum may, and the late one comes last.
 """
 
 from __future__ import annotations
@@ -66,12 +66,24 @@ def _last(late: Callable[[Expr], bool]) -> Callable[[Expr], Expr]:
             return expr
         operands = list(_operands(expr, expr.primitive))
         behind = [each for each in operands if late(each)]
-        if not behind or behind == operands[-len(behind) :]:
+        if not behind:
             return expr
-        ordered = [*(each for each in operands if each not in behind), *behind]
+        ordered = [
+            *(each for each in operands if each not in behind),
+            *(_late_term_last(each, late) for each in behind),
+        ]
+        if ordered == operands:
+            return expr
         return reduce(lambda one, other: apply(expr.primitive, one, other), ordered)
 
     return rule
+
+
+def _late_term_last(expr: Expr, late: Callable[[Expr], bool]) -> Expr:
+    match expr:
+        case Apply(primitive="add", arguments=(first, second)) if late(first) and not late(second):
+            return apply("add", second, first)
+    return expr
 
 
 def _operands(expr: Expr, primitive: str) -> Iterator[Expr]:

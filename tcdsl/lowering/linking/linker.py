@@ -35,6 +35,7 @@ from tcdsl.lowering.linking.placing import as_extent, loop_variables, placed, sc
 from tcdsl.lowering.linking.registers import with_scalars_in_registers
 from tcdsl.lowering.linking.reusing import reused
 from tcdsl.lowering.linking.rounds_in_nests import in_one_nest
+from tcdsl.lowering.linking.rounds_of_rows import row_by_row
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
 from tcdsl.lowering.loopir.loops import Buffer, Define, Kernel, Loop, Nest, Node, Rounds, Store, nests_of
 from tcdsl.lowering.loopir.traversal import buffers_read
@@ -51,9 +52,12 @@ with another True no thread is to be woken for it."""
 _MUCH = 1 << 40  # Points, where nothing is known.
 
 
-def linked(program: Program, lower_part: LowerPart, *, join: bool) -> Kernel:
-    """``program``, which has loops, as a kernel, whose indices have no widths yet; ``join`` joins serial nests."""
-    return _Linker(program, lower_part, join).kernel()
+def linked(program: Program, lower_part: LowerPart, *, join: bool, rows: bool) -> Kernel:
+    """``program``, which has loops, as a kernel, whose indices have no widths yet; ``join`` joins serial nests.
+
+    With ``rows`` all rounds of a row come before the next row, where they can.
+    """
+    return _Linker(program, lower_part, join, rows).kernel()
 
 
 @dataclass(slots=True)
@@ -101,10 +105,11 @@ class _Scope:
 
 
 class _Linker:
-    def __init__(self, program: Program, lower_part: LowerPart, join: bool) -> None:
+    def __init__(self, program: Program, lower_part: LowerPart, join: bool, rows: bool) -> None:
         self.program = program
         self.lower_part = lower_part
         self.join = join
+        self.rows = rows
         self.names: FreshNames = names_of(program)
         self.variables: set[str] = set()
         self.buffers: dict[str, Buffer] = {}
@@ -334,6 +339,8 @@ class _Linker:
         rounds = Rounds(number, label, count, most, inside, counted, condition, held, swaps, start)
         own = self.buffers.keys() - around
         nest = in_one_nest(rounds, own, self.names, with_rows=depth > 1) if self.join else None
+        if nest is None and self.rows:
+            nest = row_by_row(rounds, self.names)
         if nest is None:
             self.body.append(rounds)
             self.begun = len(self.body)

@@ -43,7 +43,7 @@ def in_one_nest(rounds: Rounds, own: Set[str], names: FreshNames, *, with_rows: 
     nests = [each for each in rounds.body if isinstance(each, Nest)]
     if len(nests) < len(rounds.body) or not _are_small([node for nest in nests for node in nest.body], with_rows):
         return None
-    nodes = _nodes(rounds, nests, own, names)
+    nodes = _nodes(rounds, nests, own, names, with_rows)
     if nodes is None:
         return None
     title = "\n".join(dict.fromkeys(line for nest in nests for line in nest.title.splitlines()))
@@ -56,7 +56,9 @@ def in_one_nest(rounds: Rounds, own: Set[str], names: FreshNames, *, with_rows: 
     return Nest(names.fresh(f"rounds_of_{rounds.label}"), title, nodes, work, schedule=schedule)
 
 
-def _nodes(rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNames) -> tuple[Node, ...] | None:
+def _nodes(
+    rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNames, with_rows: bool
+) -> tuple[Node, ...] | None:
     nodes = [node for nest in nests for node in nest.body]
     if rounds.swaps:
         return None
@@ -84,10 +86,17 @@ def _nodes(rounds: Rounds, nests: Sequence[Nest], own: Set[str], names: FreshNam
         ahead = (*ahead, Define(name, plain_read(rounds.counted, (), "int64"), index=True))
         stop = Local(name, "int64")
     parallel = not ahead and holds is None and independent(body, rounds.number, own)
-    if not parallel and any(isinstance(node, Loop) and node.kind == "parallel" for node in body):
+    if not parallel and any(_is_on_threads(node, with_rows) for node in body):
         return None  # Its rounds run one after the other, and each of them on threads.
     kind: LoopKind = "parallel" if parallel else "serial"
     return (*ahead, Loop(rounds.number, start, stop, 1, serial(body), kind, rounds.label, holds))
+
+
+def _is_on_threads(node: Node, with_rows: bool) -> bool:
+    # Of rows that are made anew in a loop in a loop no single one takes long enough.
+    if not isinstance(node, Loop) or node.kind != "parallel":
+        return False
+    return not with_rows or any(isinstance(inner, Loop) for inner in walk_nodes(node.body))
 
 
 def _usual_rounds(rounds: Rounds) -> Expr:

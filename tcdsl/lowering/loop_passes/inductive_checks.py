@@ -29,7 +29,7 @@ __all__ = ["without_inductive_checks"]
 
 _MOST_PASSES = 4  # of guesses about one loop
 _MOST_NAMES = 6  # that one loop carries, of which bounds are asked
-_MOST_LEVELS = 2  # of loops in loops: each pass over one makes all passes over those inside
+_MOST_LEVELS = 3  # of loops in loops: each pass over one makes all passes over those inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +260,12 @@ def _said_by_condition(loop: Loop, end: IntegerFacts, integers: set[str], mark: 
     # the ``mark`` are the same in all rounds.
     if not isinstance(loop.condition, Local):
         return []
-    named: dict[str, tuple[str, int]] = {}
+    named: dict[str, tuple[str, Sum]] = {}
     for name in sorted(integers):
         held = end.held(name) or {}
-        match [each for each in held.items() if each[0]]:
+        match [each for each in held.items() if not end.is_before(each[0], mark)]:
             case [(unknown, 1)]:
-                named.setdefault(unknown, (name, held.get("", 0)))
+                named.setdefault(unknown, (name, added(held, {unknown: -1})))
     found = []
     for total in end.follows(loop.condition.name)[0]:
         factors: list[tuple[str, int]] = []
@@ -275,7 +275,7 @@ def _said_by_condition(loop: Loop, end: IntegerFacts, integers: set[str], mark: 
                 break
             name, more = named[unknown]
             factors.append((name, total[unknown]))
-            rest = added(rest, {"": more}, -total[unknown])
+            rest = added(rest, more, -total[unknown])
         else:
             found.append(Guess(tuple(sorted(factors)), rest))
     return found

@@ -45,6 +45,8 @@ class IntegerFacts:
         # Of unknowns, which all copies share.
         self._ends: dict[str, Interval] = {}
         self._divisors = {1: None}
+        # Of unknowns that are the largest of some sums.
+        self._maxima: dict[str, tuple[Sum, ...]] = {}
         self._sizes = {name: self.unknown(ends) for name, ends in sizes.items()}
         self._held: dict[str, Sum] = {}
         self._known: list[Sum] = []
@@ -55,7 +57,7 @@ class IntegerFacts:
         """The same facts, to which others can be added."""
         made = object.__new__(IntegerFacts)
         made._numbers, made._ends, made._sizes = self._numbers, self._ends, self._sizes
-        made._divisors = self._divisors
+        made._divisors, made._maxima = self._divisors, self._maxima
         made._held, made._known, made._truths = dict(self._held), list(self._known), dict(self._truths)
         return made
 
@@ -120,7 +122,15 @@ class IntegerFacts:
         start, stop = self.sum_of(loop.start), self.sum_of(loop.stop)
         held = self._held[loop.variable] = self.unknown()
         if loop.step > 0:
-            self._known += [added(held, start, -1), added(added(stop, held, -1), {"": -1})]
+            self._known += [added(held, start, -1), added(added(self._stop(stop, start), held, -1), {"": -1})]
+
+    def _stop(self, stop: Sum, start: Sum) -> Sum:
+        # Where a loop from ``start`` runs at all, it runs to those of several ends that are behind that.
+        match list(stop.items()):
+            case [(name, 1)] if name in self._maxima:
+                behind = [each for each in self._maxima[name] if not self.implies(added(start, each, -1))]
+                return behind[0] if len(behind) == 1 else stop
+        return stop
 
     def sum_of(self, expr: Expr) -> Sum:
         """What the integer ``expr`` is."""
@@ -146,6 +156,15 @@ class IntegerFacts:
                 made = self._arithmetic(expr)
                 if made is not None and (exact or self._is_within_int64(made)):
                     return made
+            case Apply(primitive="min" | "max" as primitive, arguments=arguments) if exact or expr.dtype == "int64":
+                less, parts = primitive == "min", [self.sum_of(part) for part in arguments]
+                choice = min if less else max
+                least, most = (choice(self._end(part, side) for part in parts) for side in (0, 1))
+                found = self.unknown(Interval(least, most))
+                self._known += [added(part if less else found, found if less else part, -1) for part in parts]
+                if not less:
+                    self._maxima[next(iter(found))] = tuple(parts)
+                return found
             case Apply(primitive="floor_div", arguments=(operand, Constant(value=divisor))) if divisor > 0 and (
                 exact or expr.dtype == "int64"
             ):
@@ -241,8 +260,12 @@ class IntegerFacts:
         return False
 
     def _least(self, found: Sum) -> int:
+        return self._end(found, 0)
+
+    def _end(self, found: Sum, side: int) -> int:
+        # The least and the largest value, as far as the unknowns alone say it.
         return found.get("", 0) + sum(
-            factor * self._ends[name][0 if factor > 0 else 1] for name, factor in found.items() if name
+            factor * self._ends[name][side if factor > 0 else 1 - side] for name, factor in found.items() if name
         )
 
     def excludes(self, zeros: Sequence[Sum]) -> bool:

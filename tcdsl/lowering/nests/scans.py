@@ -26,6 +26,8 @@ the terms of a cell begin, the sum starts anew as often as they say something el
                                               else:
                                                   part += x[i]
                                               t[i] = part
+
+So it does where a test of the cell says that all terms are other ones than before.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ from tcdsl.lowering.loopir.traversal import renamed
 from tcdsl.lowering.nests.blocks import with_parameters
 from tcdsl.lowering.nests.bodies import StatementLoops
 from tcdsl.lowering.nests.polyhedron_scanning import scan
+from tcdsl.polyhedra.affine import expression_of_condition
+from tcdsl.polyhedra.spaces import arranged
 from tcdsl.simplification.scans import Scan
 
 __all__ = ["scan_loops"]
@@ -68,10 +72,12 @@ def scan_loops(body: StatementLoops, along: Scan) -> tuple[Node, ...]:
     points = along.points.align_params(body.setting.context.get_space()).intersect_params(body.setting.context)
     nodes: list[Node] = body.visits(points, plan.inner, sum_up(statement, part.name), context, given)
     known = tuple(Local(names.fresh("known"), "int64") for _ in along.ends)
-    if known:
+    if known or not along.restarts.is_empty():
         anew = [Define(each.name, neutral) for each in ((total, part) if blocks else (part,))]
         every = body.visits(body.points, plan.inner, sum_up(statement, part.name), context, given)
-        going = _unless_ends_change(body, along.ends, known, (*anew, *every), tuple(nodes))
+        restarts = along.restarts.gist(arranged(body.points, plan.cells))
+        test = None if along.restarts.is_empty() else expression_of_condition(restarts)
+        going = _unless_anew(body, along.ends, known, test, (*anew, *every), tuple(nodes))
         # Ends are read where a cell has terms, which those before it have not.
         nodes = list(scan(body.points, (), lambda _: going, context=context, given=given))
     value: Expr = apply(primitive, total, part) if blocks else part
@@ -95,15 +101,20 @@ def scan_loops(body: StatementLoops, along: Scan) -> tuple[Node, ...]:
     return *begun, Define(total.name, neutral), over
 
 
-def _unless_ends_change(
-    body: StatementLoops, ends: Sequence[Expr], known: Sequence[Local], anew: Sequence[Node], joining: Sequence[Node]
+def _unless_anew(
+    body: StatementLoops,
+    ends: Sequence[Expr],
+    known: Sequence[Local],
+    restarts: Expr | None,
+    anew: Sequence[Node],
+    joining: Sequence[Node],
 ) -> list[Node]:
     nodes: list[Node] = []
     scalars = body.scalars(body.points)
     now = [Local(body.setting.names.fresh("end"), "int64") for _ in ends]
     for end, held in zip(ends, now, strict=True):
         nodes.append(Define(held.name, cast(scalars.value(end, nodes), "int64"), index=True))
-    tests = [apply("ne", held, before) for held, before in zip(now, known, strict=True)]
-    changed = reduce(partial(apply, "or_"), tests)
+    tests = [] if restarts is None else [restarts]
+    tests.extend(apply("ne", held, before) for held, before in zip(now, known, strict=True))
     kept = (Define(before.name, held, index=True) for held, before in zip(now, known, strict=True))
-    return [*nodes, Branch(changed, (*kept, *anew), tuple(joining))]
+    return [*nodes, Branch(reduce(partial(apply, "or_"), tests), (*kept, *anew), tuple(joining))]

@@ -6,6 +6,7 @@ and the bounds of loops are exact, so that bounds of their parts say how small t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -112,7 +113,13 @@ class ExpressionEmission(ControlFlow):
         if exponent is not None:
             return FUNCTIONS["power"](self._builder, self._value(arguments[0]), exponent)
         if expr.primitive in EXTREMES:
-            return FUNCTIONS[f"late_{EXTREMES[expr.primitive]}"](self._builder, *map(self._value, arguments))
+            return self._extreme(expr, True)
+        if expr.primitive == "add" and is_floating(expr.dtype):
+            for early, last in (arguments, arguments[::-1]):
+                if isinstance(last, Apply) and last.primitive in EXTREMES and _is_no_negative_zero(early):
+                    name, (first, late) = f"sum_of_late_{EXTREMES[last.primitive]}", last.arguments
+                    known = self._known_extreme(first, last.primitive)
+                    return FUNCTIONS[name](self._builder, self._value(early), known, self._value(late))
         as_bytes = PRIMITIVES[expr.primitive].kind == "compare" and arguments[0].dtype == "bool"
 
         def value(k: int) -> Any:
@@ -120,6 +127,18 @@ class ExpressionEmission(ControlFlow):
             return self._converted(given, "uint8") if as_bytes else given
 
         return primitive_code(expr.primitive).write(self._builder, value, self._in_index)
+
+    def _extreme(self, expr: Apply, outermost: bool) -> Any:
+        name, (first, last) = f"late_{EXTREMES[expr.primitive]}", expr.arguments
+        known = self._known_extreme(first, expr.primitive)
+        # Of several operands the last one comes late.
+        if outermost and isinstance(last, Apply) and last.primitive == "add" and is_floating(last.dtype):
+            return FUNCTIONS[f"{name}_of_sum"](self._builder, known, *map(self._value, last.arguments))
+        return FUNCTIONS[name](self._builder, known, self._value(last))
+
+    def _known_extreme(self, expr: Expr, primitive: str) -> Any:
+        same = isinstance(expr, Apply) and expr.primitive == primitive
+        return self._extreme(expr, False) if isinstance(expr, Apply) and same else self._value(expr)
 
     # -- choices
 
@@ -196,3 +215,15 @@ class ExpressionEmission(ControlFlow):
         self._tests -= 1
         self._lanes = lanes
         return written
+
+
+def _is_no_negative_zero(expr: Expr) -> bool:
+    # Whether a float is sure not to be -0.0.
+    match expr:
+        case Constant(value=value):
+            return value != 0 or math.copysign(1, value) > 0
+        case Apply(primitive="abs" | "square" | "exp"):
+            return True
+        case Apply(primitive="add", arguments=arguments):
+            return any(map(_is_no_negative_zero, arguments))
+    return False

@@ -152,6 +152,30 @@ def _late_extreme(a: Scalar, b: Scalar, name: str) -> Scalar:
     return a.differs(a).choose(a, found.reinterpret(a.dtype))
 
 
+def _late_extreme_of_sum(a: Scalar, early: Scalar, late: Scalar, name: str) -> Scalar:
+    """The "maximum" or "minimum" of ``a`` and ``early + late``, of which ``late`` comes late: two steps wait for it."""
+    if not a.floating or a.lanes or not a.builder.module.avx512:
+        return FORMULAS[f"late_{name}"](a, early + late)
+    # A NaN of the first operand is one of the sum's too, which then is chosen. So is a zero without a sign, if the
+    # maximum has none: early + 0.0 is no -0.0, and early - 0.0 is early.
+    if name == "minimum":
+        word, sign = f"uint{a.bits}", 1 << (a.bits - 1)
+        b = a.differs(a).choose(a, early) + late
+        return ((a < b).choose(a, b).reinterpret(word) | (a.reinterpret(word) & sign)).reinterpret(a.dtype)
+    b = a.differs(a).choose(a, early + a.constant(0).intrinsic("copysign", a)) + late
+    return (a > b).choose(a, b)
+
+
+def _sum_of_late_extreme(early: Scalar, a: Scalar, b: Scalar, name: str) -> Scalar:
+    """``early`` and the "maximum" or "minimum" of ``a`` and ``b``, of which ``b`` comes late; ``early`` is never -0.0.
+
+    A NaN of ``a`` is one of the other term too, and which zero the extreme is makes no difference.
+    """
+    if not a.floating or a.lanes or not a.builder.module.avx512:
+        return early + FORMULAS[f"late_{name}"](a, b)
+    return a.differs(a).choose(a, early) + ((a > b) if name == "maximum" else (a < b)).choose(a, b)
+
+
 def _relu(x: Scalar) -> Scalar:
     return _maximum(x, x.constant(0))
 
@@ -319,6 +343,10 @@ FORMULAS: Mapping[str, Callable[..., Scalar]] = MappingProxyType(
         "minimum": _minimum,
         "late_maximum": lambda a, b: _late_extreme(a, b, "maximum"),
         "late_minimum": lambda a, b: _late_extreme(a, b, "minimum"),
+        "sum_of_late_maximum": lambda early, a, b: _sum_of_late_extreme(early, a, b, "maximum"),
+        "sum_of_late_minimum": lambda early, a, b: _sum_of_late_extreme(early, a, b, "minimum"),
+        "late_maximum_of_sum": lambda a, early, late: _late_extreme_of_sum(a, early, late, "maximum"),
+        "late_minimum_of_sum": lambda a, early, late: _late_extreme_of_sum(a, early, late, "minimum"),
         "floor_div": _floor_div,
         "mod": _mod,
         "relu_gate": lambda a, b: _gate(a > 0, b),

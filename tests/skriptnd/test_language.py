@@ -221,12 +221,7 @@ def test_identity_of_an_index_is_that_of_each_point() -> None:
 def test_accumulators_begin_at_their_neutral_elements() -> None:
     x = np.float32([2, 3])
     for operator, wanted in (("+=", 0), ("*=", 1), ("<?=", math.inf), (">?=", -math.inf)):
-        found = run(
-            "@input { x: real[n]; } @output { y: real[n]; } @lower { " + f"y[0,] {operator} x[i,], i < n; }}",
-            "f(x0)",
-            x,
-        )
-        assert found[1] == wanted
+        assert run(f"{ONE} @lower {{ y[0,] {operator} x[i,], i < n; }}", "f(x0)", x)[1] == wanted
     blocks = "@input { x: int[n]; } @output { y: int[2]; } @lower { y[0,] <?= x[i,], i < n; }"
     assert run(blocks, "f(x0)", np.int32([5, 4]), kind="int").tolist() == [4, 2**31 - 1]
     start = "@input { x: real[n]; z: optional real[]; } @output { y: real[]; } "
@@ -242,6 +237,11 @@ def test_ordered_updates() -> None:
     # The last one wins, as in a loop.
     last = "@input { x: real[n]; } @output { y: real[]; } @lower { y[] = 0.0; y[] := x[i,], i < n | x[i,] < 5.0; }"
     assert run(last, "f(x0)", x) == 2.0
+    # A condition on the indices protects what is read.
+    sums = f"{ONE} @lower {{ y[i,] = x[i,], i < n; y[i,] := y[i-1,] + x[i,], i < n | i > 0; }}"
+    np.testing.assert_allclose(run(sums, "f(x0)", x), np.cumsum(x))
+    with pytest.raises(tc.ShapeError, match="its indices are from -1 to 6"):
+        run(sums.replace("| i > 0", "| i >= 0"), "f(x0)", x)
 
 
 def test_packs_in_formulas() -> None:
@@ -432,14 +432,8 @@ def test_arithmetic_with_the_number_of_a_round(rounds: str, body: str, wanted: i
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (
-            "{ a = layout.slice{axes=[0], begin=[i], end=[3]}(x); yield a; }",
-            "`begin` depends on data, or on the",
-        ),
-        (
-            "{ xs..(3) = layout.unstack{axis=0}(x); a = math.add(s, xs[i]); yield a; }",
-            "data chooses a tensor of",
-        ),
+        ("{ a = layout.slice{axes=[0], begin=[i], end=[3]}(x); yield a; }", "`begin` depends on data, or on the"),
+        ("{ xs..(3) = layout.unstack{axis=0}(x); a = math.add(s, xs[i]); yield a; }", "data chooses a tensor of"),
     ],
 )
 def test_numbers_of_rounds_that_only_a_call_knows_are_no_configuration(body: str, message: str) -> None:
@@ -578,9 +572,8 @@ def test_extents_that_only_data_says_are_checked(body, kind, right, wrong, messa
     graph = graph_of(CUT.replace("BODY", body).replace("TYPE", kind))
     v, c = np.float32([0, 1, 0, 1, 0]), np.array(True)
     places = np.arange(5) >= 5 - right
-    assert graph(places.astype(np.float32), v, c).shape == (
-        (3,) if kind == "int[3]" else (2 if "even" in body else right,)
-    )
+    length = 3 if kind == "int[3]" else 2 if "even" in body else right
+    assert graph(places.astype(np.float32), v, c).shape == (length,)
     with pytest.raises(tc.ShapeError, match=re.escape(message)):
         graph(np.float32(np.arange(5) < wrong), v, c)
 

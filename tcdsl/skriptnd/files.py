@@ -20,7 +20,7 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, ShapeError, TcdslError
 from tcdsl.frontend.skriptnd.text.parsing import MOST_CHARACTERS
 
-__all__ = ["ModelFiles", "holds_levels", "opened", "read_array", "write_array", "write_folder"]
+__all__ = ["ModelFiles", "opened", "read_array", "write_array", "write_folder"]
 
 _MAGIC, _VERSION, _HEADER, _MOST_AXES = b"\x4e\xef", (1, 0), 128, 8
 _WORDS = struct.Struct("<31I")
@@ -61,12 +61,6 @@ def read_array(data: bytes | bytearray, name: str) -> np.ndarray:
         raise _fault(name, f"has items of type {kind} with {bits} bits, which is not known")
     found = np.frombuffer(data, np.dtype(f"<{letter}{bits // 8}"), offset=_HEADER).reshape(shape)
     return found.astype(f"={letter}{bits // 8}", copy=False)
-
-
-def holds_levels(data: bytes | bytearray) -> bool:
-    """Whether the bytes of a file are levels of a quantized variable."""
-    kind: int = _WORDS.unpack_from(data, 4)[3 + _MOST_AXES]
-    return kind in (_QUANTIZED, _QUANTIZED_SIGNED)
 
 
 def write_array(array: np.ndarray, name: str) -> bytes:
@@ -117,7 +111,8 @@ class ModelFiles:
             found = read_array(data, place)
             if found.shape != shapes[name]:
                 raise ShapeError.at(f"{place} has shape {found.shape}, and its variable {shapes[name]}")
-            yield name, found, holds_levels(data)
+            kind = _WORDS.unpack_from(data, 4)[3 + _MOST_AXES]
+            yield name, found, kind in (_QUANTIZED, _QUANTIZED_SIGNED)
 
 
 def opened(path: str | os.PathLike[str]) -> tuple[ModelFiles, str, str]:

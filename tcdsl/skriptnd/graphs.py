@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
-from tcdsl.frontend.skriptnd.forms import GraphForm, Variable, composed, ended_packs, marked, trimmed
+from tcdsl.frontend.skriptnd.forms import GraphForm, Variable, composed, marked, trimmed
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModule
 from tcdsl.frontend.skriptnd.values import Pack
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
@@ -18,7 +18,7 @@ from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.frontend.surroundings.readings import Reading, snapshot
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.skriptnd.files import ModelFiles, write_folder
-from tcdsl.skriptnd.printing import Row, as_html, configured_text, rows_of, text_of_graph
+from tcdsl.skriptnd.printing import Row, as_html, configured_text, rows_of, text_at, text_of_graph
 from tcdsl.skriptnd.sources import Sources
 from tcdsl.tracebacks import user_facing
 
@@ -322,7 +322,7 @@ class ModelGraph:
 
             body = GraphBody(
                 *(self._operator, self._sources.find, self._given, lengths, left_out),
-                text=self._shown(),
+                text=text_at(self._text.text, self._operator.span),
                 variables=tuple(form.variables.values()),
                 updates=key[0],
                 quantized=self._quantized,
@@ -381,7 +381,7 @@ class ModelGraph:
 
     def _structured(self, form: GraphForm, results: Any) -> Any:
         flat = list(results) if isinstance(results, tuple) else [results]
-        outputs, ended = form.outputs, ended_packs(form.outputs)
+        outputs, ended = form.outputs, [each for each in form.outputs if getattr(each, "length", None) is not None]
         flat, lengths = flat[: len(flat) - len(ended)], iter(flat[len(flat) - len(ended) :])
         # Where the call says how long a pack is, it has what the others leave.
         packs = [each for each in outputs if isinstance(each, Pack)]
@@ -398,17 +398,12 @@ class ModelGraph:
             found.append(taken if isinstance(each, Pack) else taken[0])
         return found[0] if len(found) == 1 else tuple(found)
 
-    def _shown(self) -> str:
-        span = self._operator.span
-        lines = self._text.text.split("\n")
-        return "\n".join(lines[span.line - 1 : span.end_line]) if span is not None else self._text.text
-
     def __getstate__(self) -> dict[str, Any]:
         # Sent to another process: there it is composed anew.
         return {**vars(self), "_files": None, "_forms": {}, "_functions": {}}
 
     def __str__(self) -> str:
-        return text_of_graph(self._text, self._operator, self._given)
+        return text_of_graph(self._text, self._operator, self._given, self._sources.graphs_of(self._operator))
 
     def __repr__(self) -> str:
         return f"<sknd graph {self.__name__}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"

@@ -12,7 +12,7 @@ from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModul
 from tcdsl.frontend.skriptnd.values import Pack, TensorValue, shown
 from tcdsl.span import Span
 
-__all__ = ["Row", "as_html", "configured_text", "rows_of", "text_of_graph"]
+__all__ = ["Row", "as_html", "configured_text", "rows_of", "text_at", "text_of_graph"]
 
 
 def configured_text(text: TextModule, graph: Operator, attributes: Mapping[str, Any]) -> str:
@@ -20,10 +20,20 @@ def configured_text(text: TextModule, graph: Operator, attributes: Mapping[str, 
     return _changed(text.text, _defaults(graph, attributes))
 
 
-def text_of_graph(text: TextModule, graph: Operator, attributes: Mapping[str, Any]) -> str:
-    """The same without the other graphs."""
+def text_of_graph(text: TextModule, graph: Operator, attributes: Mapping[str, Any], called: Sequence[Operator]) -> str:
+    """The same without the other graphs; those that are called stand behind it."""
     others = ((each.span, "") for each in text.operators if each.graph and each is not graph)
-    return _changed(text.text, [*others, *_defaults(graph, attributes)]).strip() + "\n"
+    own = _changed(text.text, [*others, *_defaults(graph, attributes)]).strip()
+    return "\n".join([own, *(text_at(text.text, each.span) for each in called), ""])
+
+
+def text_at(text: str, span: Span | None) -> str:
+    """What stands in a place."""
+    if span is None:
+        return text
+    lines = text.split("\n")[span.line - 1 : span.end_line]
+    lines[-1] = lines[-1][: span.end_column]
+    return "\n".join(lines)[span.column :]
 
 
 def _defaults(graph: Operator, attributes: Mapping[str, Any]) -> Iterable[tuple[Span | None, str]]:

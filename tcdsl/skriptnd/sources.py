@@ -38,7 +38,8 @@ class Sources:
         self._operators: dict[str, dict[str, Operator]] = {}
         self._check_imports("main", main)
         pairs = [(name, each) for name, module in self._modules.items() for each in module.operators]
-        require_no_recursion({id(each): check_operator(each, partial(self.find, name)) for name, each in pairs})
+        self._calls = {each: check_operator(each, partial(self.find, name)) for name, each in pairs}
+        require_no_recursion(self._calls)
 
     def _check_imports(self, name: str, module: TextModule) -> None:
         # The modules of the library are read when they are used.
@@ -60,6 +61,13 @@ class Sources:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_read": None}  # all modules are read
+
+    def graphs_of(self, graph: Operator) -> list[Operator]:
+        """The graphs that a graph calls, in any depth."""
+        found = [graph]
+        for each in found:
+            found.extend(dict.fromkeys(called for called, _ in self._calls.get(each, ()) if called not in found))
+        return [each for each in found[1:] if each.graph]
 
     def texts(self) -> dict[str, tuple[str, str]]:
         """The modules beside the main one: the text of each, and the name of its file."""

@@ -254,6 +254,11 @@ def test_a_graph_that_is_called_has_names_of_its_own(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["main.net.other.w.dat", "main.part.w.dat", "main.sknd"]
     again = tc.skriptnd.load(tmp_path).graphs
     assert again["net"](np.ones(2, np.float32))[0].tolist() == [20, 182]
+    # A graph prints the graphs that it calls, behind itself.
+    printed = tc.skriptnd.parse(str(net)).graphs
+    assert list(printed) == ["net", "part"]
+    assert printed["net"].table() == net.table()
+    assert str(printed["net"]) == str(net)
     assert again["part"].variables["w"].tolist() == [3, 5]
     own = "@variable { w: real[2]; } @compose { s = math.add(x, w); c = math.mul(s, 2.0); }"
     with pytest.raises(tc.DslSyntaxError, match=r"two calls have the variable `part\.w`"):

@@ -133,6 +133,10 @@ LONG = {
         _operator(f"@using {{ {' '.join(f'a{k}={chr(43).join(str(k % 10) * 999)};' for k in range(490))} }}"),
         "the text has 980080 words, and 500000 are the most",
     ),
+    "axes": (
+        f"graph g {{ @input {{ x: real[{'1,' * 20_000}1]; }} }}",
+        "a shape of 20001 entries, and 500 are the most",
+    ),
     "brackets": (f"graph g {{ {IO} @compose {{ y = {'[(' * 49}{' a' * 30_000}", "unexpected `a`"),
 }
 

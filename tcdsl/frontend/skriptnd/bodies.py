@@ -16,14 +16,7 @@ import numpy as np
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.frontend.skriptnd.arithmetic import Arithmetic, StandIns
 from tcdsl.frontend.skriptnd.composition import Composer, Library
-from tcdsl.frontend.skriptnd.forms import (
-    GraphInputs,
-    InputExtent,
-    Variable,
-    ended_packs,
-    graph_attributes,
-    open_extents,
-)
+from tcdsl.frontend.skriptnd.forms import GraphInputs, InputExtent, Variable, graph_attributes, open_extents
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack, TensorValue, flat
 from tcdsl.frontend.source.other_languages import captured, defined_by_text, function_of_text
@@ -107,7 +100,8 @@ class ArrayBody:
 
     def results(self, composer: Composer, outputs: Sequence[Any], marks: Any, others: Iterable[Any] = ()) -> Any:
         """The outputs, one after the other, the lengths of packs that data says, other tensors, and marked extents."""
-        lengths = [composer.recorded(each.length, "count") for each in ended_packs(outputs)]
+        ended = (each.length for each in outputs if getattr(each, "length", None) is not None)
+        lengths = [composer.recorded(each, "count") for each in ended]
         marked = (compress(value.shape, axes) for value, axes in zip(flat(outputs), marks, strict=False))
         counts = [composer.recorded(each, "count") for each in chain.from_iterable(marked)]
         found = composer.symbols([*outputs, *lengths, *others, *counts])

@@ -54,13 +54,13 @@ def check_operator(operator: syntax.Operator, find: Find) -> Calls:
     return found.calls
 
 
-def require_no_recursion(calls: Mapping[int, Calls]) -> None:
-    """Raise if operators call themselves; ``calls`` are those of each operator, by its identity."""
+def require_no_recursion(calls: Mapping[syntax.Operator, Calls]) -> None:
+    """Raise if operators call themselves; ``calls`` are those of each operator."""
     try:
-        TopologicalSorter({key: [id(called) for called, _ in each] for key, each in calls.items()}).prepare()
+        TopologicalSorter({each: [called for called, _ in found] for each, found in calls.items()}).prepare()
     except CycleError as error:
         called, caller, *_ = error.args[1]
-        operator, node = next(each for each in calls[caller] if id(each[0]) == called)
+        operator, node = next(each for each in calls[caller] if each[0] is called)
         fact = f"the operator `{operator.name}` calls itself"
         raise DslSyntaxError.at(fact, node.span, "use a loop of `@compose`") from None
 

@@ -26,7 +26,7 @@ from tcdsl.ir.expressions import SizeValue
 from tcdsl.span import Span
 
 __all__ = ["GraphForm", "GraphInputs", "InputExtent", "Variable"]
-__all__ += ["attribute_value", "composed", "ended_packs", "graph_attributes", "marked", "open_extents", "trimmed"]
+__all__ += ["attribute_value", "composed", "graph_attributes", "marked", "open_extents", "trimmed"]
 
 
 def graph_attributes(operator: Operator, evaluator: ExpressionEvaluator, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,11 +259,6 @@ def open_extents(operator: Operator) -> list[list[bool]]:
 def marked(outputs: Sequence[Any]) -> list[list[bool]]:
     """Whether only data says the extents of tensors, one list for each tensor."""
     return [[bound_of(extent) is not None for extent in each.shape] for each in flat(outputs)]
-
-
-def ended_packs(outputs: Sequence[Any]) -> list[Pack]:
-    """The packs of which only data says how long they are."""
-    return [each for each in outputs if isinstance(each, Pack) and each.length is not None]
 
 
 def composed(

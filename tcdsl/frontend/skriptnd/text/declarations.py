@@ -14,6 +14,7 @@ from tcdsl.span import Span
 __all__ = ["read_assertion", "read_bounds", "read_declaration", "read_formula", "read_generic"]
 __all__ += ["read_identifier", "read_pack_length", "read_target", "read_type", "read_type_name", "read_using"]
 
+MOST_ENTRIES = 500  # of a shape
 #: The operators of formulas, and what the document's spelling of some is.
 ACCUMULATORS = ("=", "+=", "*=", "&=", "|=", "<?=", ">?=", ":=")
 _SAME = {"<=": "<?=", ">=": ">?="}
@@ -34,6 +35,8 @@ def read_type(words: Words) -> syntax.TypeNode:
         words.expect("(", "behind `^`")
         rank = read_inner(words)
     shape = words.several(_extent, "]") if words.accept("[") else None
+    if shape is not None and len(shape) > MOST_ENTRIES:
+        raise DslSyntaxError.at(f"a shape of {len(shape)} entries, and {MOST_ENTRIES} are the most", words.since(first))
     pack = read_pack_length(words)
     word = given.get("optional")
     return syntax.TypeNode(name, word is not None, rank, shape, pack, word, span=words.since(first))

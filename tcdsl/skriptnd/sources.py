@@ -51,6 +51,8 @@ class Sources:
                 fact = f"there is no module `{each.name}`"
                 hint = f"the library has {', '.join(MODULES)}; others stand beside the text, as `{each.name}.sknd`"
                 raise DslSyntaxError.at(fact, each.span, hint)
+            if len(self._modules) > 1_000:
+                raise DslSyntaxError.at("more than 1000 modules are imported", each.span, "join some of them")
             text, filename = found
             inner = self._modules[each.name] = parsed(text, filename)
             graph = next((operator for operator in inner.operators if operator.graph), None)
@@ -75,12 +77,11 @@ class Sources:
 
     def module(self, name: str) -> dict[str, Operator]:
         """The operators of a module, by name."""
-        found = self._operators.get(name)
-        if found is None:
+        if name not in self._operators:
             text = self._modules.get(name)
-            found = library_module(name) if text is None else {each.name: each for each in text.operators}
-            self._operators[name] = found
-        return found
+            own = library_module(name) if text is None else {each.name: each for each in text.operators}
+            self._operators[name] = own
+        return self._operators[name]
 
     def find(self, module: str, name: str, span: Span | None) -> tuple[Operator, str] | None:
         """The operator that ``name`` is in ``module``, and the module where it stands."""

@@ -6,6 +6,7 @@ import re
 import time
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -159,3 +160,11 @@ def test_texts_of_words_are_read_or_refused() -> None:
             tc.skriptnd.parse(graph.replace("...", line))
         with suppress(TcdslError):
             tc.skriptnd.parse(line)
+
+
+def test_imports_are_bounded(tmp_path: Path) -> None:
+    for k in range(1002):
+        (tmp_path / f"m{k}.sknd").write_text(f"import m{k + 1};" if k < 1001 else "")
+    with pytest.raises(TcdslError, match="more than 1000 modules are imported"):
+        tc.skriptnd.parse(f"import m0; {_operator('')}", tmp_path)
+    assert tc.skriptnd.parse(f"import m2; {_operator('')}", tmp_path).graphs

@@ -2,6 +2,10 @@
 
 On two cores beside a load of 10 to 15, of ten processes the worst ratio of a case was between 0.83 and 0.98 of its
 median, and the worst of two processes' better ones above 0.84: ``--loss 0.25`` is what such a machine holds.
+
+A process has many turns of a call, and only one first call. In six processes beside a load of 16 that was between 0.92
+and 1.09 of its median. From day to day the same code differs more, 0.74 once in all three processes: so first calls may
+lose a tenth more.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ __all__ = ["best", "losses", "main", "middle"]
 
 _RECORDED = Path(__file__).with_name("ratios.json")
 _PROCESSES = 5  # whose medians are recorded.
+_MORE_OF_FIRST_CALLS = 0.1
 Ratios = dict[str, dict[str, float]]
 
 
@@ -47,12 +52,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def losses(recorded: Ratios, found: Ratios, most: float) -> list[str]:
-    """What is worse than ``recorded`` by more than a share of ``most``, a line each."""
+    """What is worse than ``recorded`` by more than a share of ``most``, first calls by a tenth more; a line each."""
+    shares = {"call": most, "first call": most + _MORE_OF_FIRST_CALLS}
     return [
         f"{name}: work / {what} was {then:.3g} and is {found[name][what]:.3g}"
         for name, ratios in recorded.items()
         for what, then in ratios.items()
-        if name in found and found[name][what] < (1 - most) * then
+        if name in found and found[name][what] < (1 - shares[what]) * then
     ]
 
 

@@ -1,7 +1,7 @@
 """One process: the first call of each case, then turns of the case and its work. Prints JSON.
 
 ``call`` is how many times longer the work takes, in the middle of all turns, in processor seconds of one thread.
-``first call`` is the same of a compilation, the mean of one before and one after.
+``first call`` is the same of a compilation, the mean of the middle ones of three before and of three after.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ def measured(case: SmallCase) -> dict[str, float]:
 
 
 def _first_call(call: Callable[[], Any]) -> float:
-    before = compilation()
+    before = _compilation()
     begin = time.process_time()
     call()
     taken = time.process_time() - begin
-    return (before + compilation()) / 2 / taken
+    return (before + _compilation()) / 2 / taken
+
+
+def _compilation() -> float:
+    return statistics.median(compilation() for _ in range(3))
 
 
 def main() -> int:

@@ -522,7 +522,8 @@ def _hoisting(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
 
 
 def _interchange(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:
-    return with_rows_inside(nodes, setting.names)
+    # Tiles of contractions have the order that they need.
+    return nodes if draft.work is not None else with_rows_inside(nodes, setting.names)
 
 
 def _data_bounds(nodes: Nodes, draft: Draft, setting: NestContext) -> Nodes:

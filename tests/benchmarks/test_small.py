@@ -37,7 +37,8 @@ def test_a_process_measures_calls_and_first_calls(monkeypatch: pytest.MonkeyPatc
         ([(0.7, 0.5), (0.95, 0.3)], 0, ""),
         ([(0.7, 0.5), (0.7, 0.5), (0.95, 0.1)], 0, ""),
         ([(0.7, 0.5), (0.8, 0.5), (0.6, 0.5)], 1, "a case: work / call was 1 and is 0.8"),
-        ([(1.0, 0.3), (1.0, 0.4), (1.0, 0.4)], 1, "a case: work / first call was 0.5 and is 0.4"),
+        ([(1.0, 0.3), (1.0, 0.35), (1.0, 0.35)], 1, "a case: work / first call was 0.5 and is 0.35"),
+        ([(1.0, 0.3), (1.0, 0.42)], 0, ""),
     ],
 )
 def test_what_is_lost_in_every_process_fails(

@@ -10,19 +10,22 @@ import numpy as np
 import pytest
 
 from tcdsl.lowering.loopir.loops import Kernel, Loop
+from tcdsl.targets.cpu.emission.interface import TRANSPOSING
 from tcdsl.targets.cpu.emission.module_emission import emitted_nests
+from tcdsl.targets.cpu.emission.transposed_copies import emitted_transposition
 from tcdsl.targets.cpu.layout.frame import PLACES_WORD, layout_of
 from tcdsl.targets.cpu.layout.kernel_code import kernel_code
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, object_code
 from tests.targets.nest_text import nest_kernel
 from tests.targets.test_vector_loops import FORMS
 
-COPIES = ("z[j - 2, i + 1] = x[i, j]", "z[j, i] = x[i, 1 + j]")
+COPIES = ("z[j - 2, i + 1] = x[i, j]", "z[j, i] = x[39 - i, 1 + j]")
 OTHERS = (
     "z[i, j] = x[i, j]",
     "z[j, j] = x[i, j]",
     "z[j, i] = x[i, j - i]",
     "z[j, 2 * i] = x[i, j]",
+    "z[j, i] = x[i % 3, j]",
     "x[j, i] = x[i, j]",
 )
 
@@ -58,8 +61,10 @@ def test_copies(dtype: str, form: str) -> None:
     for body in COPIES:
         kernel = kernel_of(body, dtype)
         text = text_of(kernel, form)
-        assert "shufflevector" in text
-        loaded = LoadedObject([object_code(text, 2)], ["nest"])
+        assert TRANSPOSING in text
+        symbol = f"{TRANSPOSING}{np.dtype(dtype).itemsize}"
+        shared = object_code(emitted_transposition(symbol, FORMS[form]), 1)
+        loaded = LoadedObject([object_code(text, 2), shared], ["nest"])
         function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(loaded.addresses["nest"])
         x = np.arange(40 * 45).reshape(40, 45).astype(dtype)
         for begin, end, stop in ((0, 40, 44), (3, 35, 34), (1, 17, 18), (5, 20, 19), (7, 8, 40), (4, 4, 9), (2, 30, 2)):
@@ -73,4 +78,4 @@ def test_copies(dtype: str, form: str) -> None:
 
 def test_other_loops_are_left_alone() -> None:
     for body in (*OTHERS, "x[j, i] = x[i, j]"):
-        assert "shufflevector" not in text_of(kernel_of(body, "float32"), "wide")
+        assert TRANSPOSING not in text_of(kernel_of(body, "float32"), "wide")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tcdsl.ir.build import apply
 from tcdsl.lowering.loopir.kinds import FirstNodes, Named, RenamedNodes, kind_of_nest, nodes_alike
@@ -25,6 +26,8 @@ _JOINED = 200
 
 def joined_kinds(nests: Sequence[Nest]) -> list[Nest]:
     """Consecutive nests without parallel loops as one, where either kind stands beside the other wherever it stands."""
+    if not any(not _parallel(nodes_alike(one)) and not _parallel(nodes_alike(other)) for one, other in pairwise(nests)):
+        return list(nests)
     return _joined(nests, _bonds(nests))
 
 

@@ -64,6 +64,8 @@ _AHEAD, _FEWEST, _TOGETHER, _MOST_UPDATES = 4096, 64, 4, 2
 def with_ends_checked(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """``nodes`` with innermost serial loops without such checks, where their ends are in range."""
     nodes = tuple(nodes)
+    if not _has_checks(nodes):
+        return nodes
     used = uses_of(nodes)
     return rewritten(nodes, lambda node: (_checked(node, used) if isinstance(node, Loop) else node,))
 
@@ -71,6 +73,10 @@ def with_ends_checked(nodes: Iterable[Node]) -> tuple[Node, ...]:
 def with_ends_of_rounds_checked(nests: Iterable[Nest]) -> list[Nest]:
     """``nests`` of a kernel with rounds, the same."""
     return [replace(nest, code=with_ends_checked(nest.body)) for nest in nests]
+
+
+def _has_checks(nodes: Iterable[Node]) -> bool:
+    return any(isinstance(node, Check) for node in walk_nodes(nodes))
 
 
 def _checked(loop: Loop, used: Counter[str]) -> Node:
@@ -105,6 +111,8 @@ def _checked(loop: Loop, used: Counter[str]) -> Node:
 def with_checks_ahead(nodes: Iterable[Node], names: FreshNames) -> tuple[Node, ...]:
     """``nodes`` with innermost loops that add where data say in parts that go on together."""
     nodes = tuple(nodes)
+    if not _has_checks(nodes):
+        return nodes
     used = uses_of(nodes)
 
     def ahead(node: Node) -> tuple[Node, ...]:

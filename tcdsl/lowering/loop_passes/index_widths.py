@@ -14,6 +14,7 @@ So may one that is checked, if no number that is out of range is congruent to on
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -117,15 +118,8 @@ def _with_widths(
 
 def _last_that_helps(limits: Sequence[_Widths], first: int, nest: Nest, parts: Sequence[Expr]) -> int:
     # The first limit from there on with which the parts are no wider than with the last one.
-    least: list[int] | None = None
-    for number in range(first, len(limits)):
-        found = limits[number].widths_of(nest, parts)
-        if max(found) == _NARROW:
-            return number
-        least = limits[-1].widths_of(nest, parts) if least is None else least
-        if found == least:
-            return number
-    return len(limits) - 1
+    least = limits[-1].widths_of(nest, parts)
+    return bisect_left(limits[:-1], True, first, key=lambda each: each.widths_of(nest, parts) == least)
 
 
 @dataclass(slots=True)

@@ -114,7 +114,6 @@ class BatchTiles(ContractionLoops):
         machine = body.setting.machine
         self._lanes, *_, widest = machine.widths(plan.tensor.dtype)
         super().__init__(found, plan, body, found.pays_in_lanes(self._lanes))
-        self.always = self.is_large
         self._batch = batch
         self._columns = widest // self._lanes
         self._outer = tuple(side for side in found.outer if side != batch)

@@ -14,6 +14,7 @@ from tcdsl.lowering.loopir.contraction import Side, SumOfProducts
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Loop, Node, Store, Update, loops_over
 from tcdsl.lowering.loopir.point_code import update
 from tcdsl.lowering.loopir.tiles import is_of_cells, within_limits
+from tcdsl.lowering.loopir.traversal import serial
 from tcdsl.lowering.nests.bodies import StatementLoops
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
@@ -27,11 +28,11 @@ Values = Mapping[Expr, Expr]
 class ContractionLoops:
     """The nests of one contraction, which run where it ``pays``.
 
-    ``pays`` is a condition on sizes, and ``is_large`` says that it always holds. ``always`` says that the nests do all
-    the work: else other loops do it `elsewhere`.
+    ``pays`` is a condition on sizes, and ``is_large`` says that it always holds: else other loops do the work
+    `elsewhere`. Where they are ``guarded``, loops as `where_unsound` do it if a factor is not finite.
     """
 
-    always: bool
+    guarded = False
 
     def __init__(self, found: SumOfProducts, plan: LoopOrder, body: StatementLoops, pays: Expr) -> None:
         self._found = found
@@ -55,6 +56,10 @@ class ContractionLoops:
         assert self._pays is not None
         return (Branch(apply("not_", self._pays), nodes),)
 
+    def where_unsound(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """``nodes``, plain loops again, where these nests run and a factor is infinite or not a number."""
+        raise NotImplementedError
+
     def short_loops(self) -> tuple[Node, ...]:
         """Plain loops for what hardly ever happens, in little code."""
         plan, body = self._plan, self._body
@@ -63,7 +68,14 @@ class ContractionLoops:
         # isl takes long with what is known of sizes, which say little here.
         points = plan.statement.domain.set
         context = isl.Set.universe(points.get_space().params())
-        return (*body.start(), *body.visits(points, order, act, context, known=points))
+        if not plan.plain or order[0] not in plan.cells:
+            return (*serial(body.start()), *body.visits(points, order, act, context, known=points))
+        around, others = order[:1], [name for name in plan.cells if name != order[0]]
+        starts = () if body.started else loops_over(plan.spans(others), tuple(body.start_of()))
+        sums = body.visits(points, order[1:], act, context, around, known=points)
+        (loop,) = loops_over(plan.spans(around), (*starts, *sums))
+        assert isinstance(loop, Loop)
+        return (replace(loop, kind="parallel"),)
 
     def _where_it_pays(self, node: Node) -> Node:
         return replace(node, stop=self._where_pays(node.stop)) if isinstance(node, Loop) else node

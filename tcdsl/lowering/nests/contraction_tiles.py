@@ -103,7 +103,8 @@ class ContractionTiles(ContractionLoops):
         #: Whether there are panels: one block of rows would read them hardly more often than they are written.
         one_block = apply("le", found.count_of_rows, integer(ROWS_OF_BLOCK))
         self._is_packed = apply("not_", one_block) if found.unpacked else truth(value=True)
-        self.always = self.is_large and not found.guards
+        #: Whether all factors must be finite, beside zeros that stand for no term.
+        self.guarded = found.guards
         self._sums = self._names.fresh("sums")
         _, along = self._apart_and_along()
         #: The variable of products whose cells lie side by side in the target.
@@ -118,21 +119,27 @@ class ContractionTiles(ContractionLoops):
         self._sound = self._buffer("sound", (*outer, self._panels)) if found.guards else None
 
     def nests(self) -> Iterator[tuple[str, tuple[Node, ...], Expr]]:
-        """Those that start cells, panels, and tiles."""
+        """How each nest is called, its loops and its work: what comes `before`, tiles, and tiles of few rows."""
+        yield from self.before()
+        work = apply("mul", self._found.count_of_rows, self._points)
+        for hint, packed in ("nest_", truth(value=True)), ("few_", truth(value=False)):
+            runs = self._is_packed if hint == "nest_" else apply("not_", self._is_packed)
+            if may_hold(runs):
+                yield hint, self._tiles(packed, runs), work
+
+    def before(self) -> Iterator[tuple[str, tuple[Node, ...], Expr]]:
+        """The nests before tiles: starts where few cells have sums, and panels."""
         yield from super().nests()
         if may_hold(self._is_packed):
             yield "pack_", self._packing(), self._points
-        yield "nest_", self._tiles(), apply("mul", self._found.count_of_rows, self._points)
 
-    def elsewhere(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """``nodes``, the plain loops, where they run."""
-        if self._sound is None:
-            return super().elsewhere(nodes)
+    def where_unsound(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """``nodes``, plain loops again, where tiles pay, and a factor is infinite or not a number."""
         match nodes:
             case (Loop(kind="parallel") as loop,):
-                return (replace(loop, body=self._if_unsound(loop.body)),)
-            case _:
-                return self._if_unsound(nodes)
+                return (self._where_it_pays(replace(loop, body=self._if_unsound(loop.body))),)
+        made = self._if_unsound(nodes)
+        return made if self._pays is None else (Branch(self._pays, made),)
 
     # -- conditions
 
@@ -152,25 +159,17 @@ class ContractionTiles(ContractionLoops):
 
     def _if_unsound(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         out: list[Node] = []
-        runs: Expr = apply("not_", self._soundness(out))
-        if self._pays is not None:
-            runs = apply("or_", apply("not_", self._pays), runs)
+        runs = apply("not_", self._soundness(out))
         return (*out, Branch(runs, nodes))
 
     # -- parts
 
     def _lanes_of(self, panel: str) -> tuple[Local, Local, tuple[Node, ...]]:
         # The first lane of a panel, how many it has, and what defines them.
-        first, count = self._local("first"), self._local("count")
+        first, count = (Local(self._names.fresh(title), "int64") for title in ("first", "count"))
         left = apply("sub", self._found.lane.length, first)
-        return (
-            first,
-            count,
-            (
-                Define(first.name, apply("mul", index(panel), integer(self._lanes)), index=True),
-                Define(count.name, apply("min", integer(self._lanes), left), index=True),
-            ),
-        )
+        begin = Define(first.name, apply("mul", index(panel), integer(self._lanes)), index=True)
+        return first, count, (begin, Define(count.name, apply("min", integer(self._lanes), left), index=True))
 
     def _whole_registers(self, count: Expr) -> Expr:
         # The lanes of all registers that so many lie in.
@@ -254,7 +253,8 @@ class ContractionTiles(ContractionLoops):
 
     # -- tiles
 
-    def _tiles(self) -> tuple[Node, ...]:
+    def _tiles(self, packed: Expr, runs: Expr) -> tuple[Node, ...]:
+        # In a nest that ``runs``: sizes that take panels have no use for the code of those that take none.
         found, names = self._found, self._names
         block = names.fresh("block")
         out: list[Node] = []
@@ -281,13 +281,14 @@ class ContractionTiles(ContractionLoops):
         share = defined("share", quotient_up(self._panels, units[len(apart) + 1][1]), names, out)
         begin = apply("mul", group, share)
         stop = apply("min", self._panels, apply("add", begin, share))
-        panels = self._of_panels(values, inner, outer, rows, (begin, stop), products)
+        panels = self._of_panels(values, inner, outer, rows, (begin, stop), packed, products)
         nodes: tuple[Node, ...] = (*out, *rows.nodes, panels)
         if self._sound is not None:
             before: list[Node] = []
-            runs = self._soundness(before)
-            nodes = (*before, Branch(runs, nodes))
-        return (Loop(block, integer(0), self._where_pays(count), 1, nodes, "parallel"),)
+            sound = self._soundness(before)
+            nodes = (*before, Branch(sound, nodes))
+        count = self._where_pays(apply("where", runs, count, integer(0)))
+        return (Loop(block, integer(0), count, 1, nodes, "parallel"),)
 
     def _products(self, at: dict[Side, Expr], out: list[Node]) -> Loop | None:
         # The loop over a block of neighbouring products whose cells lie side by side in the target, if there are any:
@@ -308,6 +309,7 @@ class ContractionTiles(ContractionLoops):
         outer: Sequence[Expr],
         rows: RowBlock,
         ends: tuple[Expr, Expr],
+        packed: Expr,
         products: Loop | None = None,
     ) -> Loop:
         # A block of rows and one panel after the other, of one product or of several.
@@ -319,10 +321,11 @@ class ContractionTiles(ContractionLoops):
         before: list[Node] = []
         if products is not None:
             # Of few products each has the same memory for its sums, which is near.
-            at = apply("sub", index(products.variable), products.start)
-            place = apply("where", self._are_few(), integer(0), at)
+            own_place = apply("sub", index(products.variable), products.start)
+            place = apply("where", self._are_few(), integer(0), own_place)
             number = (defined("number", place, self._names, before),)
-        sums = self._sums_of_panel(values, inner.summed, (*outer, index(panel)), rows, (first, lanes), number, at_once)
+        place_of_panel = (*outer, index(panel))
+        sums = self._sums_of_panel(values, inner.summed, place_of_panel, rows, (first, lanes), number, at_once, packed)
         bounds = (*(_PRODUCTS for _ in number), ROWS_OF_BLOCK, self._lanes)
         memory = LocalBuffer(self._sums, self._dtype, tuple(map(integer, bounds)), bounds)
         if products is not None:
@@ -369,7 +372,7 @@ class ContractionTiles(ContractionLoops):
         outer = [
             places.get(side.variable, values.get(index(side.variable), index(side.variable))) for side in found.outer
         ]
-        panels = self._of_panels(values, inner, outer, rows, (integer(0), self._panels))
+        panels = self._of_panels(values, inner, outer, rows, (integer(0), self._panels), self._is_packed)
         return self._over(counters, free, (*rows.nodes, panels))
 
     def _units(self, out: list[Node]) -> tuple[Expr, list[tuple[str, Expr]], Expr]:
@@ -433,6 +436,7 @@ class ContractionTiles(ContractionLoops):
         side: tuple[Expr, Expr],
         number: tuple[Expr, ...],
         at_once: Expr | None,
+        is_packed: Expr,
     ) -> tuple[Node, ...]:
         # The sums of all terms of a block of rows and a panel, those of the product of that number.
         names, found, (first, lanes) = self._names, self._found, side
@@ -466,13 +470,13 @@ class ContractionTiles(ContractionLoops):
             tiles = partial(self._sums_of_tile, (*number, index(tile)), right, cells, clipped)
             return self._in_registers(tiles, whole, lanes, masked=masked)
 
-        match self._is_packed:
+        match is_packed:
             case Constant(value=True):
                 sums = made(packed, masked=False)
             case Constant():
                 sums = made(lying, masked=True)
             case _:
-                sums = (Branch(self._is_packed, made(packed, masked=False), made(lying, masked=True)),)
+                sums = (Branch(is_packed, made(packed, masked=False), made(lying, masked=True)),)
         return around((Loop(tile, integer(0), rows.count, ROWS, (*out, *clipped.around(sums))),))
 
     def _in_registers(self, tiles: _Tiles, whole: _Whole, lanes: Expr, *, masked: bool) -> tuple[Node, ...]:
@@ -542,18 +546,21 @@ class ContractionTiles(ContractionLoops):
             place = {**values, index(side.variable): side.at(index(row))}
             stored = self._stored_lane(place, first, lane, self._sum_at(apply("sub", index(row), rows.low), lane))
             return (Loop(lane, integer(0), lanes, 1, (self._along(row, rows.low, rows.high, stored),)),)
-        # Rows of the target, one after the other.
+        # Rows of the target, counted from that of the first cell: no more than cells, so that no product is large.
         line, out = names.fresh("line"), list[Node]()
-        start = defined("start", apply("min", rows.high, apply("mul", index(line), side.length)), self._names, out)
-        begin = defined("begin", apply("max", rows.low, start), self._names, out)
-        end = defined("end", apply("min", rows.high, apply("add", start, side.length)), self._names, out)
+        before: list[Node] = []
+        base = defined("base", apply("sub", rows.low, apply("mod", rows.low, side.length)), names, before)
+        here = apply("add", base, apply("mul", index(line), side.length))
+        start = defined("start", apply("min", rows.high, here), names, out)
+        begin = defined("begin", apply("max", rows.low, start), names, out)
+        end = defined("end", apply("min", rows.high, apply("add", start, side.length)), names, out)
         place = {**values, **rows.at(apply("sub", begin, rows.low), out), index(side.variable): side.at(index(row))}
         number = apply("sub", apply("add", index(row), start), rows.low)
         stored = self._stored_lane(place, first, lane, self._sum_at(number, lane))
         along = self._along(row, apply("sub", begin, start), apply("sub", end, start), stored)
         out.append(Loop(lane, integer(0), lanes, 1, (along,)))
-        low = apply("floor_div", rows.low, side.length)
-        return (Loop(line, low, quotient_up(rows.high, side.length), 1, tuple(out)),)
+        count = apply("min", quotient_up(apply("sub", rows.high, base), side.length), integer(ROWS_OF_BLOCK + 1))
+        return (*before, Loop(line, integer(0), count, 1, tuple(out)))
 
     def _are_few(self) -> Expr:
         # Whether the sums of neighbouring products are stored cell by cell: squares would be half empty.

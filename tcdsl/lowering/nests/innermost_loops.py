@@ -18,7 +18,7 @@ from functools import partial
 import islpy as isl
 
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Expr, Local
+from tcdsl.ir.expressions import Expr, Local, Read
 from tcdsl.lowering.loopir.loops import Branch, Check, Define, Loop, Node, loops_over
 from tcdsl.lowering.loopir.point_code import first, update
 from tcdsl.lowering.loopir.tiles import unrolled
@@ -186,8 +186,8 @@ class _Row:
         if any(isinstance(node, Check) for node in walk_nodes(cell)):
             # Errors show the positions of loops.
             return [Loop(variable, self.low, start, 1, cell), Loop(variable, stop, self.high, 1, cell)]
-        # One loop over both ends: code for borders is long, and takes long to compile.
-        whole = Loop(variable, self.low, self.high, 1, cell)
+        # One loop over both ends: code for borders is long, and takes long to compile. A copy is done in no time.
+        whole = Loop(variable, self.low, self.high, 1, cell, seldom=isinstance(self.plan.statement.value, Read))
         return [skipping(whole, start, apply("sub", stop, start), "end", self.body.setting.names)]
 
     def starts(self, written: isl.Set | None) -> list[Node]:

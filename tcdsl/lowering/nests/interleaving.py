@@ -84,7 +84,7 @@ def skipping(loop: Loop, first: Expr, skipped: Expr, hint: str, names: FreshName
     jump = apply("where", apply("lt", index(step), first), integer(0), skipped)
     body = map_expressions(loop.body, lambda expr: substitute(expr, {index(loop.variable): position}))
     define = Define(position.name, apply("add", index(step), jump), index=True)
-    return Loop(step, loop.start, apply("sub", loop.stop, skipped), 1, (define, *body))
+    return Loop(step, loop.start, apply("sub", loop.stop, skipped), 1, (define, *body), seldom=loop.seldom)
 
 
 def _count(loop: Loop) -> int:

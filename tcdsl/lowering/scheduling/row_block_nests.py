@@ -110,9 +110,7 @@ class RowBlockNests:
     def panels(self) -> Iterator[tuple[LoopOrder, str, tuple[Node, ...], Expr]]:
         """What is done before, for each plan: how it is called, its loops and its work."""
         for k, tiles in self._tiles.items():
-            for hint, nodes, work in tiles.nests():
-                if hint == "nest_":
-                    break
+            for hint, nodes, work in tiles.before():
                 yield self._rows.groups[k].plans[0], hint, nodes, work
 
     def elsewhere(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -56,7 +56,8 @@ _HEADS = {
 }
 _ALONE = Declined("rows in a loop in a loop are too few for threads")
 _OTHERWISE_ROWS = (Step("else", "where blocks of rows do not pay"),)
-_OTHERWISE = Step("else", "where tiles do not pay, or a factor is not finite beside a zero that stands for no term")
+_OTHERWISE = Step("else", "where tiles do not pay")
+_UNSOUND = Step("else", "where a factor is not finite beside a zero that stands for no term")
 
 Made = tuple[str, tuple[LoopOrder, ...], tuple[Node, ...]]
 """A nest: what it is for, the plans of its statements, its loops."""
@@ -156,8 +157,9 @@ def _schedule(draft: Draft) -> tuple[Step, ...]:
     first = draft.plans[0]
     tiles = first.contraction if draft.work is not None else None
     match draft.hint, tiles:
-        case "nest_", SumOfProducts():
-            orders = [Step("tile", f"{tiles.one_by_one}: sums stay in registers")]
+        case ("nest_" | "few_") as hint, SumOfProducts():
+            of = tiles.one_by_one if hint == "few_" else replace(tiles.one_by_one, unpacked=False)
+            orders = [Step("tile", f"{of}: sums stay in registers")]
         case "batch_", SumOfProducts(batch=Side(variable=name)):
             orders = [Step("tile", f"{tiles.one_by_one}: sums of some {name} stay in registers, a lane for each")]
         case "pack_" | "batch_pack_", SumOfProducts():
@@ -233,10 +235,10 @@ def _in_registers(group: Group, ways: Sequence[ContractionLoops], setting: NestC
         for hint, nodes, work in tiles.nests():
             yield Draft(hint, group.plans, nodes, None, work)
     last = ways[-1]
-    if last.always:
-        return
+    if last.guarded:
+        nodes = last.where_unsound(last.short_loops())
+        yield Draft("nest_", group.plans, nodes, None, None, (_UNSOUND,))
     if last.is_large:
-        yield Draft("nest_", group.plans, _elsewhere(ways, last.short_loops()), None, None, (_OTHERWISE,))
         return
     for draft in _by_rules(group, setting, None, PLAIN_RULES):
         yield replace(draft, nodes=_elsewhere(ways, draft.nodes), steps=(_OTHERWISE, *draft.steps))
@@ -248,7 +250,7 @@ def _tiled_ways(plan: LoopOrder, setting: NestContext) -> Iterator[ContractionLo
     batch = batch_tiles(plan, setting)
     if batch is not None and found is not None:
         yield batch
-        if batch.always:
+        if batch.is_large:
             return
         dense = apply("and_", found.dense, apply("not_", batch.pays))
         plan = replace(plan, contraction=replace(found, dense=dense))

@@ -50,13 +50,11 @@ def _level(kernel: Kernel, build: Build) -> int:
 class CompiledKernel(Launcher):
     """A kernel that runs: ``compiled.run([A, B], {"N": 3, "K": 4, "M": 5})`` gives the list of outputs.
 
-    `source` is its text as a module of Python, `path` a file of it; ``from_disk`` says whether all machine code came
-    from disk. May be called from several threads.
+    `source` is its text as a module of Python, `path` a file of it; May be called from several threads.
     """
 
     def __init__(self, kernel: Kernel, code: KernelCode, module: CompiledModule, build: Build) -> None:
         self.kernel = kernel
-        self.from_disk = module.from_disk
         self._code = code
         self._build = build
         self._layout = layout_of(kernel)
@@ -66,7 +64,12 @@ class CompiledKernel(Launcher):
         self._temporary_numbers = {buffer.name: k for k, buffer in enumerate(self._temporaries.buffers)}
         buffers = {buffer.name: buffer for buffer in kernel.buffers}
         self._outputs = [buffers[name] for name in kernel.outputs]
-        super().__init__(self._facts(), module.addresses, code.places, module, build.cache_dir)
+        super().__init__(self._facts(), code.places, module, build.cache_dir)
+
+    @property
+    def from_disk(self) -> bool:
+        """Whether nothing had to be compiled until now."""
+        return self._module.from_disk
 
     @property
     def source(self) -> str:
@@ -130,7 +133,7 @@ class CompiledKernel(Launcher):
             return None
         level = _level(self.kernel, self._build)
         symbols = tuple(nest_symbol(key, level) for key in self._code.keys)
-        written, table = self.written_plan(numbers)
+        written, table = self._plan_code(numbers)
         values = tuple(getattr(facts, name) for name in KernelFacts.__slots__)
         return values, symbols, self._code.places, numbers, written.code, written.constants, table
 

@@ -88,14 +88,13 @@ def drivers_in(cache_dir: Path | None) -> Drivers:
 class Launcher:
     """Machine code that runs: ``launcher.launch(launcher.planned((3, 4, 5)), (A, B), (), threads, check)``.
 
-    ``addresses`` are those of the nests' machine code, which ``module`` keeps alive, ``places`` their places
+    ``module`` has the nests' machine code, some of which is made when a plan needs it; ``places`` are their places
     (`tcdsl.targets.cpu.layout.kernel_code`). May be called from several threads.
     """
 
     def __init__(
         self,
         facts: KernelFacts,
-        addresses: Sequence[int],
         places: Sequence[Sequence[int]],
         module: CompiledModule,
         cache_dir: Path | None,
@@ -106,12 +105,11 @@ class Launcher:
         self._module = module
         self._drivers = drivers_in(cache_dir)
         self._places = [np.array(each, np.int64) for each in places]
-        where = [int(each.__array_interface__["data"][0]) for each in self._places]
-        self._process = of_this_process(addresses, where, self._drivers.interrupted)
         self._count = facts.rows
         self._made_types = tuple(map(numpy_dtype, facts.made))
         self._slots = np.array(facts.slots, np.int64)
         self._sizes_of = _picker(facts.sizes)
+        self._plan_codes: dict[tuple[int, ...], tuple[SizeFunction, int]] = {}
         self._planners: dict[tuple[int, ...], Planner] = {}
         self._last_plan: tuple[tuple[int, ...], LaunchPlan] | None = None
         self._free: deque[Frame] = deque()
@@ -136,13 +134,28 @@ class Launcher:
         self, values: Sequence[int], numbers: tuple[int, ...] = (), pack: Callable[..., None] = struct.pack_into
     ) -> LaunchPlan:
         """The plan for the values of all sizes in order: see `LaunchedKernel.planned`."""
+        while True:
+            plan = LaunchPlan(self._planner(numbers, pack), values, self._drivers.planned)
+            absent = set() if self._module.complete else plan.absent(len(self._places))
+            if not absent:
+                return plan
+            self._module.need(absent)
+            self._planners = {}
+
+    def _plan_code(self, numbers: tuple[int, ...]) -> tuple[SizeFunction, int]:
+        if numbers not in self._plan_codes:
+            self._plan_codes[numbers] = self.written_plan(numbers)
+        return self._plan_codes[numbers]
+
+    def _planner(self, numbers: tuple[int, ...], pack: Callable[..., None]) -> Planner:
         planner = self._planners.get(numbers)
         if planner is None:
-            written, table = self.written_plan(numbers)
-            facts = self.facts
-            planner = Planner(written.bound(self._process), facts.words, table, facts.lives, pack)
-            self._planners[numbers] = planner
-        return LaunchPlan(planner, values, self._drivers.planned)
+            planners, facts = self._planners, self.facts
+            written, table = self._plan_code(numbers)
+            where = [int(each.__array_interface__["data"][0]) for each in self._places]
+            process = of_this_process(self._module.addresses, where, self._drivers.interrupted)
+            planner = planners[numbers] = Planner(written.bound(process), facts.words, table, facts.lives, pack)
+        return planner
 
     def _frame(self, plan: LaunchPlan) -> Frame:
         # One that no other call uses, set up for ``plan``.
@@ -310,7 +323,7 @@ class KeptKernel(Launcher):
 
     def __init__(self, kept: KeptValues, facts: KernelFacts, module: CompiledModule, cache_dir: Path | None) -> None:
         _, _, places, self._numbers, code, constants, self._table = kept
-        super().__init__(facts, module.addresses, places, module, cache_dir)
+        super().__init__(facts, places, module, cache_dir)
         self._written = SizeFunction(code, constants)
 
     def written_plan(self, numbers: tuple[int, ...]) -> tuple[SizeFunction, int]:

@@ -19,6 +19,7 @@ from tcdsl.lowering.loop_passes.placement import placed
 from tcdsl.lowering.loopir.machine import SERIAL_WORK
 from tcdsl.targets.cpu.call.pace import Pace
 from tcdsl.targets.cpu.call.spare_memory import MANY_CELLS, aligned, array_of, block_of, spare
+from tcdsl.targets.cpu.layout.call_block import RANGED
 from tcdsl.targets.cpu.machine.internals import array_header, bytes_header, tuple_header
 
 __all__ = ["Frame", "LaunchPlan", "Planner", "of_this_process"]
@@ -115,6 +116,12 @@ class LaunchPlan:
     def table_address(self) -> int:
         """Where the table of nests begins in memory."""
         return self.address + 8 * self._planner.table
+
+    def absent(self, nests: int) -> set[int]:
+        """Which of so many nests run, and have numbers for their addresses yet: the machine code is not there."""
+        rows = self.block[self.table :].reshape(-1, 5).tolist()
+        where = [row[3] if row[:2] == [0, RANGED] else row[0] for row in rows if row[3]]
+        return {place - 1 for place in where if 0 < place <= nests}
 
     def blocks(self, nest: int) -> int:
         """Into how many blocks the nest of this number is cut for threads."""

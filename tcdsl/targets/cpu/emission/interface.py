@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-__all__ = ["FASTMATH", "PLAIN", "READY", "definitions", "driver_symbols", "python_symbol"]
+__all__ = ["FASTMATH", "PLAIN", "READY", "TRANSPOSING", "definitions", "driver_symbols", "python_symbol"]
 
 FASTMATH: tuple[str, ...] = ("contract", "reassoc")
 """LLVM's fast-math flags. NaN, inf and the signs of zeros stay what they are.
@@ -18,6 +18,9 @@ reciprocal root, which is NaN for 0 and inf, and ``0 / b`` becomes NaN where ``1
 
 PLAIN = "!tcdsl.plain = !{}"
 """What the text of a nest says that LLVM's first level makes as fast as its second: `plain_nests`."""
+
+TRANSPOSING = "tcdsl.transposed."
+"""How symbols begin of functions that nests share: `transposed_copies`. The size of a cell follows."""
 
 READY = "!tcdsl.ready = !{}"
 """What the text of a nest says whose loops are vectors where they can be."""

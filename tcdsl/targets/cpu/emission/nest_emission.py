@@ -34,7 +34,7 @@ from tcdsl.targets.cpu.emission.expression_emission import ExpressionEmission
 from tcdsl.targets.cpu.emission.primitive_code import ARITHMETIC, EXTREMES, operation
 from tcdsl.targets.cpu.emission.rounds import InterruptibleRounds
 from tcdsl.targets.cpu.emission.settled_names import Name, local_name, settled_names
-from tcdsl.targets.cpu.emission.transposed_copies import TransposedCopy, transposed, transposed_copy
+from tcdsl.targets.cpu.emission.transposed_copies import TransposedCopy, transposed_copy, transposition
 from tcdsl.targets.cpu.emission.vector_loops import (
     VectorLoop,
     first_place,
@@ -56,7 +56,16 @@ from tcdsl.targets.cpu.emission.vector_steps import (
     whole_blocks,
 )
 from tcdsl.targets.cpu.instructions import ir
-from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, box, fail, local_buffer, store
+from tcdsl.targets.cpu.intrinsics.frame_memory import (
+    WORD,
+    BufferKind,
+    BufferValue,
+    box,
+    cell_address,
+    fail,
+    local_buffer,
+    store,
+)
 from tcdsl.targets.cpu.intrinsics.lanes import Lanes
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 from tcdsl.targets.cpu.layout.kernel_code import shown_loops
@@ -547,54 +556,31 @@ class NestEmission(ExpressionEmission):
         return begin, (end < last).choose(end, last)
 
     def _transposed(self, loop: Loop, copy: TransposedCopy, first: Scalar, last: Scalar) -> None:
-        # In squares of vectors. What whole ones leave over at both ends is in others with masks, or goes cell by cell.
-        assert self._machine is not None
-        builder, lanes, inner = self._builder, self._machine.vector_bytes // copy.size, copy.inner
-        masks = self._machine.masks
-        begin, stop = (scalar(builder, bound) for bound in self._bounds(inner))
-        ends = {loop.variable: last, inner.variable: stop}
+        builder = self._builder
+        begin, stop = (scalar(builder, bound) for bound in self._bounds(copy.inner))
+        firsts = {loop.variable: first, copy.inner.variable: begin}
+        counts = {
+            name: end.like(builder.sub(end.value, firsts[name].value, steady=True))
+            for name, end in ((loop.variable, last), (copy.inner.variable, stop))
+        }
 
-        def square(at: Scalar, place: Scalar) -> None:
-            corner = {loop.variable: at, inner.variable: place}
+        def line(buffer: str, indices: tuple[Expr, ...], across: str) -> tuple[ir.Operand, ir.Operand]:
+            # Where the first cell is, and how many bytes behind it the first one of the next row.
+            places = []
+            for step in range(2):
+                self._values.update({("", name): value for name, value in firsts.items()})
+                start = firsts[across]
+                here = builder.add(start.value, ir.ConstantOperand(WORD, step), steady=True)
+                self._values["", across] = start.like(here)
+                places.append(cell_address(builder, self._memory[buffer], self._positions(indices)))
+            one, other = (builder.cast("ptrtoint", place, WORD) for place in places)
+            return places[0], builder.sub(other, one)
 
-            def row_at(across: str, k: int) -> Scalar:
-                start = corner[across]
-                return start.like(builder.add(start.value, ir.ConstantOperand(WORD, k), steady=True))
+        def whole() -> None:
+            source = line(copy.source.tensor, copy.source.indices, copy.along_target)
+            target = line(copy.target.buffer, copy.target.indices, copy.along_source)
+            rows, columns = counts[copy.along_target], counts[copy.along_source]
+            function = transposition(builder.module, copy.size)
+            builder.call(function, [*source, *target, rows.value, columns.value])
 
-            def positions(across: str, row: Scalar, indices: tuple[Expr, ...]) -> list[Scalar]:
-                self._values.update({("", name): value for name, value in corner.items()})
-                self._values["", across] = row
-                return self._positions(indices)
-
-            source, target = self._memory[copy.source.tensor], self._memory[copy.target.buffer]
-            across, along = copy.along_target, copy.along_source
-            read, written = (
-                Lanes.of(builder, name, lanes, corner[name], ends[name] if masks else None) for name in (along, across)
-            )
-            rows: list[Scalar] = []
-            for k in range(lanes):
-                row = row_at(across, k)
-                if masks:
-                    # There is a last one, and what is read of it again is not stored.
-                    final = row.like(builder.sub(ends[across].value, ir.ConstantOperand(WORD, 1), steady=True))
-                    row = (row < final).choose(row, final)
-                rows.append(read.load(source, positions(across, row, copy.source.indices)))
-            for k, made in enumerate(transposed(builder, [row.value for row in rows])):
-                row = row_at(along, k)
-                here = written.where(row < ends[along]) if masks else written
-                here.store(target, positions(along, row, copy.target.indices), rows[0].like(made))
-
-        def cells(begin: Scalar) -> Callable[[Scalar], None]:
-            def row(at: Scalar) -> None:
-                self._assign(("", loop.variable), at)
-                self._steps(begin, stop, lambda place: self._step(inner, place), seldom=True)
-
-            return row
-
-        end, border = (
-            (last, stop) if masks else (whole_blocks(first, last, lanes)[0], whole_blocks(begin, stop, lanes)[0])
-        )
-        counted(builder, first, end, lanes, lambda at: counted(builder, begin, border, lanes, lambda k: square(at, k)))
-        if not masks:
-            counted(builder, first, end, 1, cells(border))
-            self._steps(end, last, cells(begin), seldom=True)
+        self._if(counts[loop.variable] > 0, lambda: self._if(counts[copy.inner.variable] > 0, whole))

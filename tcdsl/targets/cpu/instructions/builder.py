@@ -227,6 +227,15 @@ class Builder:
         text = f"shufflevector {operands}, <{len(lanes)} x i32> <{listed}>"
         return self._computed(VectorType(first.type.element, len(lanes)), text, max(first.depth, second.depth))
 
+    def fenced(self, vector: Operand) -> Operand:
+        """The same vector of floating numbers; what it was made of is nothing to those who use it.
+
+        Shuffles of shuffles are what LLVM for x86 looks for better ones for, in half of the time that they take.
+        """
+        kind = vector.type
+        function = self.module.intrinsic("llvm.arithmetic.fence", [kind], FunctionType(kind, [kind]))
+        return self._computed(kind, f"call {kind.text} {function.text}({kind.text} {vector.text})", vector.depth)
+
     def lane(self, vector: Operand, position: Operand) -> Operand:
         """The number in a lane."""
         assert isinstance(vector.type, VectorType)

@@ -45,6 +45,7 @@ __all__ = [
     "index_variables_of",
     "kernel_code",
     "local_names",
+    "may_have_nothing_to_do",
     "nest_kinds",
     "parallel_loop",
     "shown_loops",
@@ -179,6 +180,15 @@ def parallel_loop(nodes: tuple[Node, ...]) -> Loop | None:
     loop = nodes[0]
     bounds = [node for bound in (loop.start, loop.stop) for node in walk(bound)]
     return loop if all(isinstance(node, Apply | Cast | Constant | SizeValue) for node in bounds) else None
+
+
+def may_have_nothing_to_do(nest: Nest) -> bool:
+    """Whether a condition decides that ``nest`` runs, which calls of some sizes then have no use for."""
+    nodes = nodes_alike(nest)
+    loop = parallel_loop(nodes)
+    if loop is None:
+        return len(nodes) == 1 and isinstance(nodes[0], Branch) and not nodes[0].otherwise
+    return nest.bounds is None and any(isinstance(e, Apply) and e.primitive == "where" for e in walk(loop.stop))
 
 
 def check_sites(nodes: Iterable[Node], shown: frozenset[str], around: tuple[Loop, ...] = ()) -> Iterator[CheckSite]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Thread
@@ -18,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from tcdsl.installation import FOLDER, sources_digest
-from tcdsl.locks import COMPILING, COMPILING_AHEAD
-from tcdsl.progress import advance
+from tcdsl.locks import COMPILING, COMPILING_AHEAD, without_collecting
+from tcdsl.progress import advance, shown
 from tcdsl.targets.cache.store import ProgramStore
-from tcdsl.targets.cpu.emission.interface import driver_symbols, python_symbol
+from tcdsl.targets.cpu.emission.interface import TRANSPOSING, driver_symbols, python_symbol
 from tcdsl.targets.cpu.machine.object_code import LoadedObject, emission, object_code
-from tcdsl.targets.cpu.machine.processor import processor_of_code, vector_machine
+from tcdsl.targets.cpu.machine.processor import machine, processor_of_code, vector_machine
 from tcdsl.targets.cpu.machine.threading_layer import default_threads
+from tcdsl.targets.protocol.loaded_kernel import NestStopped
 
 if TYPE_CHECKING:
     from tcdsl.lowering.loopir.loops import Kernel
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CompiledModule",
+    "NestModule",
     "begin_driver",
     "compiled_driver",
     "compiled_module",
@@ -45,17 +48,75 @@ __all__ = [
 
 
 class CompiledModule:
-    """Machine code: ``addresses`` are those of a kernel's nests, in order.
+    """Machine code: ``addresses`` are those of a kernel's nests, in order. They are good as long as this lives.
 
-    ``from_disk`` says whether nothing had to be compiled. The addresses are good as long as this lives.
+    ``from_disk`` says whether nothing had to be compiled until now.
     """
 
     def __init__(self, addresses: Sequence[int], loaded: object, from_disk: bool) -> None:
         self.from_disk = from_disk
         self.addresses = addresses
+        #: Whether there is an address for each.
+        self.complete = True
         self._loaded = loaded
 
+    def need(self, nests: Iterable[int]) -> None:
+        """Have the addresses of the nests of these numbers, if some were left out: see `NestModule`."""
 
+
+class NestModule(CompiledModule):
+    """Machine code of which nests are left out until a call needs them.
+
+    The number of such a nest and 1 stands for its address. ``make(numbers)`` compiles nests; without it they come from
+    ``store``, or `NestStopped` is raised.
+    """
+
+    def __init__(self, store: ProgramStore, symbols: Sequence[str], make: _Make | None) -> None:
+        super().__init__(range(1, len(symbols) + 1), {}, from_disk=True)
+        self._store, self._symbols, self._make = store, symbols, make
+        self._found: dict[str, LoadedObject] = {}
+        with COMPILING:
+            self._enter(_known_nests(store, symbols))
+        #: Those that were looked for in vain just now.
+        self._missed = set(symbols) - self._found.keys()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no nest has an address."""
+        return not self._found
+
+    def need(self, nests: Iterable[int]) -> None:
+        """Have the addresses of the nests of these numbers: from memory, from disk, or compiled now."""
+        symbols = {self._symbols[number]: number for number in sorted(nests, reverse=True)}
+        with COMPILING:
+            loaded = {symbol: self._found[symbol] for symbol in symbols if symbol in self._found}
+            loaded |= _known_nests(self._store, [each for each in symbols if each not in {*loaded, *self._missed}])
+            self._missed = set()
+            absent = {number: symbol for symbol, number in symbols.items() if symbol not in loaded}
+            if absent:
+                if self._make is None:
+                    raise NestStopped
+                made = self._make(absent)
+                for symbol, each in made.items():
+                    self._store.write(f"{symbol}.code", each)
+                whole = LoadedObject(_with_shared(self._store, made.values()), list(made))
+                for symbol in made:
+                    loaded[symbol] = _NESTS[self._store.directory, symbol] = whole
+                self.from_disk = False
+            self._enter(loaded)
+
+    def _enter(self, loaded: Mapping[str, LoadedObject]) -> None:
+        self._found |= loaded
+        found, self.complete = self._found, self._found.keys() >= set(self._symbols)
+        self.addresses = tuple(
+            [
+                found[symbol].addresses[symbol] if symbol in found else number + 1
+                for number, symbol in enumerate(self._symbols)
+            ]
+        )
+
+
+_Make = Callable[[Mapping[int, str]], Mapping[str, bytes]]
 _NESTS: WeakValueDictionary[tuple[Path, str], LoadedObject] = WeakValueDictionary()
 #: What this process has compiled, for its other directories.
 _DRIVERS: dict[str, bytes] = {}
@@ -63,34 +124,26 @@ _DRIVERS: dict[str, bytes] = {}
 _BEGUN: dict[str, Thread] = {}
 
 
-def compiled_module(store: ProgramStore, kernel: Kernel, code: KernelCode, build: Build, level: int) -> CompiledModule:
-    """The nests of ``kernel``: compiled at LLVM's ``level``, or taken from ``store``."""
-    symbols = [nest_symbol(key, level) for key in code.keys]
-    with COMPILING:
-        loaded = _known_nests(store, symbols)
-        absent = {symbol: number for number, symbol in reversed([*enumerate(symbols)]) if symbol not in loaded}
-        if absent:
-            made = _compiled(kernel, build, {number: symbol for symbol, number in absent.items()}, level)
-            for symbol, each in made.items():
-                store.write(f"{symbol}.code", each)
-            whole = LoadedObject(list(made.values()), list(made))
-            for symbol in made:
-                loaded[symbol] = _NESTS[store.directory, symbol] = whole
-        return _of_nests(symbols, loaded, from_disk=not absent)
+def compiled_module(store: ProgramStore, kernel: Kernel, code: KernelCode, build: Build, level: int) -> NestModule:
+    """The nests of ``kernel``: compiled at LLVM's ``level``, or taken from ``store``.
+
+    Those that have nothing to do for some sizes wait until a call needs them.
+    """
+    from tcdsl.targets.cpu.layout.kernel_code import may_have_nothing_to_do
+
+    def make(symbols: Mapping[int, str]) -> Mapping[str, bytes]:
+        with shown(f"compiling {kernel.program.name}"), without_collecting():
+            return _compiled(kernel, build, symbols, level)
+
+    module = NestModule(store, [nest_symbol(key, level) for key in code.keys], make)
+    module.need(number for number, nest in enumerate(kernel.nests) if not may_have_nothing_to_do(nest))
+    return module
 
 
-def _of_nests(symbols: Sequence[str], loaded: Mapping[str, LoadedObject], *, from_disk: bool) -> CompiledModule:
-    addresses = [loaded[symbol].addresses[symbol] for symbol in symbols]
-    return CompiledModule(addresses, list(loaded.values()), from_disk=from_disk)
-
-
-def kept_module(store: ProgramStore, symbols: Sequence[str]) -> CompiledModule | None:
-    """The machine code of nests with these symbols (`nest_symbol`), if all of it is in ``store``."""
-    with COMPILING:
-        loaded = _known_nests(store, symbols)
-        if any(symbol not in loaded for symbol in symbols):
-            return None
-        return _of_nests(symbols, loaded, from_disk=True)
+def kept_module(store: ProgramStore, symbols: Sequence[str]) -> NestModule | None:
+    """The machine code of nests with these symbols (`nest_symbol`), as far as it is in ``store``; None for nothing."""
+    module = NestModule(store, symbols, None)
+    return None if symbols and module.is_empty else module
 
 
 def compiled_driver(store: ProgramStore, text: str, constants: Mapping[str, int]) -> LoadedObject:
@@ -189,10 +242,35 @@ def _from_disk(store: ProgramStore, files: Mapping[str, Sequence[str]]) -> Loade
         return None
     symbols = [symbol for name in found for symbol in files[name]]
     try:
-        return LoadedObject(list(found.values()), symbols)
+        return LoadedObject(_with_shared(store, found.values()), symbols)
     except (RuntimeError, TypeError) as fault:
         store.reject(next(iter(found)), fault)
         return None
+
+
+_SHARED: dict[str, bytes] = {}
+_CALLED = re.compile(re.escape(TRANSPOSING.encode()) + rb"\d+")
+
+
+def _with_shared(store: ProgramStore, objects: Iterable[bytes]) -> list[bytes]:
+    # The objects, and those with the functions that they call: object code holds the symbols of these.
+    found = list(objects)
+    symbols = sorted({symbol.decode() for code in found for symbol in _CALLED.findall(code)})
+    return found + [_shared_code(store, symbol) for symbol in symbols]
+
+
+def _shared_code(store: ProgramStore, symbol: str) -> bytes:
+    name = f"{module_stem(symbol, '')}.code"
+    code = store.read(name)
+    if code is None:
+        code = _SHARED.get(symbol)
+        if code is None:
+            from tcdsl.targets.cpu.emission.transposed_copies import emitted_transposition
+
+            with emission(quick=True):
+                code = _SHARED[symbol] = object_code(emitted_transposition(symbol, machine()), 1)
+        store.write(name, code)
+    return code
 
 
 @cache

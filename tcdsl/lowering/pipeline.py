@@ -18,7 +18,7 @@ from tcdsl.ir.build import index
 from tcdsl.ir.expressions import Expr, Let, Read, reads, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.nodes import replace
-from tcdsl.ir.program import Program, Statement, Tensor, Unset, map_statement, without_rules
+from tcdsl.ir.program import Program, Tensor, Unset, map_statement, without_rules
 from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.constant_sizes import (
     constant_sizes,
@@ -308,25 +308,19 @@ def _without_panels(work: Work, plan: LoopOrder) -> LoopOrder:
     if not found.lanes_lie_side_by_side:
         apart = Declined("{} does not lie along {}", (found.right, index(found.lane.variable)), ALWAYS_PANELS)
         return replace(plan, declined=(*plan.declined, apart))
-    if not work.machine.masks:
-        return plan  # The last vector of a row has masks.
-    if _some_are_strided(work, (each.tensor for each in reads(found.right))):
+    # The last vector of a row has masks.
+    if not work.machine.masks or _some_are_strided(work, (each.tensor for each in reads(found.right))):
         return plan
     return replace(plan, contraction=replace(found, unpacked=True))
 
 
 def _some_are_strided(work: Work, names: Iterable[str]) -> bool:
     # Whether vectors of rows of these tensors cannot be had. They are inputs, or may share memory with some.
-    behind, inputs = frozenset(names), {tensor.name for tensor in work.program.inputs}
+    behind, inputs = set(names), {tensor.name for tensor in work.program.inputs}
     if not work.repeated and not behind <= inputs:
         behind = (behind & inputs) | {name for name, _ in work.program.updates}
     work.by_rows |= behind
     return bool(behind & work.strided)
-
-
-def _sets_nothing(statement: Statement) -> bool:
-    # It has memory and leaves it as it is.
-    return isinstance(statement.start, Unset) and bool(statement.domain.set.is_empty())
 
 
 def _side_by_side(work: Work) -> None:
@@ -334,22 +328,21 @@ def _side_by_side(work: Work) -> None:
 
 
 def _with_products_side_by_side(work: Work, plan: LoopOrder) -> LoopOrder:
-    found = plan.contraction
-    if found is None or (batch := found.products_side_by_side) is None:
+    if plan.contraction is None or (batch := plan.contraction.products_side_by_side) is None:
         return plan
-    found = replace(found, batch=batch)
+    found = replace(plan.contraction, batch=batch)
     pays = found.pays_in_lanes(work.machine.widths(plan.tensor.dtype)[0])
     touched = (plan.tensor.name, *(each.tensor for factor in (found.left, found.right) for each in reads(factor)))
-    if not may_hold(pays) or _some_are_strided(work, touched):
-        return plan
-    return replace(plan, contraction=found)
+    unfit = not may_hold(pays) or _some_are_strided(work, touched)
+    return plan if unfit else replace(plan, contraction=found)
 
 
 def _memory(work: Work) -> None:
     made = assign_memory(work.program, work.plans, work.tensors, work.context, work.names, private=work.private)
     work.memory, work.program, plans = made
     work.touched = Touched(work.memory)
-    work.plans = [each for each in plans if not _sets_nothing(each.statement)]
+    # What has memory and leaves it as it is needs no nest.
+    work.plans = [p for p in plans if not (isinstance(p.statement.start, Unset) and p.statement.domain.is_empty())]
     work.groups = [Group((each,), len(each.outer) if each.plain else 0) for each in work.plans]
 
 

@@ -51,6 +51,8 @@ class SizeInterval(NamedTuple):
 _EXTREMES = ("min", "max", "where")
 _FEW_NODES = 12
 
+_MANY_NODES = 24  # Sizes of this many parts and more get names; shorter ones say more where they stand.
+
 
 class SizeAlgebra:
     """Arithmetic on the sizes of one program, with what is known about them.
@@ -309,7 +311,7 @@ class SizeAlgebra:
         if sum(len(list(walk(each))) for each in extremes) <= _FEW_NODES:
             return form
         if len(size_names(expr)) != 1:
-            return self._long_factors_named(form)
+            return self._long_factors_named(form) if len(list(walk(expr))) > _MANY_NODES else form
         try:
             return self.form_of_function(function_of(expr, universe((), ()), any_pieces=True))
         except NotAffine:

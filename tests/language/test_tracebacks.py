@@ -146,7 +146,7 @@ def test_an_exception_that_the_user_was_handling_stays_in_view() -> None:
 
 
 def test_faults_of_the_library_itself_keep_their_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector.staging, "run", "not callable")
+    monkeypatch.setattr(vector.staging, "run_anew", "not callable")
     with pytest.raises(TypeError) as caught:
         vector(np.ones(3))
     assert any(name.startswith(PACKAGE) for name in files(caught.value))

@@ -72,7 +72,7 @@ def test_local_buffers_start_undefined() -> None:
 def faulty(call: ProcedureCall) -> Kernel:
     made = tiled_kernels.matmul()
     local = LocalBuffer("row", "float32", (M,), (64,))
-    return made.with_nests([replace(made.nests[0], body=(local, call))])
+    return made.with_nests([replace(made.nests[0], code=(local, call))])
 
 
 ROW, ALL = BufferView("row", (integer(0),), (M,)), BufferView("B", (integer(0), integer(0)), (P, M))
@@ -193,7 +193,7 @@ def test_index_widths_of_extents_views_and_procedures() -> None:
     assert (nest, limit) == (kernel.nests[0], kernel.limit)
     # With sizes as large as an int64, the sum of two is not one.
     wide = LocalBuffer("t", "float32", (apply("min", apply("add", N, N), integer(4)),), (4,))
-    (found,), _ = with_index_widths([replace(kernel.nests[0], body=(wide,))], kernel.program, 2**63 - 1)
+    (found,), _ = with_index_widths([replace(kernel.nests[0], code=(wide,))], kernel.program, 2**63 - 1)
     (local,) = found.body
     assert isinstance(local, LocalBuffer)
     assert any(isinstance(part, Cast) for part in (local.shape[0],))

@@ -194,7 +194,7 @@ def blocks_of(kernel: Kernel, sizes: list[int], threads: int) -> int:
 def test_small_work_stays_on_one_thread() -> None:
     kernel = matmul()
     made = elementwise(apply("exp", read("X", I)), "float32", {"X": "float32"})
-    costly = replace(made.nests[0], work=N, body=(replace(made.nests[0].body[0], kind="parallel"),))
+    costly = replace(made.nests[0], work=N, code=(replace(made.nests[0].body[0], kind="parallel"),))
     exponential = made.with_nests([costly])
     blocks = {
         ("matmul", 8): blocks_of(kernel, [8, 8, 8], 2),

@@ -134,17 +134,20 @@ class PointValue(PrimitiveOperators):
             "write `a if condition else b` in the statement, or in a function that it calls",
         )
 
-    def _no_number(self) -> Any:
+    def __index__(self) -> Any:
         session = current_session()
         if session is not None:  # `row[a]` is whole-array indexing outside of statements, which one point can do
             session.needs_one_point()
+        return self._no_number()
+
+    def _no_number(self) -> Any:
         raise DtypeError.at(
             "Python asks for the number behind a value that is different at every point",
             self.span,
             "use the primitives of the language or np.exp and the like; `math` functions need plain numbers",
         )
 
-    __float__ = __int__ = __index__ = __complex__ = __len__ = __iter__ = __reversed__ = _no_number
+    __float__ = __int__ = __complex__ = __len__ = __iter__ = __reversed__ = _no_number
 
     def __getitem__(self, key: object) -> Any:
         raise ShapeError.at("a scalar at a point has no axes to index", self.span)

@@ -41,6 +41,9 @@ def row_by_row(rounds: Rounds, names: FreshNames) -> Nest | None:
     rows = [node for node in loops if isinstance(node, Loop) and _is_over_rows(node, rounds.number)]
     if not rows or len(rows) < len(loops) or len(list(walk_nodes(loops))) > _MOST_NODES:
         return None
+    most = rounds.count if rounds.counted is None or rounds.most is None else rounds.most
+    if any(reads(most)):
+        return None  # arms of branches on data, and rounds that nothing bounds: work is a matter of sizes
     row = names.fresh(rows[0].variable)
     stop = reduce(partial(apply, "max"), dict.fromkeys(each.stop for each in rows))
     ahead: tuple[Node, ...] = ()
@@ -54,7 +57,6 @@ def row_by_row(rounds: Rounds, names: FreshNames) -> Nest | None:
     if not independent(body, row, frozenset()):
         return None
     title = "\n".join(dict.fromkeys(line for nest in nests for line in nest.title.splitlines()))
-    most = rounds.count if rounds.counted is None or rounds.most is None else rounds.most
     work = apply("mul", most, reduce(partial(apply, "add"), (nest.work for nest in nests)))
     schedule = (*dict.fromkeys(step for nest in nests for step in nest.schedule), _INSIDE)
     loop = Loop(row, integer(0), stop, 1, body, "parallel")

@@ -33,8 +33,9 @@ _NUMBERS = {"float64": "d", "int64": "q", "bool": "?7x"}
 
 Shapes = tuple[tuple[int, ...], ...]
 Out = tuple[Any, ...] | None
-# What runs, for which plan, and the kernel of both.
-Planned = tuple["Launch", Any, "LaunchedKernel"]
+# What runs, for which plan, the kernel of both, and the inputs that it takes not to be row-major. Row-major ones would
+# be right for it too, but sums would depend on the calls before, and be slower.
+Planned = tuple["Launch", Any, "LaunchedKernel", tuple[int, ...]]
 
 
 class LaunchedProgram(ABC):
@@ -88,6 +89,7 @@ class Launches:
         self._by_shapes: Recent[Shapes, tuple[Planned, ...]] = Recent(_SHAPES)
         # The kernel of the last call with new shapes.
         self._kernel: LaunchedKernel | None = None
+        self._strided: tuple[int, ...] = ()
         #: What the last call ran, and how often calls before had run the same.
         self.latest: Planned | None = None
         self.times = 0
@@ -106,7 +108,12 @@ class Launches:
         shapes = tuple([inputs[k].shape for k in self._arrays]) if numbers else tuple(map(_SHAPE, inputs))
         known = self._by_shapes.young.get(shapes) or self._by_shapes.get(shapes) or ()
         for found in known:
-            results = found[0](found[1], inputs, numbers, self._threads, self.check, out)
+            for k in found[3]:
+                if inputs[k].flags.c_contiguous:
+                    results = None
+                    break
+            else:
+                results = found[0](found[1], inputs, numbers, self._threads, self.check, out)
             if results is not None:
                 self.times = self.times + 1 if found is self.latest else 0
                 self.latest = found
@@ -149,27 +156,25 @@ class Launches:
             return None
         values, largest = sized
         tried = None
-        if not known and self._kernel is not None and largest <= self._kernel.limit:
+        strided = tuple([k for k in self._arrays if not inputs[k].flags.c_contiguous])
+        if not known and self._kernel is not None and largest <= self._kernel.limit and strided == self._strided:
             # Most often all else is as in the last call; what is not, the driver sees.
             kernel = self._kernel
-            tried = kernel.launch, kernel.planned(values, self.numbers, self._pack), kernel
+            tried = kernel.launch, kernel.planned(values, self.numbers, self._pack), kernel, strided
             results = tried[0](tried[1], inputs, numbers, self._threads, self.check, out)
             if results is not None:
                 self._by_shapes[shapes] = (tried,)
                 return results
-        contiguous = [True] * self._count
-        for k in self._arrays:
-            if inputs[k].dtype != program.input_types[k][0]:
-                return None
-            contiguous[k] = inputs[k].flags.c_contiguous
-        fitting = program.fitting(tuple(contiguous), current, largest)
+        if any(inputs[k].dtype != program.input_types[k][0] for k in self._arrays):
+            return None
+        fitting = program.fitting(tuple([k not in strided for k in range(self._count)]), current, largest)
         if fitting is None or any(fitting is each[2] for each in (known if tried is None else (tried,))):
             return None
         if not fitting.changes(program.updated, program.with_cells.intersection(self._arrays)):
             return None
-        made = fitting.launch, fitting.planned(values, self.numbers, self._pack), fitting
+        made = fitting.launch, fitting.planned(values, self.numbers, self._pack), fitting, strided
         results = made[0](made[1], inputs, numbers, self._threads, self.check, out)
         if results is not None:
             self._by_shapes[shapes] = (made, *known[:_LAYOUTS])
-            self._kernel = fitting
+            self._kernel, self._strided = fitting, strided
         return results

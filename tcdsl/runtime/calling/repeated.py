@@ -157,7 +157,7 @@ class RepeatedCall:
         arrays |= {k for k, each in enumerate(self._others, len(self._places)) if isinstance(each, CapturedArray)}
         if launches is None or latest is None or not latest[2].sees(arrays):
             return None
-        (launch, plan, _), settings, check, threads = (
+        (launch, plan, _, strided), settings, check, threads = (
             latest,
             launches.settings,
             launches.check,
@@ -185,6 +185,9 @@ class RepeatedCall:
                 inputs, numbers = gathered
             elif keywords or len(arguments) != count:
                 return None
+            for k in strided:
+                if type(inputs[k]) is np.ndarray and inputs[k].flags.c_contiguous:
+                    return None
             try:
                 results = launch(plan, inputs, numbers, threads, check, out)
             except NestStopped:

@@ -125,6 +125,10 @@ def test_loops_are_shown_at_every_stage() -> None:
         except tc.TcdslError:
             continue  # no stage of that name
         assert shown
+
+
+@pytest.mark.long
+def test_loops_do_not_depend_on_any_one_pass() -> None:
     wanted = history(X)
     for name in sorted(OPTIONAL):
         with tc.config(optimize=f"-{name}"):

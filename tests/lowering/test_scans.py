@@ -343,6 +343,7 @@ def test_zeros_and_ties_share_as_in_other_reductions(name: str) -> None:
     np.testing.assert_allclose((tangent * weights).sum(), pulled)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RUNNING)
 def test_second_derivatives_of_running_maxima_and_products(name: str) -> None:
     function, arrays = RUNNING[name]

@@ -78,8 +78,8 @@ def test_one_program_and_one_kernel_serve_every_shape(program: CharacteristicPro
     for call in (*program.calls, *larger):
         program.function(*arguments_of(program, call, dtype), **program.options)
     info = program.function.cache_info()
-    # It may be on disk already, for a test that has run before, and gives way to the program itself where a call needs a
-    # nest that was not compiled.
+    # It may be on disk already, for a test that has run before, and gives way to the program itself where a call needs
+    # a nest that was not compiled.
     kept = len(program.function.calls.served)
     assert info.programs == info.kernels <= 1 + kept <= 2
     assert info.misses == info.programs - kept

@@ -185,9 +185,8 @@ class RepeatedCall:
                 inputs, numbers = gathered
             elif keywords or len(arguments) != count:
                 return None
-            for k in strided:
-                if type(inputs[k]) is np.ndarray and inputs[k].flags.c_contiguous:
-                    return None
+            if strided and _some_are_row_major(inputs, strided):
+                return None
             try:
                 results = launch(plan, inputs, numbers, threads, check, out)
             except NestStopped:
@@ -256,3 +255,10 @@ class RepeatedCall:
         number = fixed[1][place] if isinstance(place, str) else fixed[0][place]
         code.require(f"{code.at(place)} == {{0}}", number)
         return code.name(other.array(number))
+
+
+def _some_are_row_major(inputs: Sequence[Any], positions: Sequence[int]) -> bool:
+    for k in positions:  # noqa: SIM110  # `any` would call a function for each
+        if type(inputs[k]) is np.ndarray and inputs[k].flags.c_contiguous:
+            return True
+    return False

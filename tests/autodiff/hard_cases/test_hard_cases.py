@@ -114,6 +114,7 @@ def single_precision(program: Program, wrt: tuple[str, ...]) -> tuple[Program, P
     return reverse, kept_tangent(program, wrt), kept_tangent(reverse, wrt)
 
 
+@pytest.mark.long
 @rows
 def test_derivatives_of_single_precision(row: HardCase) -> None:
     point, double = point_of(row, "float32"), point_of(row, "float64")

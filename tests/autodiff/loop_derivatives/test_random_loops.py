@@ -81,7 +81,7 @@ def pushed(x, y, q, p, u, w):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6 * scale, err_msg=f"{order}\n{text}")
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))])
 def test_second_derivatives(seed: int, tmp_path: Path) -> None:
     check(source(seed), tmp_path, np.array(3), ORDERS[seed : seed + 1])
 

@@ -174,9 +174,9 @@ def test_a_new_shape_passes_few_python_functions() -> None:
     for n in (3, 4):
         added(np.ones(n), np.ones(n))
     # The median: objects of other tests may be finalized during any of them. A call of another kind, which is looked at
-    # first, costs five functions.
+    # first, costs five functions, and so does to look whether a nest waits that these sizes need.
     vectors = [np.ones(n) for n in range(700, 720)]
-    assert median(python_calls(lambda x=x: added(x, x)) for x in vectors) <= 31
+    assert median(python_calls(lambda x=x: added(x, x)) for x in vectors) <= 34
 
 
 def test_many_shapes_and_kinds_of_calls_are_remembered() -> None:

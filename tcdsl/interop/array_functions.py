@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.surroundings.plain_values import exact
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.sizes.size_code import SizeCode
-from tcdsl.runtime.calling.arguments import Signature, hashable
+from tcdsl.runtime.calling.arguments import Signature, hashable, tensor_argument
 from tcdsl.runtime.calling.entries import Entry
 from tcdsl.runtime.calling.results import staged_leaves
 from tcdsl.runtime.calling.structure import Structure, flatten
@@ -92,9 +92,11 @@ def taken_apart(
     arguments: Sequence[Any],
     keywords: dict[str, Any],
     is_array: Callable[[Any], bool],
-    constants: bool = False,
+    numbers: Collection[type] = (float, int, bool),
 ) -> tuple[CallForm, list[Any]]:
     """The form of a call of ``function``, and its operands: what ``is_array`` says are arrays, and numbers.
+
+    Numbers of other types than ``numbers`` are a part of the form: integers may say what shapes results have.
     `ConfigurationError` for other values that cannot be hashed.
     """
     operands: list[Any] = []
@@ -103,11 +105,14 @@ def taken_apart(
         if is_array(value):
             operands.append(value)
             return _ARRAY
-        if type(value) in _NUMBERS:
+        if type(value) in numbers:
             operands.append(value)
             return _NUMBERS[type(value)]
         return value if value is None else hashable(function, name, value)
 
+    for k, value in enumerate(arguments):
+        if type(value).__hash__ is None and not is_array(value):
+            tensor_argument(function, f"argument {k}", k, value)  # says what to write instead
     positions = tuple([place(f"argument {k}", value) for k, value in enumerate(arguments)])
     return CallForm(positions, tuple([(name, place(name, value)) for name, value in keywords.items()])), operands
 

@@ -32,17 +32,17 @@ class JaxFunction:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """The results as arrays of JAX, nested as ``f`` returns them."""
-        form, operands = taken_apart(self.__name__, arguments, keywords, _is_array)
+        form, operands = taken_apart(self.__name__, arguments, keywords, _is_array, numbers=(float,))
         function = ArrayFunction.of(self.function, form)
-        given = [each if _is_array(each) else np.asarray(each, _NUMBERS[type(each)]) for each in operands]
+        given = [each if _is_array(each) else np.asarray(each, np.float64) for each in operands]
         results = _CALL.bind(*given, function=function)
         return _result_types(function, [jax.typeof(each) for each in given]).structure.build(results)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JaxFunction, (self.function,)
+
     def __repr__(self) -> str:
         return f"<{self.function!r} for JAX>"
-
-
-_NUMBERS = {float: np.float64, int: np.int64, bool: np.bool_}
 
 
 def _is_array(value: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch as pytorch
 
-from tcdsl.errors import DtypeError
+from tcdsl.errors import DtypeError, TcdslError
 from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.interop.array_functions import ArrayFunction, CallForm, Hole, ResultTypes, function_named, taken_apart
 from tcdsl.runtime.calling.structure import Structure
@@ -41,21 +41,42 @@ class TorchFunction:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self._functions: dict[Any, ArrayFunction] = {}
+        #: Those for so many tensors by position.
+        self._alone: dict[int, ArrayFunction] = {}
         self._structures: dict[tuple[Any, ...], Structure] = {}
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """The results as tensors, nested as ``f`` returns them."""
         if pytorch.compiler.is_compiling():
             return self._compiled(arguments, keywords)
-        form, operands = taken_apart(self.__name__, arguments, keywords, _is_tensor)
-        function = self.served(form)
-        tensors = [each if isinstance(each, pytorch.Tensor) else _of_number(each) for each in operands]
-        results = _Call.apply(function.key, *tensors)
+        if not keywords and set(map(type, arguments)) <= _PLAIN:
+            function, tensors = self._served_alone(len(arguments)), arguments
+        else:
+            form, operands = taken_apart(
+                self.__name__, arguments, keywords, _is_array, self._numbers((*arguments, *keywords.values()))
+            )
+            function, tensors = self.served(form), tuple(map(_tensor, operands))
+        for k, each in enumerate(tensors):
+            if each.layout is not pytorch.strided or each.device.type not in _DEVICES:
+                raise _elsewhere(function, k, each)
+        results = _called(function.key, *tensors)
         key = (function.key, *[(each.dtype, each.dim()) for each in tensors])
         found = self._structures.get(key)
         if found is None:
             found = self._structures[key] = _result_types(function, tensors).structure
-        return found.build(results)
+        return results[0] if found.kind == "leaf" else found.build(results)
+
+    @staticmethod
+    def _numbers(given: Sequence[Any]) -> tuple[type, ...]:
+        # Where tensors have no cells, integers must be known: shapes may depend on them.
+        kinds = {type(each) for each in given if isinstance(each, pytorch.Tensor)}
+        return (float, int, bool) if kinds <= {pytorch.Tensor, pytorch.nn.Parameter} else (float,)
+
+    def _served_alone(self, count: int) -> ArrayFunction:
+        found = self._alone.get(count)
+        if found is None:
+            found = self._alone[count] = self.served(CallForm((Hole(),) * count, ()))
+        return found
 
     def served(self, form: CallForm) -> ArrayFunction:
         """The function for calls of that form."""
@@ -83,12 +104,28 @@ class TorchFunction:
         results = pytorch.ops.tcdsl.call.default(key, tensors)
         return _structure_of_call(key, tuple([(str(each.dtype), each.dim()) for each in tensors])).build(results)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TorchFunction, (self.function,)
+
     def __repr__(self) -> str:
         return f"<{self.function!r} for PyTorch>"
 
 
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, pytorch.Tensor)
+_DEVICES = ("cpu", "meta")
+_PLAIN = {pytorch.Tensor}
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, pytorch.Tensor | np.ndarray | np.generic)
+
+
+def _elsewhere(function: ArrayFunction, place: int, tensor: pytorch.Tensor) -> TcdslError:
+    name = function.operand_names()[place]
+    if tensor.layout is not pytorch.strided:
+        kind = str(tensor.layout).removeprefix("torch.")
+        return DtypeError.at(f"{function.name}(): `{name}` has the layout {kind}", hint=f"pass `{name}.to_dense()`")
+    fact = f"{function.name}(): `{name}` lies on the device {tensor.device}"
+    return DtypeError.at(fact, hint=f"pass a copy in the computer's own memory, `{name}.cpu()`")
 
 
 def _key_of_call(function: TorchFunction, places: tuple[tuple[str, Any], ...], names: tuple[str, ...]) -> str:
@@ -110,8 +147,11 @@ _key_of_call._dynamo_marked_constant = True  # type: ignore[attr-defined]
 _structure_of_call._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-def _of_number(value: float) -> pytorch.Tensor:
-    return pytorch.tensor(value, dtype=_NUMBERS[type(value)])
+def _tensor(value: Any) -> pytorch.Tensor:
+    if isinstance(value, pytorch.Tensor):
+        return value
+    kind = _NUMBERS.get(type(value))
+    return pytorch.as_tensor(value) if kind is None else pytorch.tensor(value, dtype=kind)
 
 
 def _run(function: str, arrays: Sequence[pytorch.Tensor]) -> list[pytorch.Tensor]:
@@ -148,19 +188,32 @@ def _fake(function: str, arrays: Sequence[pytorch.Tensor]) -> list[pytorch.Tenso
     types = _result_types(function_named(function), arrays)
     _TRACED[function, tuple([(str(each.dtype), each.dim()) for each in arrays])] = types.structure
     shapes = types.shapes([tuple(each.shape) for each in arrays])
-    return [pytorch.empty(shape, dtype=_OF_NUMPY[kind]) for kind, shape in zip(types.dtypes, shapes, strict=True)]
+    where = {"device": arrays[0].device} if arrays else {}
+    return [
+        pytorch.empty(shape, dtype=_OF_NUMPY[kind], **where) for kind, shape in zip(types.dtypes, shapes, strict=True)
+    ]
+
+
+def _called(function: str, *arrays: pytorch.Tensor) -> Sequence[pytorch.Tensor]:
+    # Transforms of functions want the context apart, which takes ten times as long.
+    kind = _Transformed if pytorch._C._are_functorch_transforms_active() else _Call
+    results: Sequence[pytorch.Tensor] = kind.apply(function, *arrays)
+    return results
 
 
 class _Call(pytorch.autograd.Function):
     generate_vmap_rule: ClassVar[bool] = False
 
     @staticmethod
-    def forward(function: str, *arrays: pytorch.Tensor) -> tuple[pytorch.Tensor, ...]:
-        return tuple(pytorch.ops.tcdsl.call.default(function, list(arrays)))
+    def forward(ctx: Any, function: str, *arrays: pytorch.Tensor) -> tuple[pytorch.Tensor, ...]:
+        # The operation's own derivative is for compiled graphs; this is one.
+        with pytorch._C._AutoDispatchBelowAutograd():
+            results = tuple(_call(function, *arrays))
+        _Call.keep(ctx, function, arrays, results)
+        return results
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[pytorch.Tensor, ...]) -> None:
-        function, *arrays = inputs
+    def keep(ctx: Any, function: str, arrays: Sequence[pytorch.Tensor], output: tuple[pytorch.Tensor, ...]) -> None:
         ctx.function, ctx.results = function_named(function), len(output)
         ctx.of = tuple([k for k, each in enumerate(output) if each.is_floating_point()])
         ctx.mark_non_differentiable(*[each for each in output if not each.is_floating_point()])
@@ -171,22 +224,32 @@ class _Call(pytorch.autograd.Function):
     def backward(ctx: Any, *cotangents: pytorch.Tensor) -> tuple[Any, ...]:
         by = tuple([k - 1 for k, needed in enumerate(ctx.needs_input_grad) if needed])
         pullback = ctx.function.pullback(by, ctx.of)
-        adjoints = iter(_Call.apply(pullback.key, *ctx.saved_tensors, *[cotangents[k] for k in ctx.of]))
+        adjoints = iter(_called(pullback.key, *ctx.saved_tensors, *[cotangents[k] for k in ctx.of]))
         return tuple([next(adjoints) if needed else None for needed in ctx.needs_input_grad])
 
     @staticmethod
     def jvp(ctx: Any, _function: None, *tangents: pytorch.Tensor | None) -> tuple[pytorch.Tensor | None, ...]:
         by = tuple([k for k, each in enumerate(tangents) if each is not None])
         pushforward = ctx.function.pushforward(by, ctx.of)
-        made = _Call.apply(pushforward.key, *ctx.saved_tensors, *[each for each in tangents if each is not None])
+        made = _called(pushforward.key, *ctx.saved_tensors, *[each for each in tangents if each is not None])
         moved = dict(zip(ctx.of, made, strict=True))
         return tuple([moved.get(k) for k in range(ctx.results)])
+
+
+class _Transformed(_Call):
+    @staticmethod
+    def forward(function: str, *arrays: pytorch.Tensor) -> tuple[pytorch.Tensor, ...]:  # type: ignore[override]
+        return tuple(_call(function, *arrays))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[pytorch.Tensor, ...]) -> None:
+        _Call.keep(ctx, inputs[0], inputs[1:], output)
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], function: str, *arrays: pytorch.Tensor
     ) -> tuple[tuple[pytorch.Tensor, ...], tuple[int, ...]]:
-        return _batched(info, (in_dims[0], in_dims[1:]), function, arrays, _Call.apply)
+        return _batched(info, (in_dims[0], in_dims[1:]), function, arrays, _called)
 
 
 def _batched(

@@ -151,3 +151,16 @@ def test_faults_of_data_are_told_by_jax() -> None:
         jax.block_until_ready(jax.jit(tc.interop.jax(row))(np.ones(3), np.array([0, 7])))
     assert "DataIndexError" in str(caught.value)
     assert "index 7 is out of range" in str(caught.value)
+
+
+@op
+def repeated(x: Any, n: Any) -> Any:
+    y: real[n]
+    y[i] += x[i % 3]
+    return y
+
+
+def test_shapes_that_integers_decide() -> None:
+    f = tc.interop.jax(repeated)
+    for n in (2, 5, 0):
+        assert f(np.arange(3.0), n).tolist() == [k % 3 for k in range(n)]

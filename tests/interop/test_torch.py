@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +15,7 @@ import tcdsl as tc
 from tcdsl import op
 
 torch = pytest.importorskip("torch")
+FakeTensorMode = pytest.importorskip("torch._subclasses.fake_tensor").FakeTensorMode
 
 # What PyTorch says of its own parts when it loads them.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -183,14 +186,35 @@ def test_graphs_are_exported() -> None:
 REFUSED = [
     (lambda: A.to(torch.bfloat16), "has the element type bfloat16, which tcdsl does not handle"),
     (lambda: torch.complex(A, A), "has the element type complex128"),
+    (A.to_sparse, "dense(): `a` has the layout sparse_coo\npass `a.to_dense()`"),
+    (lambda: [[1.0]], "is a list, but positional arguments are arrays and numbers"),
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), REFUSED, ids=["bfloat16", "complex"])
+@pytest.mark.parametrize(("make", "message"), REFUSED, ids=["bfloat16", "complex", "sparse", "list"])
 def test_what_would_be_lost_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(tc.DtypeError) as caught:
         ours(make(), B)
     assert message in str(caught.value)
+
+
+def test_arrays_of_numpy_and_tensors_without_cells() -> None:
+    torch.testing.assert_close(ours(A, B.numpy()), theirs(A, B))
+    found = ours(A.to("meta"), B.to("meta"))
+    assert (found.device.type, tuple(found.shape)) == ("meta", (3, 2))
+
+
+def test_models_that_hold_functions_are_copied_and_pickled() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 2))
+    model.activation = tc.interop.torch(clipped)
+    for made in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert made.activation(torch.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_names_that_are_not_there() -> None:
+    with pytest.raises(AttributeError) as caught:
+        tc.interop.tensorflow
+    assert "module tcdsl.interop has no attribute `tensorflow`" in str(caught.value)
 
 
 def test_faults_are_told_as_without_pytorch() -> None:
@@ -214,3 +238,18 @@ def test_derivatives_and_python_functions_of_ops() -> None:
     torch.testing.assert_close(slope(A, B), torch.func.grad(total(theirs))(A, B))
     twice = tc.interop.torch(lambda a, b: dense(dense(a, 2.0, b), 2.0, np.ones((2, 2))))
     torch.testing.assert_close(twice(A, B), theirs(theirs(A, B), torch.ones(2, 2, dtype=torch.float64)))
+
+
+@op
+def repeated(x: Any, n: Any) -> Any:
+    y: real[n]
+    y[i] += x[i % 3]
+    return y
+
+
+def test_shapes_that_integers_decide() -> None:
+    f = tc.interop.torch(repeated)
+    for n in (2, 5, 0):
+        assert f(torch.arange(3.0), n).tolist() == [k % 3 for k in range(n)]
+    with FakeTensorMode() as mode:
+        assert tuple(f(mode.from_tensor(torch.arange(3.0)), 4).shape) == (4,)

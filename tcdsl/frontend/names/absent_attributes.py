@@ -53,6 +53,10 @@ _BY_KIND: Mapping[str, Mapping[str, str]] = {
         "SGD": "write `tc.train.sgd_update(loss, learning_rate=...)`, or `tc.train.sgd` in code of your own",
         "RMSprop": "write `tc.train.rmsprop_update(loss, learning_rate=...)`",
     },
+    "module tcdsl.interop": {
+        "numpy": "ops take NumPy's arrays as they are",
+        "tensorflow": "ops read its tensors through `np.asarray(t)`; their gradients are not TensorFlow's",
+    },
     "module tcdsl": {
         "nn": 'layers are ops with strings for parameters, `relu("w" @ x + "b"[n])`',
         "optim": "optimizers are in `tc.train`",
@@ -123,6 +127,7 @@ _INSTEAD: Mapping[str, str] = {
     "code": "`tc.compile(code)` makes a routine of it; `code_1 + code_2` is both in turn",
     "a routine": "write `step.run()`; it has `state`, `program` and `explain`",
     "module tcdsl.train": "`dir(tc.train)` are its names",
+    "module tcdsl.interop": "it has `torch` and `jax`",
     "module tcdsl": "what the language has needs no import in a decorated function; `dir(tc)` are its names",
 }
 

@@ -70,7 +70,10 @@ class TorchFunction:
     def _numbers(given: Sequence[Any]) -> tuple[type, ...]:
         # Where tensors have no cells, integers must be known: shapes may depend on them.
         kinds = {type(each) for each in given if isinstance(each, pytorch.Tensor)}
-        return (float, int, bool) if kinds <= {pytorch.Tensor, pytorch.nn.Parameter} else (float,)
+        known = kinds <= {pytorch.Tensor, pytorch.nn.Parameter} and not any(
+            getattr(each, "is_meta", False) for each in given
+        )
+        return (float, int, bool) if known else (float,)
 
     def _served_alone(self, count: int) -> ArrayFunction:
         found = self._alone.get(count)

@@ -143,8 +143,12 @@ class Launches:
         current, program = self.settings, self._program
         if current.debug or "nan" in current.check or tuple(map(len, shapes)) != self._ranks:
             return None
-        if known and any(inputs[k].dtype != program.input_types[k][0] for k in self._arrays):
-            return None
+        strided: tuple[int, ...] = ()
+        for k in self._arrays:
+            if inputs[k].dtype != program.input_types[k][0]:
+                return None
+            if not inputs[k].flags.c_contiguous:
+                strided = (*strided, k)
         every = shapes
         if self.numbers:
             given = iter(shapes)
@@ -156,7 +160,6 @@ class Launches:
             return None
         values, largest = sized
         tried = None
-        strided = tuple([k for k in self._arrays if not inputs[k].flags.c_contiguous])
         if not known and self._kernel is not None and largest <= self._kernel.limit and strided == self._strided:
             # Most often all else is as in the last call; what is not, the driver sees.
             kernel = self._kernel
@@ -165,8 +168,6 @@ class Launches:
             if results is not None:
                 self._by_shapes[shapes] = (tried,)
                 return results
-        if any(inputs[k].dtype != program.input_types[k][0] for k in self._arrays):
-            return None
         fitting = program.fitting(tuple([k not in strided for k in range(self._count)]), current, largest)
         if fitting is None or any(fitting is each[2] for each in (known if tried is None else (tried,))):
             return None

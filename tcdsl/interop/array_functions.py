@@ -23,7 +23,6 @@ import numpy as np
 
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.surroundings.plain_values import exact
-from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.runtime.calling.arguments import Signature, hashable, tensor_argument
 from tcdsl.runtime.calling.entries import Entry
@@ -123,11 +122,6 @@ class ResultTypes(NamedTuple):
     dtypes: tuple[str, ...]
     structure: Structure
     shapes: Callable[[Sequence[tuple[Any, ...]]], tuple[tuple[Any, ...], ...]]
-
-    @property
-    def floating(self) -> tuple[int, ...]:
-        """The positions of the results that have derivatives."""
-        return tuple(k for k, dtype in enumerate(self.dtypes) if is_floating(dtype))
 
 
 _COUNT = itertools.count()

@@ -33,7 +33,7 @@ def einsum(spec: str, /, *operands: Any, accumulate: str = "add", combine: Any =
 
     ``combine`` is the primitive that is applied to the operands, by default their product; ``accumulate`` says how the
     values for one cell of the result combine. Both are names of the language, or functions that it knows
-    (``combine=np.maximum``). Arrays run at once; in decorated functions and on `Tensor`s it becomes part of the
+    (``combine=np.maximum``). Arrays run at once; in decorated functions and on tensors it becomes part of the
     program. It can be differentiated like any statement.
 
     `DslSyntaxError` and `ShapeError` show the place in the spec.

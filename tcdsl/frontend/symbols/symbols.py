@@ -168,7 +168,7 @@ class ArrayMethods(CellOperators):
     __slots__ = ()
 
     def bind_dims(self, *sizes: Any) -> None:
-        """``A.bind_dims(N, K)`` names the extents, by `tcdsl.tile.TensorDim`s; what is bound already must agree."""
+        """``A.bind_dims(N, K)`` names the extents, each a `tcdsl.tile.TensorDim`; what is bound already must agree."""
         self.builder.algebra.bind_dims(self, sizes)
 
     def use(self, lens: Any) -> Any:

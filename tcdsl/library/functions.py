@@ -159,7 +159,8 @@ def _documentation(module: str, operator: Operator) -> str:
     inputs = ", ".join(each.name for each in operator.inputs)
     groups = {"input": operator.inputs, "attribute": operator.attributes, "output": operator.outputs}
     rows = [row for kind, declared in groups.items() for row in lines(kind, declared)]
-    return "\n".join([f"``{module}.{operator.name}({inputs})`` of SkriptND's library::", "", *rows, "", "Attributes are given by name."])
+    head = f"``{module}.{operator.name}({inputs})`` of SkriptND's library::"
+    return "\n".join([head, "", *rows, "", "Attributes are given by name."])
 
 
 class LibraryModule:

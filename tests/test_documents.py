@@ -15,7 +15,12 @@ from tests.documents import examples, run_example, with_outputs
 ROOT = Path(__file__).parent.parent
 # Packages that are no part of this one, by the pages that show how to use them.
 NEEDED = {"interop.md": ("torch", "jax")}
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "lessons").glob("*.md")),
+]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

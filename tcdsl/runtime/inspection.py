@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tcdsl.runtime.calling.arguments import Signature
     from tcdsl.runtime.calls.staged import CacheInfo, StagedFunction
     from tcdsl.runtime.cost import Cost
+    from tcdsl.runtime.profiles.profile import Profile
 
 __all__ = ["Inspected"]
 
@@ -92,6 +93,21 @@ class Inspected:
         with function.without_parameters("cost()"):
             entry, arrays = function.staging.entry(function.signature.call(given, keywords))
         return cost_of(entry.executable.program, arrays, entry.differentiable)
+
+    @user_facing
+    def profile(self, /, *arguments: Any, **keywords: Any) -> Profile:
+        """Where the time of a call goes: seconds, operations, bytes and their share of what the machine can do, for
+        each nest of loops, beside the lines of the function.
+
+        ``print(f.profile(A, B))`` shows a table, and a notebook a picture too. It runs the call some times; arguments
+        that the function changes are copied. See `tcdsl.runtime.profiles.profile.Profile`.
+        """
+        from tcdsl.runtime.profiles.profile import profile_of
+
+        function, given = self._with_receiver(arguments)
+        with function.without_parameters("profile()"):
+            entry, arrays = function.staging.entry(function.signature.call(given, keywords))
+        return profile_of(entry.executable, arrays, function.__name__)
 
     def _repr_html_(self) -> str:
         from tcdsl.runtime.displays.function_display import function_html

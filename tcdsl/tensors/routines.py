@@ -13,7 +13,7 @@ A run does forward pass, backward pass and update without Python in between, and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.settings import Setting
 from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, tick
 from tcdsl.tracebacks import user_facing
+
+if TYPE_CHECKING:
+    from tcdsl.runtime.profiles.profile import Profile
 
 __all__ = ["Routine", "compile_code"]
 
@@ -146,6 +149,13 @@ class Routine:
         from tcdsl.runtime.explanation import explain_program
 
         return explain_program(executable(self.program), stage)
+
+    @user_facing
+    def profile(self) -> Profile:
+        """Where the time of a run goes, as `tcdsl.runtime.inspection.Inspected.profile` says it. No memory changes."""
+        from tcdsl.runtime.profiles.profile import profile_of
+
+        return profile_of(executable(self.program), self._arrays(), self.code.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Routine, (self.code,), {setting: array.item() for setting, array in self._numbers.items()}

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from tcdsl.ir.build import apply
 from tcdsl.lowering.loopir.kinds import FirstNodes, Named, RenamedNodes, kind_of_nest, nodes_alike
-from tcdsl.lowering.loopir.loops import EqualNodes, Loop, Nest, Node
+from tcdsl.lowering.loopir.loops import EqualNodes, Loop, Nest, Node, spans_of
 from tcdsl.lowering.loopir.traversal import walk_nodes
 
 __all__ = ["joined", "joined_kinds"]
@@ -51,7 +51,8 @@ def _joined(nests: Sequence[Nest], bonds: Sequence[bool]) -> list[Nest]:
             title = last.title if last.title == nest.title else f"{last.title}\n{nest.title}"
             schedule = tuple(dict.fromkeys((*last.schedule, *nest.schedule)))
             work, declined = apply("add", last.work, nest.work), (*last.declined, *nest.declined)
-            nest = Nest(nest.name, title, together.code(last, nest), work, schedule=schedule, declined=declined)
+            code, spans = together.code(last, nest), spans_of((last, nest))
+            nest = Nest(nest.name, title, code, work, schedule=schedule, declined=declined, spans=spans)
         else:
             count = own
         out.append(nest)

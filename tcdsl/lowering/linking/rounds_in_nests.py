@@ -25,6 +25,7 @@ from tcdsl.lowering.loopir.loops import (
     Step,
     Store,
     Update,
+    spans_of,
 )
 from tcdsl.lowering.loopir.traversal import map_expressions, serial, walk_nodes
 
@@ -53,7 +54,7 @@ def in_one_nest(rounds: Rounds, own: Set[str], names: FreshNames, *, with_rows: 
     inside = dict.fromkeys(step for nest in nests for step in nest.schedule)
     schedule = (*inside, Step("fuse", f"all rounds of {rounds.label}"))
     work = apply("mul", _usual_rounds(rounds), work)
-    return Nest(names.fresh(f"rounds_of_{rounds.label}"), title, nodes, work, schedule=schedule)
+    return Nest(names.fresh(f"rounds_of_{rounds.label}"), title, nodes, work, schedule=schedule, spans=spans_of(nests))
 
 
 def _nodes(

@@ -23,7 +23,7 @@ from tcdsl.ir.build import apply, index, integer, plain_read
 from tcdsl.ir.expressions import Expr, Local, SizeValue, index_variables, reads, size_names, substitute
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loopir.independent_rounds import independent
-from tcdsl.lowering.loopir.loops import Branch, Check, Define, Loop, Nest, Node, Rounds, Step, Store, Update
+from tcdsl.lowering.loopir.loops import Branch, Check, Define, Loop, Nest, Node, Rounds, Step, Store, Update, spans_of
 from tcdsl.lowering.loopir.traversal import map_expressions, own_expressions, renamed, scalars_of, serial, walk_nodes
 
 __all__ = ["row_by_row"]
@@ -60,7 +60,7 @@ def row_by_row(rounds: Rounds, names: FreshNames) -> Nest | None:
     work = apply("mul", most, reduce(partial(apply, "add"), (nest.work for nest in nests)))
     schedule = (*dict.fromkeys(step for nest in nests for step in nest.schedule), _INSIDE)
     loop = Loop(row, integer(0), stop, 1, body, "parallel")
-    return Nest(names.fresh(f"rows_of_{rounds.label}"), title, (loop,), work, schedule=schedule)
+    return Nest(names.fresh(f"rows_of_{rounds.label}"), title, (loop,), work, schedule=schedule, spans=spans_of(nests))
 
 
 def _is_over_rows(loop: Loop, number: str) -> bool:

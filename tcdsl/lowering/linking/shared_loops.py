@@ -20,7 +20,7 @@ from dataclasses import replace
 from tcdsl.ir.build import apply, index, truth
 from tcdsl.ir.expressions import Apply, Expr, substitute
 from tcdsl.lowering.loopir.independent_rounds import accesses
-from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Nest, Node, Store
+from tcdsl.lowering.loopir.loops import Branch, Define, Loop, Nest, Node, Store, spans_of
 from tcdsl.lowering.loopir.traversal import buffers_written, map_expressions, walk_nodes
 
 __all__ = ["with_shared_loops"]
@@ -67,7 +67,8 @@ def _together(first: Nest, second: Nest) -> Nest | None:
     title = "\n".join(dict.fromkeys((*first.title.splitlines(), *second.title.splitlines())))
     loop = replace(mine, body=(*mine.body, *body))
     schedule = tuple(dict.fromkeys((*first.schedule, *second.schedule)))
-    return Nest(first.name, title, (loop,), apply("add", first.work, second.work), schedule=schedule)
+    work, spans = apply("add", first.work, second.work), spans_of((first, second))
+    return Nest(first.name, title, (loop,), work, schedule=schedule, spans=spans)
 
 
 def _where_alike(mine: Loop, its: Loop) -> Expr | None:

@@ -41,6 +41,7 @@ __all__ = [
     "Update",
     "loops_over",
     "nests_of",
+    "spans_of",
     "with_step",
 ]
 
@@ -252,7 +253,7 @@ class Nest(Hashed):
     they depend on the number of a round, the nest before has stored the begin and the end of that loop and the work in
     the cells 1 to 3 of the int64 buffer ``bounds``, and ``work`` is the most of any round. ``schedule`` says how the
     loops were made, ``declined``, if somebody asks, what could not be done. ``code`` is the body, or says of which
-    other one it is made.
+    other one it is made. ``spans`` are the places of its statements in the user's source, as far as they are known.
     """
 
     name: str
@@ -262,11 +263,17 @@ class Nest(Hashed):
     bounds: str | None = None
     schedule: tuple[Step, ...] = ()
     declined: tuple[Declined, ...] = ()
+    spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def body(self) -> tuple[Node, ...]:
         """The nodes that run."""
         return self.code if isinstance(self.code, tuple) else self.code.nodes
+
+
+def spans_of(nests: Iterable[Nest]) -> tuple[Span, ...]:
+    """The places of the statements of several nests that become one."""
+    return tuple(dict.fromkeys(span for nest in nests for span in nest.spans))
 
 
 def with_step(before: Sequence[Nest], after: Sequence[Nest], step: Step) -> list[Nest]:

@@ -7,8 +7,10 @@ inside mentions multiplies what is inside, the others are enumerated, vectorized
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -33,8 +35,15 @@ from tcdsl.lowering.loopir.loops import (
 )
 from tcdsl.lowering.loopir.traversal import map_expressions, scalars_of, size_extents, sizes_of
 
-__all__ = ["executed_points"]
+__all__ = ["Measure", "Work", "executed_by_nest", "executed_points"]
 
+Work = Counter[tuple[str, str]]
+"""What nodes do, by kind and by buffer, ``("read", "A")``; the buffer is empty for what is done to none."""
+
+Measure = Callable[[Node], Mapping[tuple[str, str], int]]
+"""What a store, an accumulation or a definition does each time."""
+
+_POINT = ("points", "")
 _BLOCK = 1 << 20
 _ENDLESS = 1 << 40
 
@@ -46,11 +55,38 @@ def executed_points(kernel: Kernel, sizes: Mapping[str, int]) -> int:
     its points are visited in any case. Loops of rounds have as many as they can have, or one if data alone says how
     many.
     """
-    counter = _Counter(kernel, sizes)
-    nothing = _Positions({}, np.ones(1, np.int64))
-    nodes = tuple(_nodes(kernel.body))
-    with np.errstate(all="ignore"):
-        return counter.executed(nodes, nothing)
+    counter = _Counter(kernel, sizes, _points)
+    return counter.all_of(tuple(_nodes(kernel.body)))[_POINT]
+
+
+def executed_by_nest(kernel: Kernel, sizes: Mapping[str, int], measure: Measure) -> list[tuple[Work, int]]:
+    """What each nest does by ``measure``, and how often it runs: of loops of rounds all rounds that it has at most."""
+    counter, runs = _Counter(kernel, sizes, measure), _Counter(kernel, sizes, _points)
+    probe = (Store("", (), integer(0)),)
+    return [
+        (counter.all_of(around(tuple(nest.body))), runs.all_of(around(probe))[_POINT])
+        for nest, around in _alone(kernel.body, tuple)
+    ]
+
+
+Around = Callable[[tuple[Node, ...]], tuple[Node, ...]]
+
+
+def _alone(body: Sequence[Nest | Rounds], around: Around) -> Iterator[tuple[Nest, Around]]:
+    # Each nest, with what puts its nodes into the loops of rounds around it.
+    for each in body:
+        if isinstance(each, Rounds):
+            yield from _alone(each.body, partial(_inside, around, each))
+        else:
+            yield each, around
+
+
+def _inside(around: Around, rounds: Rounds, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    return around((_loop(rounds, nodes),))
+
+
+def _points(node: Node) -> Mapping[tuple[str, str], int]:
+    return {} if isinstance(node, Define) else {_POINT: 1}
 
 
 def _nodes(body: Sequence[Nest | Rounds]) -> Iterator[Node]:
@@ -91,48 +127,71 @@ class _Positions:
 
 
 class _Counter:
-    def __init__(self, kernel: Kernel, sizes: Mapping[str, int]) -> None:
+    def __init__(self, kernel: Kernel, sizes: Mapping[str, int], measure: Measure) -> None:
         self._sizes = sizes
+        self._measure = measure
+        self._measured: dict[int, tuple[Node, Mapping[tuple[str, str], int]]] = {}
         self._procedures = {each.name: (each, _with_sizes_as_scalars(each)) for each in kernel.procedures}
         self._steering: dict[int, frozenset[str]] = {}
 
-    def executed(self, nodes: Sequence[Node], positions: _Positions) -> int:
-        """How often the stores and accumulations among ``nodes`` are executed."""
+    def all_of(self, nodes: tuple[Node, ...]) -> Work:
+        """What ``nodes`` do, run once."""
+        with np.errstate(all="ignore"):
+            return self.executed(nodes, _Positions({}, np.ones(1, np.int64)))
+
+    def executed(self, nodes: Sequence[Node], positions: _Positions) -> Work:
+        """What the stores and accumulations among ``nodes`` do."""
+        done: Work = Counter()
         if not positions.times.any():
-            return 0
-        count = 0
+            return done
         for node in nodes:
             match node:
                 case Store() | Update() | Accumulate():
-                    count += int(positions.times.sum())
+                    self._add(done, node, positions)
                 case Loop():
-                    count += sum(self.executed(node.body, inside) for inside in self._iterations(node, positions))
+                    for inside in self._iterations(node, positions):
+                        done.update(self.executed(node.body, inside))
                 case Branch(condition=condition, body=body, otherwise=otherwise):
                     try:
                         holds = self._value(condition, positions).astype(bool)
                     except _OnData:
-                        count += max(self.executed(body, positions), self.executed(otherwise, positions))
+                        sides = [self.executed(each, positions) for each in (body, otherwise)]
+                        done.update(max(sides, key=lambda side: sum(side.values())))
                     else:
-                        count += self.executed(body, positions.at(holds))
-                        count += self.executed(otherwise, positions.at(~holds))
+                        done.update(self.executed(body, positions.at(holds)))
+                        done.update(self.executed(otherwise, positions.at(~holds)))
                 case Define(name=name, value=value):
+                    self._add(done, node, positions)
                     try:
                         positions.scalars[name] = self._value(value, positions)
                     except _OnData:
                         positions.scalars[name] = None
                 case ProcedureCall():
-                    count += self._called(node, positions)
+                    done.update(self._called(node, positions))
                 case Check() | LocalBuffer():
                     pass
-        return count
+        return done
 
-    def _called(self, call: ProcedureCall, positions: _Positions) -> int:
+    def _add(self, done: Work, node: Node, positions: _Positions) -> None:
+        known = self._measured.get(id(node))
+        if known is None:
+            known = self._measured[id(node)] = node, self._measure(node)
+        if known[1]:
+            times = int(positions.times.sum())
+            for key, count in known[1].items():
+                done[key] += count * times
+
+    def _called(self, call: ProcedureCall, positions: _Positions) -> Work:
         # A procedure knows the extents of its views, and nothing of the loops around the call.
         procedure, body = self._procedures[call.procedure]
         sizes: dict[str, Array | None] = {
             _scalar(size): self._value(extent, positions) for size, extent in size_extents(procedure, call).items()
         }
-        return self.executed(body, _Positions(sizes, positions.times))
+        names = {own.name: view.buffer for own, view in zip(procedure.parameters, call.views, strict=True)}
+        done: Work = Counter()
+        for (kind, buffer), count in self.executed(body, _Positions(sizes, positions.times)).items():
+            done[kind, names.get(buffer, buffer)] += count
+        return done
 
     def _iterations(self, loop: Loop, positions: _Positions) -> Iterator[_Positions]:
         try:

@@ -149,7 +149,8 @@ def finished(draft: Draft, code: tuple[Node, ...] | EqualNodes, title: str, sett
     work = draft.work
     if work is None:
         work = _joining(plans[0]) if draft.hint == "join_" else points_of(plans, setting.tensors)
-    return Nest(name, title, code, work, None, _schedule(draft), draft.declined)
+    spans = tuple(dict.fromkeys(plan.statement.span for plan in plans if plan.statement.span is not None))
+    return Nest(name, title, code, work, None, _schedule(draft), draft.declined, spans)
 
 
 def _schedule(draft: Draft) -> tuple[Step, ...]:

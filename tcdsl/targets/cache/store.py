@@ -8,6 +8,7 @@
         matmul_1f0c….py                the text of one, if somebody has asked for the file: nothing reads it
         matmul_c41b….call              what calls need, without staging (`tcdsl.runtime.calls`)
         matmul_90de….gradient          the derivative of a graph (`tcdsl.tensors.graph_linking.kept_gradients`)
+        machine_03b2….limits           how fast this machine was measured to be (`tcdsl.runtime.profiles.limits`)
 
 The name of an entry is a hash of all that it depends on, so an entry is never wrong, only missing, old or damaged.
 
@@ -52,7 +53,7 @@ __all__ = [
 ]
 
 _PROGRAM = ".kernel"
-_ENDINGS = (".py", ".code", _PROGRAM, ".call", ".gradient")
+_ENDINGS = (".py", ".code", _PROGRAM, ".call", ".gradient", ".limits")
 
 
 def default_cache_dir() -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -170,6 +171,27 @@ class CompiledKernel(Launcher):
         for array, computed in back:
             array[...] = computed
         return self._finished(call, outputs)
+
+    def timed(
+        self, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int | None = None
+    ) -> tuple[float, dict[int, tuple[float, int]]]:
+        """Run, and tell what the nests take: see `tcdsl.targets.protocol.loaded_kernel.LoadedKernel.timed`."""
+        call = self._begun(inputs, sizes, None)
+        if self._entered(call) != 0:
+            raise ValueError(f"{self.kernel.program.name}: the arrays are not as planned")
+        times = np.zeros((self._count + 1, 2), np.int64)
+        limit = self._limit(call.plan, threads)
+        run, arguments = self._driven(call, limit, times.ctypes.data)
+        begin = perf_counter()
+        done = run(*arguments)
+        seconds = perf_counter() - begin
+        if done != self._count:
+            raise self._stopped(call, limit, done)
+        self._finished(call)
+        whole = perf_counter() - begin
+        tick = seconds / max(1, int(times[-1, 0]))
+        rows = zip(self._rows, times.tolist(), strict=False)
+        return whole, {row: (ticks * tick, runs) for row, (ticks, runs) in rows if isinstance(row, int)}
 
     def bind(
         self,

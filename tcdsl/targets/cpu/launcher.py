@@ -293,12 +293,13 @@ class Launcher:
         if done != self._count:
             raise self._stopped(call, limit, done)
 
-    def _driven(self, call: PreparedCall, threads: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
-        # The driver for so many threads, and what it is called with.
+    def _driven(self, call: PreparedCall, threads: int, *times: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        # The driver for so many threads, and what it is called with; one that notes the nests' ``times`` at an address.
         arguments = call.plan.table_address, self._count, call.frame.address
-        if self.facts.rounds:
+        if self.facts.rounds or times:
             call.frame.pace = self._drivers.pace(threads, call.frame.pace)
-            return self._drivers.execute_rounds, (*arguments, call.frame.pace)
+            run = self._drivers.execute_timed if times else self._drivers.execute_rounds
+            return run, (*arguments, call.frame.pace, *times)
         if threads < 2:
             return self._drivers.execute, arguments
         return self._drivers.execute_parallel, (*arguments, threads)

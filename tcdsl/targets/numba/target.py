@@ -73,8 +73,8 @@ class NumbaKernel(CompiledKernel):
     def kept(self, numbers: tuple[int, ...]) -> None:
         """There is nothing that launches without the kernel."""
 
-    def _driven(self, call: Any, threads: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
-        run, arguments = super()._driven(call, 1)
+    def _driven(self, call: Any, threads: int, *times: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        run, arguments = super()._driven(call, 1, *times)
         return partial(_on_threads, threads, run), arguments
 
 

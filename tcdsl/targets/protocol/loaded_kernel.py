@@ -122,6 +122,14 @@ class LoadedKernel(LaunchedKernel, Protocol):
         if an array does not fit: inputs and ``outputs`` then hold what they held.
         """
 
+    def timed(
+        self, inputs: Sequence[np.ndarray], sizes: Mapping[str, int], threads: int | None = None
+    ) -> tuple[float, dict[int, tuple[float, int]]]:
+        """Run once, as `run` does, and give the seconds of all, and by nest those that it took and how often it ran.
+
+        The inputs are aligned, and those that are written share no memory with others; they are changed.
+        """
+
     def bind(
         self,
         inputs: Sequence[np.ndarray],

@@ -21,6 +21,7 @@ from tcdsl.targets.cpu.call.words import (
     load_word,
     next_number,
     on_threads,
+    read_clock,
     store_word,
     this_thread,
 )
@@ -67,7 +68,7 @@ from tcdsl.targets.cpu.layout.frame import (
     THREAD_WORD,
 )
 
-__all__ = ["execute", "execute_parallel", "execute_rounds", "look_for_interrupts", "run", "share"]
+__all__ = ["execute", "execute_parallel", "execute_rounds", "execute_timed", "look_for_interrupts", "run", "share"]
 
 
 def execute(table: int, nests: int, frame: int) -> int:
@@ -146,6 +147,41 @@ def execute_rounds(
                     return n
             n += 1
     return rows
+
+
+def execute_timed(
+    table: int, first: int, rows: int, frame: int, budget: int, threads: int, parallel_for: int, shared: int, times: int
+) -> int:
+    """Like `execute_rounds`, which it has run each nest, and notes the ticks that it takes, and how often it ran.
+
+    ``times`` is the address of two words for each row; two more are for all ticks, and for how often it was called.
+    """
+    n = first
+    left = budget
+    begun = read_clock()
+    while n < rows:
+        row = table + 40 * n
+        if load_word(row) == 0 and load_word(row + 8) != RANGED:
+            n = _next_of_control(table, n, frame)
+            if load_word(row + 8) == END:
+                left -= load_word(row + 24)
+                if left <= 0:
+                    store_word(frame + 8 * DONE_WORD, budget - left)
+                    _add_ticks(times + 16 * rows, begun)
+                    return PAUSED - n
+        else:
+            begin = read_clock()
+            if execute_rounds(table, n, n + 1, frame, budget, threads, parallel_for, shared) == n:
+                return n
+            _add_ticks(times + 16 * n, begin)
+            n += 1
+    _add_ticks(times + 16 * rows, begun)
+    return rows
+
+
+def _add_ticks(cell: int, begin: int) -> None:
+    store_word(cell, load_word(cell) + read_clock() - begin)
+    store_word(cell + 8, load_word(cell + 8) + 1)
 
 
 def _ranged_row(row: int, frame: int, threads: int) -> int:

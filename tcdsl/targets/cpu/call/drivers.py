@@ -64,6 +64,7 @@ class Drivers:
         self.run: Callable[[int, int, object, object, int], int] = python_function(self._code, "run")
         self._parallel: Callable[[int, int, int, int, int, int], int] = python_function(self._code, "execute_parallel")
         self._rounds: Callable[..., int] = python_function(self._code, "execute_rounds")
+        self._timed: Callable[..., int] = python_function(self._code, "execute_timed")
         self._share = self._code.addresses["share"]
         #: The address of the function that nests call.
         self.interrupted: int = self._code.addresses["look_for_interrupts"]
@@ -91,11 +92,18 @@ class Drivers:
 
         Python handles its signals every few milliseconds, so that ``KeyboardInterrupt`` may leave it.
         """
+        return self._at_pace(self._rounds, table, rows, frame, pace)
+
+    def execute_timed(self, table: int, rows: int, frame: int, pace: Pace, times: int) -> int:
+        """Like ``execute_rounds``, which adds to the words at ``times`` what each row takes."""
+        return self._at_pace(self._timed, table, rows, frame, pace, times)
+
+    def _at_pace(self, run: Callable[..., int], table: int, rows: int, frame: int, pace: Pace, *more: int) -> int:
         done = PAUSED
         while True:
             count, budget = pace.next_stretch()
             starting = count > 1 and self._layer is None
-            done = self._some_rounds(table, PAUSED - done, rows, frame, budget, count)
+            done = self._some_rounds(run, table, PAUSED - done, rows, frame, budget, count, *more)
             if done > PAUSED:
                 return done
             if not starting:
@@ -107,12 +115,22 @@ class Drivers:
         """The pace of a call on so many threads: that of calls before, if it is ``known``."""
         return known if known is not None and known.threads == threads else Pace(threads, _BUDGET, _FIRST)
 
-    def _some_rounds(self, table: int, first: int, rows: int, frame: int, budget: int, threads: int) -> int:
+    def _some_rounds(
+        self,
+        run: Callable[..., int],
+        table: int,
+        first: int,
+        rows: int,
+        frame: int,
+        budget: int,
+        threads: int,
+        *more: int,
+    ) -> int:
         if threads < 2:
-            return self._rounds(table, first, rows, frame, budget, 1, 0, 0)
+            return run(table, first, rows, frame, budget, 1, 0, 0, *more)
         with self._guard:
             parallel_for = self._started().parallel_for
-            return self._rounds(table, first, rows, frame, budget, threads, parallel_for, self._share)
+            return run(table, first, rows, frame, budget, threads, parallel_for, self._share, *more)
 
     def _started(self) -> ThreadingLayer:
         if self._layer is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 
 __all__ = [
     "address_of",
@@ -15,6 +16,7 @@ __all__ = [
     "load_word",
     "next_number",
     "on_threads",
+    "read_clock",
     "store_word",
     "this_thread",
 ]
@@ -66,6 +68,11 @@ def on_threads(parallel_for: int, function: int, data: int, threads: int) -> Non
     """Call the machine code at ``function`` as ``(0, 0, 0, data)`` on so many threads; here on one after the other."""
     for _ in range(threads):
         ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(function)(0, 0, 0, data)
+
+
+def read_clock() -> int:
+    """The ticks of a clock that goes on evenly; how long one is, the machine knows."""
+    return time.perf_counter_ns()
 
 
 def this_thread() -> int:

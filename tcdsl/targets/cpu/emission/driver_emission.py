@@ -6,6 +6,7 @@ The text is Python (`tcdsl.targets.cpu.call.driver`), whose annotations give the
 from __future__ import annotations
 
 import ast
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -266,6 +267,13 @@ def _function(builder: ir.Builder, name: str, result: ir.Type, *parameters: ir.T
     return found or ir.Function(builder.module, ir.FunctionType(result, parameters), name)
 
 
+def _read_clock(builder: ir.Builder) -> Scalar:
+    # Of x86 the counter of cycles, which all its cores share; elsewhere that one need not be readable.
+    steady = "cycle" if platform.machine().lower() in ("x86_64", "amd64") else "steady"
+    clock = builder.module.intrinsic(f"llvm.read{steady}counter", [], ir.FunctionType(WORD, []))
+    return Scalar(builder, builder.call(clock, []), "int64")
+
+
 def _this_thread(builder: ir.Builder) -> Scalar:
     return Scalar(builder, builder.call(_function(builder, "PyThread_get_thread_ident", WORD), []), "int64")
 
@@ -303,6 +311,7 @@ _WORDS: Mapping[str, Callable[..., Any]] = {
     "load_byte": _load(8),
     "store_word": _store,
     "load_shared": _load_shared,
+    "read_clock": _read_clock,
     "this_thread": _this_thread,
     "handle_signals": _handle_signals,
     "next_number": _next_number,

@@ -320,7 +320,7 @@ class Builder:
         flags = self.flags if isinstance(number, FloatType | DoubleType) else ""
         listed = ", ".join(f"{each.type.text} {each.text}" for each in arguments)
         text = f"call {flags}{result.text} {function.text}({listed})"
-        if function.text.startswith('@"llvm.'):
+        if function.text.startswith('@"llvm.') and arguments:
             return self._computed(result, text, max(each.depth for each in arguments))
         if isinstance(result, VoidType):
             self.block.lines.append(text)

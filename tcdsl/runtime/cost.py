@@ -6,7 +6,6 @@ The operations are counted on the program (`tcdsl.autodiff.cost`), the points an
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -24,6 +23,7 @@ from tcdsl.ir.stages import at_most_one
 from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
+from tcdsl.runtime.displays.tables import Table, Tabular
 from tcdsl.simplification import without_sparse_tensors
 from tcdsl.simplification.contractions import contracted, least_at
 from tcdsl.tracebacks import NamesTold
@@ -50,7 +50,7 @@ class ProgramCost(NamesTold):
 
 
 @dataclass(frozen=True, slots=True)
-class Cost(NamesTold):
+class Cost(Tabular, NamesTold):
     """What a call of ``name`` and its derivatives cost; print it for a table.
 
     ``primal`` is the function itself, ``tangent`` pushes a direction forward and ``adjoint`` pulls a derivative back,
@@ -85,12 +85,10 @@ class Cost(NamesTold):
         # Weights are thirds.
         return all(cost is None or cost.operations.weighted <= bound * (1 + 1e-9) for cost, bound in pairs)
 
-    def __str__(self) -> str:
+    def table(self) -> Table:
+        """A column for the function and for each derivative."""
         columns = {"primal": self.primal, "tangent": self.tangent, "adjoint": self.adjoint}
-        return "\n".join(_report(self, {name: cost for name, cost in columns.items() if cost is not None}))
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return _report(self, {name: cost for name, cost in columns.items() if cost is not None})
 
 
 def cost_of(program: Program, arrays: Sequence[np.ndarray], wrt: Sequence[str] | None = None) -> Cost:
@@ -180,36 +178,30 @@ def _measured(program: Program, arrays: Sequence[np.ndarray]) -> ProgramCost:
 # -- the table -------------------------------------------------------------------------------------------------------
 
 
-def _report(cost: Cost, columns: Mapping[str, ProgramCost]) -> list[str]:
+def _report(cost: Cost, columns: Mapping[str, ProgramCost]) -> Table:
     sizes = ", ".join(f"{name} = {value}" for name, value in cost.sizes.items())
     head = f"cost of {cost.name}" + (f" for {sizes}" if sizes else "")
     costs = list(columns.values())
-    rows = [("", list(columns))]
-    rows += [(name, [str(value(each)) for each in costs]) for name, value in _ROWS]
+    rows = [(name, *(str(value(each)) for each in costs)) for name, value in _ROWS]
     calls = sorted({name for each in costs for name, _ in each.operations.calls})
-    position = [name for name, _ in rows].index("operations")
-    for name in reversed(calls):
-        rows.insert(position, (f"calls of {name}", [str(dict(each.operations.calls).get(name, 0)) for each in costs]))
+    position = [name for name, *_ in rows].index("operations")
+    rows[position:position] = [
+        (f"calls of {name}", *(str(dict(each.operations.calls).get(name, 0)) for each in costs)) for name in calls
+    ]
     interface = cost.inputs + cost.outputs
-    rows.append(("operations, weighted, / primal", [_ratio(_weighted(each), _weighted(cost.primal)) for each in costs]))
-    rows.append(
-        ("points / (operations + elements)", [_ratio(each.points, _weighted(each) + interface) for each in costs])
-    )
-    names = max(len(name) for name, _ in rows)
-    widths = [max(len(cells[k]) for _, cells in rows) for k in range(len(costs))]
-    lines = [head, ""]
-    for name, cells in rows:
-        line = "  ".join([name.ljust(names), *(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))])
-        lines.append(line.rstrip())
-    lines += ["", f"inputs and outputs: {cost.inputs} + {cost.outputs} elements"]
+    ratios = (_ratio(_weighted(each), _weighted(cost.primal)) for each in costs)
+    rows.append(("operations, weighted, / primal", *ratios))
+    ratios = (_ratio(each.points, _weighted(each) + interface) for each in costs)
+    rows.append(("points / (operations + elements)", *ratios))
+    notes = [f"inputs and outputs: {cost.inputs} + {cost.outputs} elements"]
     if cost.tangent is not None:
-        lines.append(_bound("tangent", "4 x primal", _weighted(cost.tangent), cost.tangent_bound))
+        notes.append(_bound("tangent", "4 x primal", _weighted(cost.tangent), cost.tangent_bound))
     if cost.adjoint is not None:
         name = "4 x (primal + inputs + outputs)" + (" + rounds again" if cost.again else "")
-        lines.append(_bound("adjoint", name, _weighted(cost.adjoint), cost.adjoint_bound))
+        notes.append(_bound("adjoint", name, _weighted(cost.adjoint), cost.adjoint_bound))
     if cost.tangent is None and cost.adjoint is None:
-        lines.append("no derivatives")
-    return lines
+        notes.append("no derivatives")
+    return Table(head, ("", *columns), rows, tuple(notes))
 
 
 def _weighted(cost: ProgramCost) -> float:

@@ -36,6 +36,11 @@ class Explanation(str):
 
         return listing(self)
 
+    def __rich__(self) -> Any:
+        from rich.syntax import Syntax
+
+        return Syntax(str(self).rstrip("\n"), "python", theme="ansi_dark", background_color="default", word_wrap=True)
+
     def __repr__(self) -> str:
         return str(self)
 

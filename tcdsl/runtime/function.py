@@ -189,6 +189,10 @@ class DecoratedFunction(Inspected):
         """The source that staging runs."""
         return self.template.source
 
+    def written_text(self) -> str:
+        """The source that the user wrote."""
+        return self.source.text
+
     @contextmanager
     def without_parameters(self, use: str) -> Iterator[None]:
         """A block that stages a program of arrays alone, for ``use``: a declared parameter is an error in it."""

@@ -35,6 +35,10 @@ class Inspected:
         """The source that staging runs."""
         raise NotImplementedError
 
+    def written_text(self) -> str:
+        """The source that the user wrote."""
+        return self.source_text()
+
     def without_parameters(self, use: str) -> AbstractContextManager[None]:
         """A block that stages a program of arrays alone, for ``use``."""
         return nullcontext()
@@ -113,6 +117,15 @@ class Inspected:
         from tcdsl.runtime.displays.function_display import function_html
 
         return function_html(self, self.staging.entries())
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        from tcdsl.runtime.explanation import Explanation
+
+        head = Text(f"{repr(self)[1:-1]}{self.signature.shown}", "bold")
+        return Group(head, Explanation(self.written_text()).__rich__())
 
     def cache_info(self) -> CacheInfo:
         """How many programs were staged and kernels compiled, and how many calls they served."""

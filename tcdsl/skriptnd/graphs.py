@@ -17,8 +17,9 @@ from tcdsl.frontend.surroundings.containers import Item
 from tcdsl.frontend.surroundings.draws import KEYS
 from tcdsl.frontend.surroundings.readings import Reading, snapshot
 from tcdsl.ir.sizes.size_binding import evaluate_size
+from tcdsl.runtime.displays.tables import Table
 from tcdsl.skriptnd.files import ModelFiles, write_folder
-from tcdsl.skriptnd.printing import Row, as_html, configured_text, rows_of, text_at, text_of_graph
+from tcdsl.skriptnd.printing import Row, configured_text, rows_of, text_at, text_of_graph
 from tcdsl.skriptnd.sources import Sources
 from tcdsl.tracebacks import user_facing
 
@@ -291,9 +292,17 @@ class ModelGraph:
         """The inputs, outputs and variables: what each is, its name, type and shape."""
         return rows_of(self._operator, self.look())
 
-    def _repr_html_(self) -> str:
+    def display(self) -> Table:
+        """The table with a title, as notebooks and terminals show it."""
         count = self.look().operations
-        return as_html(f"{self.__name__}: {count} operator{'s' * (count != 1)}", self.table())
+        title = f"{self.__name__}: {count} operator{'s' * (count != 1)}"
+        return Table(title, ("", "name", "type", "shape"), self.table(), left=frozenset(range(4)))
+
+    def _repr_html_(self) -> str:
+        return self.display()._repr_html_()
+
+    def __rich__(self) -> Any:
+        return self.display().__rich__()
 
     def _call(self, inputs: tuple[Any, ...], named: Mapping[str, Any], variables: Any, updates: bool = False) -> Call:
         values = self._bound(inputs, named)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator, TextModul
 from tcdsl.frontend.skriptnd.values import Pack, TensorValue, shown
 from tcdsl.span import Span
 
-__all__ = ["Row", "as_html", "configured_text", "rows_of", "text_at", "text_of_graph"]
+__all__ = ["Row", "configured_text", "rows_of", "text_at", "text_of_graph"]
 
 
 def configured_text(text: TextModule, graph: Operator, attributes: Mapping[str, Any]) -> str:
@@ -97,10 +96,3 @@ def _tensors(kind: str, declared: Sequence[Any], values: Sequence[Any]) -> Itera
 
 def _shape(shape: Iterable[Any]) -> str:
     return f"[{', '.join(map(shown, shape))}]"
-
-
-def as_html(title: str, rows: Iterable[Row]) -> str:
-    """The table for notebooks."""
-    lines = (f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    head = "".join(f"<th>{name}</th>" for name in ("", "name", "type", "shape"))
-    return f"<table><caption>{html.escape(title)}</caption><tr>{head}</tr>{''.join(lines)}</table>"

@@ -34,6 +34,7 @@ from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, tick
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
+    from tcdsl.runtime.displays.tables import Table
     from tcdsl.runtime.profiles.profile import Profile
 
 __all__ = ["Routine", "compile_code"]
@@ -166,6 +167,27 @@ class Routine:
 
     def __copy__(self) -> Routine:
         return self
+
+    def table(self) -> Table:
+        """What a run reads and writes, and the numbers that it takes by name."""
+        from tcdsl.runtime.displays.tables import Table
+
+        written = {id(buffer) for buffer in self.linked.written}
+        memory = dict.fromkeys((*self._given, *self.linked.written))
+        rows = [
+            ("changes" if id(each) in written else "reads", each.label, str(each.owner.rows), each.owner.element_type)
+            for each in memory
+        ]
+        rows += [("number", each.name, "", str(self._numbers[each])) for each in self._numbers]
+        rows += [("index", each.label, "", "") for each in self._indices]
+        title = f"routine {self.code.name}"
+        return Table(title, ("", "name", "shape", "type or value"), rows, left=frozenset(range(4)))
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def __rich__(self) -> Any:
+        return self.table().__rich__()
 
     def __str__(self) -> str:
         from tcdsl.ir.text.printer import format_program

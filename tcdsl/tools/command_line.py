@@ -96,21 +96,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _skriptnd(console: Console, options: argparse.Namespace) -> int:
-    from rich.table import Table
-    from rich.text import Text
-
     from tcdsl.skriptnd import load
 
-    for name, graph in load(options.path).graphs.items():
-        table = Table(title=name, title_justify="left")
-        for title in ("", "name", "type", "shape"):
-            table.add_column(title)
-        for row in graph.table():
-            table.add_row(*map(Text, row))
-        console.print(table)
+    for graph in load(options.path).graphs.values():
+        graph.display().print(console)
         count = graph.cost().primal.operations.plain
-        called = graph.look().operations
-        console.print(f"{called} operator{'s' * (called != 1)}, {count:,} operations on numbers at most")
+        console.print(f"{count:,} operations on numbers at most", highlight=False)
     return 0
 
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.filesize import decimal
-from rich.table import Table
 
 from tcdsl.config import settings
 from tcdsl.errors import ConfigurationError
+from tcdsl.runtime.displays.tables import Table
 from tcdsl.targets.cache.store import cache_entries, cache_size, clear_cache, default_cache_dir
 
 __all__ = ["clear", "compile_function", "explain_function", "show"]
@@ -39,14 +39,9 @@ def show(console: Console) -> None:
     """List every compiled program, newest first, and what all of them take with their machine code."""
     entries = sorted(cache_entries(_folder()), key=lambda entry: -entry.modified)
     if entries:
-        table = Table()
-        table.add_column("program")
-        table.add_column("compiled")
-        table.add_column("file", overflow="fold")
-        for entry in entries:
-            when = datetime.fromtimestamp(entry.modified).strftime("%Y-%m-%d %H:%M")
-            table.add_row(entry.title, when, entry.path.name)
-        console.print(table)
+        made = (datetime.fromtimestamp(entry.modified).strftime("%Y-%m-%d %H:%M") for entry in entries)
+        rows = [(entry.title, when, entry.path.name) for entry, when in zip(entries, made, strict=True)]
+        Table("", ("program", "compiled", "file"), rows, left=frozenset((0, 1, 2))).print(console)
     total = decimal(cache_size(_folder()))
     console.print(f"{_counted(len(entries))}, {total}, in {_folder()}", soft_wrap=True, highlight=False)
 
@@ -83,7 +78,11 @@ def explain_function(console: Console, function: str, arguments: Sequence[str], 
     if not hasattr(called, "explain"):
         raise ConfigurationError(f"{function} is no decorated function, which could explain itself")
     given, named = _arguments(arguments)
-    console.print(called.explain(stage, *given, **named), markup=False, highlight=False, soft_wrap=True, end="")
+    shown = called.explain(stage, *given, **named)
+    if console.is_terminal:
+        console.print(shown)
+    else:
+        console.print(str(shown), markup=False, highlight=False, soft_wrap=True, end="")
     return 0
 
 

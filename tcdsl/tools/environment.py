@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.filesize import decimal
-from rich.table import Table
 
 import tcdsl
 from tcdsl.config import Settings, settings
+from tcdsl.runtime.displays.tables import Table
 from tcdsl.targets.cache.store import cache_size, default_cache_dir
 from tcdsl.targets.registry import target_named
 
@@ -44,10 +44,7 @@ def show(console: Console) -> None:
         "cache": f"{folder} ({decimal(cache_size(Path(folder)))})",
         "settings": _changed(current) or "as they are at first",
     }
-    table = Table(show_header=False, box=None)
-    for name, text in rows.items():
-        table.add_row(name, text)
-    console.print(table)
+    Table("", ("", ""), list(rows.items()), left=frozenset((0, 1))).print(console)
 
 
 def _versions(packages: tuple[str, ...]) -> str:

@@ -97,7 +97,7 @@ def test_the_table() -> None:
     assert "adjoint <= 4 x (primal + inputs + outputs): " in text
     assert text.endswith("holds")
     assert product.explain("cost", zeros(3, 4), zeros(4, 5)) == text
-    assert "<pre>" in product.cost(zeros(3, 4), zeros(4, 5))._repr_html_()
+    assert "<td>additions</td><td class=right>45</td>" in product.cost(zeros(3, 4), zeros(4, 5))._repr_html_()
 
 
 def test_calls_are_listed_by_name() -> None:

@@ -70,7 +70,7 @@ def test_cache_info_and_clear(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TCDSL_CACHE_DIR": str(tmp_path / "cache")}
     subprocess.run([sys.executable, str(program)], env=environment, check=True, capture_output=True)
     shown = tcdsl("cache", "info", folder=tmp_path).stdout
-    assert "│ double " in shown
+    assert "\ndouble  " in shown
     assert f"in {tmp_path / 'cache'}" in shown
     cleared = tcdsl("cache", "clear", folder=tmp_path)
     assert cleared.returncode == 0

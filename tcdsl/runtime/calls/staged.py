@@ -42,6 +42,7 @@ from tcdsl.runtime.calling.launches import Out
 from tcdsl.runtime.calling.results import returned_if_passed
 from tcdsl.runtime.calling.tape_memory import IN_LOOPS_TOO, staged_within_memory
 from tcdsl.runtime.calls.table import CallTable
+from tcdsl.runtime.displays.tables import Table, Tabular
 from tcdsl.simplification.contractions import contracted
 from tcdsl.span import Span
 from tcdsl.tracebacks import NamesTold
@@ -50,12 +51,12 @@ __all__ = ["CacheInfo", "StagedFunction", "StagedOperation", "symbolic_argument"
 
 
 @dataclass(frozen=True, slots=True)
-class CacheInfo(NamesTold):
+class CacheInfo(Tabular, NamesTold):
     """What a function has staged and compiled.
 
     ``programs`` counts staged programs, ``kernels`` compiled ones, ``hits`` calls served without staging, ``misses``
-    calls that staged. ``from_disk`` counts kernels whose machine code came from the cache directory. ``keys`` describes
-    the programs.
+    calls that staged. ``from_disk`` counts kernels whose machine code came from the cache directory. ``served`` has for
+    each program what calls it serves, the kernels of it, and the calls that were served without staging.
     """
 
     programs: int
@@ -63,14 +64,21 @@ class CacheInfo(NamesTold):
     hits: int
     misses: int
     from_disk: int
-    keys: tuple[str, ...] = field(repr=False)
+    served: tuple[tuple[str, int, int], ...] = field(repr=False)
 
-    def __str__(self) -> str:
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What calls each program serves."""
+        return tuple(key for key, _, _ in self.served)
+
+    def table(self) -> Table:
+        """A row for each program."""
         head = (
             f"programs={self.programs} kernels={self.kernels} (from disk: {self.from_disk}) "
             f"hits={self.hits} misses={self.misses}"
         )
-        return "\n".join((head, *(f"  {key}" for key in self.keys)))
+        rows = [(key, str(kernels), str(hits)) for key, kernels, hits in self.served]
+        return Table(head, ("program for", "kernels", "hits"), rows)
 
 
 #: So many programs are kept that differ in what was read around the function alone.
@@ -269,13 +277,15 @@ class StagedFunction(ABC):
         entries = [(key, entry) for key, found in self.calls.staged.items() for entry in found]
         kept = self.calls.served
         compiled = [kernel for _, entry in entries for kernel in entry.executable._compiled.values()]
+        served = [(_printable(*each), len(each[1].executable._compiled), each[1].hits) for each in entries]
+        served += [(f"{each.name}, kept on disk", 1, each.hits) for each in kept]
         return CacheInfo(
-            programs=len(entries) + len(kept),
+            programs=len(served),
             kernels=len(compiled) + len(kept),
-            hits=sum(entry.hits for _, entry in entries) + sum(entry.hits for entry in kept),
+            hits=sum(hits for _, _, hits in served),
             misses=self._misses,
             from_disk=sum(kernel.from_disk for kernel in compiled) + len(kept),
-            keys=(*(_printable(*each) for each in entries), *(f"{each.name}, kept on disk" for each in kept)),
+            served=tuple(served),
         )
 
     def cache_clear(self) -> None:

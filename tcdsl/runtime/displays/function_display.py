@@ -26,10 +26,9 @@ _STATEMENTS = 40
 
 def function_html(function: Any, entries: list[Entry]) -> str:
     """The display of ``function``, with the programs that were staged for it."""
-    kind = "cd" if function.in_place else "op"
-    head = f"<b>{kind} {html.escape(function.__qualname__)}</b>{html.escape(str(function.signature.shown))}"
+    head = f"<b>{html.escape(repr(function)[1:-1])}</b>{html.escape(str(function.signature.shown))}"
     if not entries:
-        return f'{STYLE}<div class="tcdsl">{head}{listing(function.source.text)}</div>'
+        return f'{STYLE}<div class="tcdsl">{head}{listing(function.written_text())}</div>'
     shown = [_program(each, first=k == 0) for k, each in enumerate(reversed(entries[-_SHOWN:]))]
     left = len(entries) - len(shown)
     more = f"<p>and {left} more: <code>{function.__name__}.cache_info()</code></p>" if left > 0 else ""

@@ -29,8 +29,12 @@ STYLE = (
     "<style>.tcdsl pre,.tcdsl summary{"
     "font-family:var(--jp-code-font-family,Menlo,Consolas,'DejaVu Sans Mono',monospace);"
     "font-size:var(--jp-code-font-size,13px);line-height:1.35;white-space:pre;margin:0}"
-    ".tcdsl{overflow-x:auto}.tcdsl details{margin:.4em 0}.tcdsl summary{cursor:pointer;display:list-item}"
+    ".tcdsl{overflow-x:auto;overflow-y:hidden}"
+    ".tcdsl details{margin:.4em 0}.tcdsl summary{cursor:pointer;display:list-item}"
     ".tcdsl table{border-collapse:collapse}.tcdsl td,.tcdsl th{text-align:left;padding:.15em .8em;vertical-align:top}"
+    ".tcdsl .right{text-align:right;font-variant-numeric:tabular-nums}.tcdsl p{margin:.4em 0}"
+    ".beside.tcdsl{display:flex;flex-wrap:wrap;gap:0 1em}"
+    ".beside .tcdsl{padding-right:2em}svg.tcdsl{max-width:100%;height:auto}"
     f"{_colours(False)}@media (prefers-color-scheme:dark){{{_colours(True)}}}</style>"
 )
 _WORDS = (

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Drawing", "Point", "roofline"]
+__all__ = ["Drawing", "Point", "graph", "roofline"]
 
 
 class Drawing:
@@ -56,6 +56,7 @@ class Point:
     share: float
 
 
+_DASHES = "none", "7 3", "2 3"
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 560.0, 320.0, 60.0, 40.0
 
 
@@ -84,11 +85,13 @@ def roofline(points: Sequence[Point], peak: float, bandwidths: Sequence[tuple[st
         x, y = place(low, 10.0**power)
         drawing.line([(x, y), (_WIDTH - 20, y)], 'stroke-opacity="0.15"')
         drawing.text(x - 6, y + 4, f"{10.0 ** (power - 9):g}", 'text-anchor="end"')
-    for name, rate in bandwidths:
+    for k, (name, rate) in enumerate(bandwidths):
         corner = min(max(peak / rate, low), high)
-        drawing.line([place(low, low * rate), place(corner, corner * rate)], 'stroke-opacity="0.7"')
-        x, y = place(low * 1.2, low * 1.2 * rate)
-        drawing.text(x, y - 4, name, 'font-size="10"')
+        dashes = f'stroke-opacity="0.7" stroke-dasharray="{_DASHES[k % len(_DASHES)]}"'
+        drawing.line([place(low, low * rate), place(corner, corner * rate)], dashes)
+        y = _HEIGHT - _BELOW - 8 - 14 * (len(bandwidths) - 1 - k)
+        drawing.line([(_WIDTH - 190, y - 3), (_WIDTH - 160, y - 3)], dashes)
+        drawing.text(_WIDTH - 154, y, name, 'font-size="10"')
     drawing.line([place(peak / bandwidths[0][1], peak), place(high, peak)], 'stroke-opacity="0.7"')
     drawing.text((_WIDTH + _LEFT) / 2, _HEIGHT - 6, "operations for each byte", 'text-anchor="middle"')
     drawing.text(4, 12, "10⁹ operations in a second")
@@ -103,3 +106,37 @@ def _decade(value: float, direction: int) -> float:
     # The power of ten beside a number.
     power = math.log10(max(value, 1e-300))
     return 10.0 ** (math.floor(power) if direction < 0 else math.ceil(power))
+
+
+_BOX, _GAP, _LEVEL, _LETTER = 44.0, 16.0, 80.0, 7.2
+
+
+def graph(nodes: Sequence[tuple[str, str]], edges: Sequence[tuple[int, int]]) -> str:
+    """Boxes with two lines of text, each below those that it comes from; an edge goes from one number to another.
+
+    Edges go from earlier nodes to later ones.
+    """
+    level = [0] * len(nodes)
+    for one, other in sorted(edges, key=lambda edge: edge[1]):
+        level[other] = max(level[other], level[one] + 1)
+    widths = [_LETTER * max(len(text) for text in node) + 12 for node in nodes]
+    rows = [[k for k in range(len(nodes)) if level[k] == depth] for depth in range(max(level) + 1)]
+    lengths = [sum(widths[k] for k in row) + _GAP * (len(row) - 1) for row in rows]
+    width, height = max(lengths) + 2 * _GAP, _LEVEL * (len(rows) - 1) + _BOX + 2 * _GAP
+    places: list[tuple[float, float]] = [(0.0, 0.0)] * len(nodes)
+    for depth, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        x = (width - length) / 2
+        for k in row:
+            places[k] = x, _GAP + depth * _LEVEL
+            x += widths[k] + _GAP
+    drawing = Drawing(width, height, "graph of tensors")
+    for one, other in dict.fromkeys(edges):
+        begin = places[one][0] + widths[one] / 2, places[one][1] + _BOX
+        end = places[other][0] + widths[other] / 2, places[other][1]
+        drawing.line([begin, end], 'stroke-opacity="0.5"')
+        drawing.line([(end[0] - 4, end[1] - 7), end, (end[0] + 4, end[1] - 7)], 'stroke-opacity="0.5"')
+    for (x, y), own, (first, second) in zip(places, widths, nodes, strict=True):
+        drawing.box(x, y, own, _BOX)
+        drawing.text(x + own / 2, y + 18, first, 'text-anchor="middle" font-weight="bold"')
+        drawing.text(x + own / 2, y + 35, second, 'text-anchor="middle"')
+    return str(drawing)

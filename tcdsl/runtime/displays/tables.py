@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tcdsl.runtime.displays.listings import STYLE
 
 if TYPE_CHECKING:
+    import rich.console
     import rich.table
 
 __all__ = ["Table", "Tabular"]
@@ -62,7 +63,7 @@ class Table:
 
     def _repr_html_(self) -> str:
         def row(texts: Sequence[str], tag: str) -> str:
-            kinds = ("" if k in self.left else " class=number" for k in range(len(texts)))
+            kinds = ("" if k in self.left else " class=right" for k in range(len(texts)))
             inner = (html.escape(text).replace("\n", "<br>") for text in texts)
             cells = (f"<{tag}{kind}>{text}</{tag}>" for kind, text in zip(kinds, inner, strict=True))
             return f"<tr>{''.join(cells)}</tr>"
@@ -73,6 +74,13 @@ class Table:
         notes = "".join(f"<p>{html.escape(each)}</p>" for each in self.notes)
         table = f"<table>{head}<tbody>{body}</tbody></table>" if self.rows else ""
         return f'{STYLE}<div class="tcdsl">{title}{table}{notes}</div>'
+
+    def print(self, console: rich.console.Console) -> None:
+        """Print it: on a terminal as wide as that is, and elsewhere as text whose lines stay whole."""
+        if console.is_terminal:
+            console.print(self)
+        else:
+            console.print(str(self), markup=False, highlight=False, soft_wrap=True)
 
     def __rich__(self) -> Any:
         from rich.console import Group

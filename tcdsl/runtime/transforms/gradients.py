@@ -118,6 +118,10 @@ class DerivedFunction(Inspected):
         contents.put("rule", getattr(self.function, "oob", "check"), name_of(self.function))
         contents.add(self.function)
 
+    def written_text(self) -> str:
+        """The source of the function that is differentiated, as the user wrote it."""
+        return self.function.written_text() if isinstance(self.function, Inspected) else self.source_text()
+
     def source_text(self) -> str:
         """The source of the function that is differentiated."""
         if isinstance(self.function, Inspected):
@@ -126,6 +130,14 @@ class DerivedFunction(Inspected):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return derived, (self.function, self._derivation, self._kind)
+
+    def _repr_html_(self) -> str:
+        # Beside its function, if that shows itself.
+        shown = getattr(self.function, "_repr_html_", None)
+        own = super()._repr_html_()
+        if shown is None:
+            return own
+        return f'<div class="tcdsl beside"><div>{shown()}</div><div>{own}</div></div>'
 
     def __repr__(self) -> str:
         return f"<{self._kind} of {name_of(self.function)}>"

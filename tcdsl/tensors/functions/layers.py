@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.frontend.names.absent_attributes import missing_attribute
@@ -27,6 +27,9 @@ from tcdsl.tensors.functions.tensor_calls import call_op, code_of
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.tensor import Tensor
 from tcdsl.tracebacks import user_facing, user_location
+
+if TYPE_CHECKING:
+    from tcdsl.runtime.displays.tables import Table
 
 __all__ = ["Layer", "call_outside", "configured", "parameters_of", "scope_of_inner_call"]
 
@@ -89,6 +92,21 @@ class Layer:
 
     def __setstate__(self, declared: Any) -> None:
         self.scope.declared = declared
+
+    def table(self) -> Table:
+        """Its parameters: label, shape and type."""
+        from tcdsl.tensors.graphs.tensor_displays import table_of
+
+        found = self.parameters.values()
+        cells = sum(each.size for each in found if each.rows.is_known)
+        notes = (f"{cells:,} numbers",) if found else ("no parameters yet: its first call declares them",)
+        return table_of(f"layer {self.description}", (("param", each) for each in found), notes)
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def __rich__(self) -> Any:
+        return self.table().__rich__()
 
     def __repr__(self) -> str:
         return f"<layer {self.description}>"

@@ -469,6 +469,16 @@ class Tensor(ReadableTensor):
             operation += f" = {memory.array.item():.6g}"
         return f"<{kind} {self.label}: {self.rows}{dtype}{operation}>"
 
+    def _repr_html_(self) -> str:
+        from tcdsl.tensors.graphs.tensor_displays import axes_of, graph_of
+
+        return f"{axes_of(self)._repr_html_()}{graph_of(self)}"
+
+    def __rich__(self) -> Any:
+        from tcdsl.tensors.graphs.tensor_displays import axes_of
+
+        return axes_of(self).__rich__()
+
     def astype(self, dtype: Any) -> Any:
         """The tensor converted to ``dtype``."""
         return self.builder.algebra.cast(self, type_name(dtype))

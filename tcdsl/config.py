@@ -227,6 +227,9 @@ class _Configuration:
     def __dir__(self) -> list[str]:
         return [*_READERS]
 
+    def __repr__(self) -> str:
+        return f"<config: {', '.join(f'{name}={getattr(settings(), name)!r}' for name in _READERS)}>"
+
     def __reduce__(self) -> str:
         return "config"
 

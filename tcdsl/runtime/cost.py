@@ -49,7 +49,7 @@ class ProgramCost(NamesTold):
     peak: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Cost(Tabular, NamesTold):
     """What a call of ``name`` and its derivatives cost; print it for a table.
 

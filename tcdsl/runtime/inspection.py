@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["Inspected"]
 
 
+# What the house asks of functions, and users do not.
+_INTERNAL = frozenset(
+    (
+        *("add_content", "calls", "function", "in_place", "inline", "oob", "receiver", "rule", "rules", "signature"),
+        *("scope_of_inner_call", "source", "source_text", "span", "staging", "stores_out", "template"),
+        *("without_parameters", "written_text"),
+    )
+)
+
+
 class Inspected:
     """A function with staged programs: ``print(f.explain("loops", x))``, ``f.interpret(x)``, ``print(f.cost(x))``."""
 
@@ -30,6 +40,9 @@ class Inspected:
         @property
         def staging(self) -> StagedFunction:
             """The staged programs."""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _INTERNAL]
 
     def source_text(self) -> str:
         """The source that staging runs."""

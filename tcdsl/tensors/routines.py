@@ -168,6 +168,9 @@ class Routine:
     def __copy__(self) -> Routine:
         return self
 
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name != "linked"]
+
     def table(self) -> Table:
         """What a run reads and writes, and the numbers that it takes by name."""
         from tcdsl.runtime.displays.tables import Table

@@ -10,7 +10,7 @@ import ast
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -50,7 +50,7 @@ from tcdsl.tracebacks import NamesTold
 __all__ = ["CacheInfo", "StagedFunction", "StagedOperation", "symbolic_argument"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CacheInfo(Tabular, NamesTold):
     """What a function has staged and compiled.
 
@@ -64,7 +64,7 @@ class CacheInfo(Tabular, NamesTold):
     hits: int
     misses: int
     from_disk: int
-    served: tuple[tuple[str, int, int], ...] = field(repr=False)
+    served: tuple[tuple[str, int, int], ...]
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ class NestProfile(NamesTold):
         return tuple(places[key] for key in sorted(places))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Profile(Tabular, NamesTold):
     """Where the time of a call of ``name`` goes; print it, or let a notebook show it with a picture.
 

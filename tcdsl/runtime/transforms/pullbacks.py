@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -143,6 +144,10 @@ class LinearFunction:
             extents = [integer(extent) if isinstance(extent, int) else extent for extent in shape]
             inputs.append(direction.tensor(session, value, extents))
         return symbolic(builder, append_program(builder, self._executable.program, inputs), self._rows)
+
+    def __repr__(self) -> str:
+        kind = re.sub(r"\B(?=[A-Z])", " ", type(self).__name__).lower()
+        return f"<{kind} of {self._name} at a point>"
 
 
 class Pullback(LinearFunction):

@@ -93,6 +93,9 @@ class Layer:
     def __setstate__(self, declared: Any) -> None:
         self.scope.declared = declared
 
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in ("description", "scope")]
+
     def table(self) -> Table:
         """Its parameters: label, shape and type."""
         from tcdsl.tensors.graphs.tensor_displays import table_of

@@ -61,6 +61,15 @@ _KINDS = {
 # The operations whose results share the cells of their argument, as NumPy's do, where they have one.
 _VIEWS = frozenset(("view", "T"))
 
+# What the house asks of tensors, and users do not.
+_INTERNAL = frozenset(
+    (
+        *("arguments", "bound", "buffer", "builder", "element_type", "evaluation", "floating", "graph", "initial"),
+        *("is_leaf", "labelled", "labels", "location", "memory", "operands", "operation", "recorded", "row_ranks"),
+        *("sources", "states"),
+    )
+)
+
 _ticks = count(1)
 
 
@@ -468,6 +477,9 @@ class Tensor(ReadableTensor):
         if memory is not None and memory.clock and memory.array is not None and memory.array.size == 1:
             operation += f" = {memory.array.item():.6g}"
         return f"<{kind} {self.label}: {self.rows}{dtype}{operation}>"
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _INTERNAL]
 
     def _repr_html_(self) -> str:
         from tcdsl.tensors.graphs.tensor_displays import axes_of, graph_of

@@ -50,7 +50,7 @@ def held() -> dict[str, Any]:
         "pullback of doubled": tc.vjp(doubled, x)[1],
         "tangent map of doubled": tc.linearize(doubled, x)[1],
         "cost of doubled for x_0 = 3": doubled.cost(x),
-        "programs=1": doubled.cache_info(),
+        "hits=": doubled.cache_info(),
         "profile of doubled": doubled.profile(x),
         "program doubled": doubled.explain("ir", x),
         "layer dense(width=4)": layer,
@@ -108,3 +108,20 @@ def test_terminals_show_tables(terminal: bool) -> None:
     assert ("points / (operations + elements)" in stream.getvalue()) != terminal, (
         "lines stay whole where no terminal is"
     )
+
+
+def test_tensors_show_their_axes() -> None:
+    x = tc.tensor(np.ones((6, 3), np.float32), batch=1)
+    open_one = tc.param("w", o=4)
+    assert "<td>output</td><td></td><td class=right>4</td>" in open_one._repr_html_()
+    assert "<td>input</td><td>...</td><td class=right>?</td>" in open_one._repr_html_()
+    made = open_one @ x
+    shown = made._repr_html_()
+    assert "<td>batch</td><td></td><td class=right>6</td>" in shown
+    assert shown.count("<rect") == 3
+    assert "<svg" not in x._repr_html_()
+    assert tc.tensor(1.0)._repr_html_()
+    wide = x
+    for _ in range(60):
+        wide = wide + x
+    assert wide._repr_html_().count("<rect") == 40

@@ -18,11 +18,11 @@ def axes_of(tensor: Tensor) -> Table:
     """A row for each axis: which row it belongs to, its label, and its size, where that is known."""
     rows = []
     for name, row in zip(("batch", "input", "output"), tensor.rows.rows, strict=True):
-        for axis in row.axes:
-            label, size = axis.root.label, axis.root.size
-            rows.append((name, "" if label is None else label, "?" if size is None else str(size)))
-        if not row.closed:
-            rows.append((name, "...", "?"))
+        known = row.resolved
+        more = () if known.variable is None else (None,)
+        for axis in (*known.leading, *more, *known.trailing):
+            label, size = ("...", None) if axis is None else (axis.root.label, axis.root.size)
+            rows.append((name, label or "", "?" if size is None else str(size)))
     return Table(repr(tensor)[1:-1], ("row", "label", "size"), rows, left=frozenset((0, 1)))
 
 

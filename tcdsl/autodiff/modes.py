@@ -253,6 +253,7 @@ def _applied(work: Derivative, rule: DerivativeRule, mode: str, seeds: Sequence[
     """
     if rule.mode == "adjoint":
         return _differentiated_adjoint(work, rule, mode, seeds)
+    rule = _of_mode(work, rule, mode)
     _check_constants(work, rule)
     given = [work.tensor(name) for name in rule.named]
     of_mode = _floating(work, rule.outputs if mode == "pullback" else rule.arguments)
@@ -269,6 +270,13 @@ def _applied(work: Derivative, rule: DerivativeRule, mode: str, seeds: Sequence[
         others = rule.arguments if rule.mode == "pushforward" else rule.outputs
         given += [work.tensor(name) for name in _floating(work, others)]
     return [tensor.name for tensor in append_program(work, program, [*given, *values])]
+
+
+def _of_mode(work: Derivative, rule: DerivativeRule, mode: str) -> DerivativeRule:
+    """The function's rule of that ``mode``, if it has one."""
+    rules = work.program.rules
+    other = rules[rules.index(rule) - 1] if rule.beside else rule
+    return other if (other.mode, other.outputs) == (mode, rule.outputs) else rule
 
 
 def _differentiated_adjoint(

@@ -1,9 +1,10 @@
-"""Functions of tcdsl in other people's tools.
+"""Functions of tcdsl in other people's tools, and theirs in ops.
 
 ::
 
     layer = tc.interop.torch(f)      # f for tensors of PyTorch, with derivatives of every order
     layer = tc.interop.jax(f)        # f for arrays of JAX, inside jit, grad, jvp and vmap
+    solve = tc.interop.host(np.linalg.solve, shape=..., vjp=...)    # NumPy and SciPy in ops
 
 None of these packages is needed by tcdsl: each is imported when it is asked for.
 """
@@ -20,7 +21,48 @@ from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.runtime.transforms.derivation import kept, require_values
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["jax", "torch"]
+__all__ = ["host", "jax", "torch"]
+
+
+@user_facing
+def host(
+    function: Callable[..., Any],
+    *,
+    shape: Callable[..., Any],
+    vjp: Callable[..., Any] | None = None,
+    jvp: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """``g = tc.interop.host(function, shape=..., vjp=...)``: NumPy or SciPy code that ops call.
+
+    ::
+
+        solve = tc.interop.host(
+            np.linalg.solve,
+            shape=lambda a, b: b.shape,
+            vjp=lambda a, b, d_x: (-np.outer(u := np.linalg.solve(a.T, d_x), np.linalg.solve(a, b)), u),
+        )
+
+        @op
+        def energy(a, b):
+            x = solve(a, b)
+            e[()] += x[i] * b[i]
+            return e
+
+        tc.grad(energy)(a, b)
+
+    ``shape`` is given the arrays, while the op is staged, of which it may ask ``shape``, ``ndim`` and ``dtype``. It
+    returns a tuple of sizes, ``(sizes, dtype)``, or a list of these for several results; the type is that of the
+    floating arguments if it says none. ``vjp(*inputs, cotangent)`` returns the adjoint of each input, ``jvp(*inputs,
+    *tangents)`` the tangent of the result. The function must give the same for the same arrays: a program calls it as
+    often as it needs the result. Exceptions of the function are raised by the call of the op.
+    """
+    from tcdsl.interop.host_functions import HostFunction
+
+    for name, given in (("function", function), ("shape", shape), ("vjp", vjp), ("jvp", jvp)):
+        if not callable(given) and not (given is None and name in ("vjp", "jvp")):
+            fact = f"tc.interop.host takes functions, but `{name}` is a {type(given).__name__}"
+            raise ConfigurationError.at(fact, hint=f"pass a function: `{name}=lambda *arrays: ...`")
+    return HostFunction(function, shape, vjp, jvp)
 
 
 @user_facing

@@ -200,7 +200,8 @@ class DerivativeRule(NamesTold):
     many of the arguments as there are outputs: its inputs are the tensors that the rule names but outputs and the last
     arguments, which are the cotangents of what it returns. ``constants`` are what the rule and its function read
     besides: there is no derivative by them. Of the tensors ``extents`` only the extents matter. Of two rules for one
-    output the later one holds: it belongs to the function around the other's.
+    output the later one holds: it belongs to the function around the other's, or stands ``beside`` it as one
+    of the same function, in the other mode, which then has both.
     """
 
     mode: str
@@ -210,6 +211,7 @@ class DerivativeRule(NamesTold):
     extents: tuple[str, ...]
     program: Program
     span: Span | None = field(default=None, compare=False, repr=False)
+    beside: bool = False
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -256,6 +258,9 @@ class Repeat(NamesTold):
     loop are computed again, is not below 0. A body with an output, a bool of rank 0 among its updated inputs, is for
     ``while``: a round runs only if that input holds true. Reverse mode keeps of a ``checkpointed`` loop what each round
     was given, and computes the rest again; with ``checkpoints`` it keeps that of so many rounds at a time.
+
+    The only round of a call of ``host`` code is made by a function of Python, which the first input after the number
+    names (`tcdsl.ir.interpreter.host_code`): the body says what the results depend on, and nothing of their cells.
     """
 
     results: tuple[str, ...]
@@ -266,6 +271,7 @@ class Repeat(NamesTold):
     checkpointed: bool = False
     checkpoints: int = 0
     begin: Expr = _ZERO
+    host: bool = False
 
     @property
     def ends(self) -> tuple[Expr, Expr]:
@@ -295,6 +301,13 @@ class Repeat(NamesTold):
         """For each result: what the body calls it, what it becomes in a round, and the tensor that it is at first."""
         given = dict(zip((each.name for each in self.body.inputs[1:]), self.inputs, strict=True))
         return tuple((name, new, given[name]) for name, new in self.body.updates)
+
+    @property
+    def only_given(self) -> tuple[str, ...]:
+        """The inputs that no round changes."""
+        updated = {name for name, _ in self.body.updates}
+        given = zip(self.body.inputs[1:], self.inputs, strict=True)
+        return tuple(name for inner, name in given if inner.name not in updated)
 
     @property
     def condition(self) -> str | None:

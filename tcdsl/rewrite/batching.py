@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import constant, index, plain_read, size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype, is_floating
@@ -133,6 +134,10 @@ class _Batching:
     def add_loop(self, repeat: Repeat) -> None:
         """A loop of the program; what it carries that depends on the inputs has the new axes from the start."""
         self.tensors.extend(self.declared(self.program.tensor(name)) for name in repeat.results)
+        if repeat.host and self.dependent.intersection((*repeat.inputs, *repeat.results)):
+            name = repeat.body.name.removesuffix("_call")
+            fact = f"`{name}`, which Python computes, would be called for all directions at once"
+            raise DifferentiationError.at(fact, repeat.span, "ask for products with `tc.vjp` or `tc.jvp`, one by one")
         body = repeat.body
         results = zip(repeat.results, body.updates, strict=True)
         carried = {name for result, (name, _) in results if result in self.dependent}
@@ -278,7 +283,7 @@ def _summed(program: Program, name: str, count: int, trailing: bool) -> Program:
 
 
 def ends_depend_on(program: Program, names: Sequence[str]) -> bool:
-    """Whether the inputs ``names`` say when a loop of ``program`` ends."""
+    """Whether the inputs ``names`` say when a loop of ``program`` ends, or are for code that knows no more axes."""
     if not program.repeats:
         return False
     found = dependents(program, names)
@@ -287,6 +292,8 @@ def ends_depend_on(program: Program, names: Sequence[str]) -> bool:
         inside = [each.name for each, name in zip(body.inputs[1:], repeat.inputs, strict=True) if name in found]
         results = zip(repeat.results, body.updates, strict=True)
         inside += [name for result, (name, _) in results if result in found and name not in inside]
+        if repeat.host and found.intersection(repeat.results):
+            return True
         if found & repeat.read_by_ends or repeat.condition in inside or ends_depend_on(body, inside):
             return True
     return False

@@ -20,6 +20,8 @@ _KNOWN: Recent[tuple[int, frozenset[str]], tuple[Program, Program]] = Recent(300
 
 def trimmed(repeat: Repeat, needed: Collection[str]) -> Repeat:
     """``repeat`` for those of its results that are ``needed``, and those that they need in turn."""
+    if repeat.host:
+        return repeat
     body = repeat.body
     wanted = frozenset(name for result, (name, _) in zip(repeat.results, body.updates, strict=True) if result in needed)
     known = _KNOWN.get((id(body), wanted))

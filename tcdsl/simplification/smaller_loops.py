@@ -33,7 +33,9 @@ def with_smaller_loops(program: Program, simplify: Callable[[Program], Program])
     copies: dict[str, str] = {}
     seen: dict[object, tuple[str, ...]] = {}
     for repeat in program.repeats:
-        if needed.intersection(repeat.results):
+        if repeat.host and needed.intersection(repeat.results):
+            repeats.append(repeat)
+        elif needed.intersection(repeat.results):
             smaller = _carrying_originals(_given_once(repeat))
             kept, unchanged = _without_unchanged(trimmed(replace(smaller, body=simplify(smaller.body)), needed))
             kept = repeat if kept == repeat else kept

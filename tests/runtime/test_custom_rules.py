@@ -359,3 +359,22 @@ def recursive_pullback(x, y, d_y):
 def test_an_operation_in_its_own_rule_is_what_its_statements_say():
     np.testing.assert_allclose(tc.grad(lambda x: recursive(x).sum())(X), X**3)
     np.testing.assert_allclose(tc.hvp(lambda x: recursive(x).sum(), X, np.ones(3)), 3 * X**2)
+
+
+def test_each_mode_has_its_own_rule_where_there_are_both() -> None:
+    @op
+    def sine(x):
+        y[i] = sin(x[i])
+        return y
+
+    @sine.defvjp
+    def pullback(x, y, d_y):
+        return 10 * d_y
+
+    @sine.defjvp
+    def pushforward(x, y, t_x):
+        return 100 * t_x
+
+    x = np.ones(3)
+    np.testing.assert_array_equal(tc.grad(lambda x: sine(x).sum())(x), [10, 10, 10])
+    assert tc.jvp(lambda x: sine(x).sum(), (x,), (x,))[1] == 300

@@ -24,7 +24,7 @@ from dataclasses import replace
 from tcdsl.autodiff.loop_derivatives.backward_bodies import BackwardBody
 from tcdsl.autodiff.loop_derivatives.binomial_checkpoints import BinomialBackwardBody
 from tcdsl.autodiff.loop_derivatives.guarded_rounds import ended_again, with_all_rounds, with_guarded_rounds
-from tcdsl.autodiff.loop_derivatives.loop_rules import loop_rule
+from tcdsl.autodiff.loop_derivatives.loop_rules import loop_rule, without_derivative
 from tcdsl.autodiff.loop_derivatives.open_loops import OpenBackwardBody
 from tcdsl.autodiff.loop_derivatives.reversed_rounds import count_of_sizes, number_of
 from tcdsl.autodiff.loop_derivatives.round_derivatives import RoundDerivative, reached_inputs, round_derivative
@@ -69,6 +69,8 @@ def pull_through(work: Reverse, repeat: Repeat, transpose_all: Callable[[Reverse
                 totals[name] = total
     if not totals:
         return
+    if repeat.host:
+        raise without_derivative(repeat, "vjp")
     adjoint = round_derivative(body, reached_inputs(body, active, totals), transpose_all, repeat.checkpointed)
     backward = _backward(work, repeat, adjoint, every=ends is None and condition is None)
     forward, begin, end = _ends(work, backward, condition, ends)

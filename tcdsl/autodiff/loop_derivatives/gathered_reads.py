@@ -193,6 +193,8 @@ class _Reads:
             for inner in _given(repeat, name):
                 self._nested = True
                 inside = _around_body(program, repeat, around)
+                if repeat.host:
+                    return False
                 if inner in dict(repeat.body.updates) or not self.find(repeat.body, inner, inside):
                     return False
         return True

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
+from tcdsl.errors import DifferentiationError, TcdslError
 from tcdsl.ir.dtypes import compute_dtype, is_floating
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import DerivativeRule, Program, Repeat, Tensor
@@ -17,7 +18,7 @@ from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.rewrite.needed_inputs import with_needed_inputs
 
-__all__ = ["loop_rule"]
+__all__ = ["loop_rule", "without_derivative"]
 
 
 def loop_rule(
@@ -82,3 +83,13 @@ def _of_loop(
         repeats=(replace(repeat, inputs=tuple(each.name for each in own.values())),),
     )
     return with_needed_inputs(whole, needed)
+
+
+def without_derivative(repeat: Repeat, rule: str) -> TcdslError:
+    """The error where host code is differentiated that has no ``rule``."""
+    name = repeat.body.name.removesuffix("_call")
+    fact, hint = f"the host function `{name}` has no derivative", f"give one: `tc.interop.host(..., {rule}=...)`"
+    if name.endswith(("_vjp", "_jvp")):
+        fact = f"`{name}`, which Python computes, would be differentiated or transposed"
+        hint = f"give `{rule}` too, or pass a host function with a derivative of its own as `{name[-3:]}`"
+    return DifferentiationError.at(fact, repeat.span, hint)

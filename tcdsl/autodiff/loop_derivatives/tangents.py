@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tcdsl.autodiff.loop_derivatives.compact_updates import with_compact_updates
+from tcdsl.autodiff.loop_derivatives.loop_rules import without_derivative
 from tcdsl.autodiff.statement_derivatives.activity import active_inputs, active_tensors
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.ir.program import Program, Repeat, tensors_read
@@ -40,6 +41,8 @@ def push_through(work: Derivative, repeat: Repeat, tangents: dict[str, str], tan
     ]
     if work.ruled and not _has_readers(work.program, {result for result, _, _ in moving if result not in work.ruled}):
         return
+    if repeat.host and moving:
+        raise without_derivative(repeat, "jvp")
     step = replace(body, outputs=tuple(dict.fromkeys(new for _, new in body.updates)), updates=())
     wrt = [each.name for each in body.inputs[1:] if each.name in active]
     # What becomes another input as it is has that input's tangent.

@@ -8,8 +8,9 @@ import numpy as np
 
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.dtypes import compute_dtype, is_floating
+from tcdsl.ir.dtypes import compute_dtype, is_floating, numpy_dtype
 from tcdsl.ir.expressions import Boundary, Read, is_affine_index
+from tcdsl.ir.interpreter.host_code import host_code, told_where
 from tcdsl.ir.interpreter.index_faults import in_round
 from tcdsl.ir.interpreter.point_values import Array, PointValues, elementwise, working_dtype
 from tcdsl.ir.primitives import PRIMITIVES
@@ -87,6 +88,9 @@ class TensorValues:
     def rounds(self, repeat: Repeat) -> Iterator[TensorValues]:
         """The values of a loop's body, in each round that runs; after the last one its results are known here."""
         body, (counter, *inputs) = repeat.body, repeat.body.inputs
+        if repeat.host:
+            self._hosted(repeat)
+            return
         state = {tensor.name: self(name) for tensor, name in zip(inputs, repeat.inputs, strict=True)}
         plan = plan_of(body)
         for number in self.numbers(repeat):
@@ -102,6 +106,17 @@ class TensorValues:
                 raise in_round(error, repeat.number, number) from None
         for result, (name, _) in zip(repeat.results, body.updates, strict=True):
             self._known[result] = state[name]
+
+    def _hosted(self, repeat: Repeat) -> None:
+        cells, *given = repeat.only_given
+        code = host_code(int(self(cells)[1]))
+        arrays = [self(name).astype(numpy_dtype(self._program.tensor(name).dtype)) for name in given]
+        try:
+            made = code.run(arrays, [self.shape(name) for name in repeat.results])
+        except BaseException as fault:
+            raise told_where(fault, code.name, repeat.span) from None
+        for name, array in zip(repeat.results, made, strict=True):
+            self._known[name] = array.astype(working_dtype(self._program.tensor(name).dtype))
 
     def numbers(self, repeat: Repeat) -> range:
         """The numbers of the rounds, if no condition ends the loop before."""

@@ -233,30 +233,36 @@ def _read_return(draft: _Draft, piece: _Piece) -> None:
 
 def _read_rule(draft: _Draft, piece: _Piece, mode: str) -> None:
     head, *body = piece.text.split("\n")
-    found = re.fullmatch(r"([\w\s,]+?)\s+by\s+([\w\s,]+?)(?:\s+with\s+([\w\s,]+?))?(?:\s+like\s+([\w\s,]+))?", head)
+    found = re.fullmatch(
+        r"([\w\s,]+?)\s+by\s+([\w\s,]+?)(?:\s+with\s+([\w\s,]+?))?(?:\s+like\s+([\w\s,]+))?",
+        head.removesuffix(" beside"),
+    )
     if found is None or not all(line.startswith("|") for line in body if line.strip()):
         raise draft.fault(
             piece, f"a rule is written {mode} OUTPUT, ... by ARGUMENT, ... and lines of its program after |"
         )
     outputs, arguments, constants, extents = (tuple(re.findall(r"\w+", part or "")) for part in found.groups())
-    draft.rules.append(DerivativeRule(mode, outputs, arguments, constants, extents, _inner_program(piece, body)))
+    beside = head.endswith(" beside")
+    program = _inner_program(piece, body)
+    draft.rules.append(DerivativeRule(mode, outputs, arguments, constants, extents, program, beside=beside))
 
 
 def _read_repeat(draft: _Draft, piece: _Piece) -> None:
     head, *body = piece.text.split("\n")
     found = re.fullmatch(
-        r"([\w\s,]+?)\s*=(?:(.*)\.\.)?(.*)\btimes(\s+checkpointed(\s+\d+)?)?(?:\s+with\s+([\w\s,]+))?", head
+        r"([\w\s,]+?)\s*=(?:(.*)\.\.)?(.*)\btimes(\s+checkpointed(\s+\d+)?)?(\s+on host)?(?:\s+with\s+([\w\s,]+))?",
+        head,
     )
     if found is None or not all(line.startswith("|") for line in body if line.strip()):
         raise draft.fault(
             piece, "a loop is written repeat RESULT, ... = COUNT times with TENSOR, ... and lines of its body after |"
         )
-    results, inputs = (tuple(re.findall(r"\w+", part or "")) for part in (found[1], found[6]))
+    results, inputs = (tuple(re.findall(r"\w+", part or "")) for part in (found[1], found[7]))
     begin, count = (
         constant(0, "int64") if found[k] is None else draft.expr(piece.cut(found.start(k), found.end(k)), "int64")
         for k in (2, 3)
     )
-    repeat = Repeat(results, count, _inner_program(piece, body), inputs, begin=begin)
+    repeat = Repeat(results, count, _inner_program(piece, body), inputs, begin=begin, host=found[6] is not None)
     draft.repeats.append(replace(repeat, checkpointed=found[4] is not None, checkpoints=int(found[5] or 0)))
 
 

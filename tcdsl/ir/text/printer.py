@@ -151,7 +151,7 @@ def _format_repeat(repeat: Repeat) -> list[str]:
     times = kept if repeat.checkpointed else "times"
     begin, count = (format_expr(end, "int64") for end in repeat.ends)
     numbers = count if begin == "0" else f"{begin} .. {count}"
-    head = f"repeat {', '.join(repeat.results)} = {numbers} {times}{given}"
+    head = f"repeat {', '.join(repeat.results)} = {numbers} {times}{' on host' if repeat.host else ''}{given}"
     return [head, *_indented(repeat.body)]
 
 
@@ -165,7 +165,7 @@ def _format_rule(rule: DerivativeRule) -> list[str]:
         head += f" with {', '.join(rule.constants)}"
     if rule.extents:
         head += f" like {', '.join(rule.extents)}"
-    return [head, *_indented(rule.program)]
+    return [f"{head} beside" if rule.beside else head, *_indented(rule.program)]
 
 
 def _format_name(name: str) -> str:

@@ -37,8 +37,21 @@ from tcdsl.lowering.linking.reusing import reused
 from tcdsl.lowering.linking.rounds_in_nests import in_one_nest
 from tcdsl.lowering.linking.rounds_of_rows import row_by_row
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
-from tcdsl.lowering.loopir.loops import Buffer, Define, Kernel, Loop, Nest, Node, Rounds, Store, nests_of
+from tcdsl.lowering.loopir.loops import (
+    Buffer,
+    Define,
+    Kernel,
+    Loop,
+    Nest,
+    Node,
+    Procedure,
+    ProcedureCall,
+    Rounds,
+    Store,
+    nests_of,
+)
 from tcdsl.lowering.loopir.traversal import buffers_read
+from tcdsl.lowering.rounds.host_nests import host_nest
 from tcdsl.lowering.rounds.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.size_facts import size_context
@@ -114,6 +127,7 @@ class _Linker:
         self.variables: set[str] = set()
         self.buffers: dict[str, Buffer] = {}
         self.body: list[Nest | Rounds] = []
+        self.procedures: list[Procedure] = []
         self.begun = 0  # From here on nests may be joined.
         self.ranges: dict[str, Bounds | None] = {}
         self.moving: set[str] = set()
@@ -137,7 +151,7 @@ class _Linker:
                 outputs[-1] = self._copy(outputs[-1], "output")
         copied = tuple(self._final([(into, source) for into, source in updates if into != source]))
         self._close()
-        kernel = Kernel(program, (), tuple(self.body), tuple(outputs), copied, 0)
+        kernel = Kernel(program, (), tuple(self.body), tuple(outputs), copied, 0, tuple(self.procedures))
         nests, self.buffers = with_scalars_in_registers(
             kernel.nests,
             self.buffers,
@@ -169,6 +183,8 @@ class _Linker:
                 continue
             if _never_runs(repeat):
                 scope.memory.update((name, self._unchanged(given, scope)) for name, given in _results(repeat))
+            elif repeat.host:
+                self._host(repeat, scope, later)
             else:
                 self._repeat(repeat, scope, later)
         return updates
@@ -338,8 +354,10 @@ class _Linker:
             held = None
         rounds = Rounds(number, label, count, most, inside, counted, condition, held, swaps, start)
         own = self.buffers.keys() - around
-        nest = in_one_nest(rounds, own, self.names, with_rows=depth > 1) if self.join else None
-        if nest is None and self.rows:
+        # Host code is called by the thread of the call alone, which may hold what it waits for.
+        hosted = any(isinstance(node, ProcedureCall) for each in nests_of(inside) for node in each.body)
+        nest = in_one_nest(rounds, own, self.names, with_rows=depth > 1) if self.join and not hosted else None
+        if nest is None and self.rows and not hosted:
             nest = row_by_row(rounds, self.names)
         if nest is None:
             self.body.append(rounds)
@@ -347,6 +365,24 @@ class _Linker:
         else:
             self.begun = begun
             self._add(nest)
+
+    def _host(self, repeat: Repeat, scope: _Scope, later: set[str]) -> None:
+        # A nest that is no part of another one, nor of a loop that would go on threads.
+        places = {each.name: place for place, each in enumerate(repeat.body.inputs[1:])}
+        inputs = {each.name: each for each in repeat.body.inputs}
+        made = [self._state(inputs[name], places[name], repeat, scope, later) for name, _ in repeat.body.updates]
+        scope.memory.update(zip(repeat.results, made, strict=True))
+        arrays = []
+        for name in (*repeat.only_given, *repeat.results):
+            tensor = scope.program.tensor(name)
+            extents = [with_sizes(extent, scope.sizes) for extent in tensor.shape]
+            arrays.append((scope.memory[name], tensor.dtype, extents))
+        title = f"host code for {', '.join(repeat.results)}"
+        procedure, nest = host_nest(title, arrays, len(repeat.only_given), self.names, repeat.span)
+        self.procedures.append(procedure)
+        self._close()
+        self._add(nest)
+        self.begun = len(self.body)
 
     def _state(self, tensor: Tensor, position: int, repeat: Repeat, scope: _Scope, later: set[str]) -> str:
         # The memory of what the loop carries: that of its first value, if nothing else needs this.

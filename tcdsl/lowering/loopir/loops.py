@@ -213,11 +213,15 @@ class Procedure:
 
     ``parameters`` are of the kinds ``input`` and ``update``, in this order. Where the shape of one is a bare size, the
     view says what it is. The body holds no checks, because errors show where the loops of a nest stand.
+
+    One of ``host`` code has no body: the function that its first parameter names (`tcdsl.ir.interpreter.host_code`) is
+    called on those between, and the last is 0 after it, or 1 if it has raised.
     """
 
     name: str
     parameters: tuple[Buffer, ...]
     body: tuple[Node, ...]
+    host: bool = False
 
 
 @node_class

@@ -53,6 +53,8 @@ def with_invariant_sums(program: Program) -> Program:
 def _with_sums_outside(program: Program, steady: frozenset[str]) -> Program:
     # ``steady`` are the tensors of the program that are the same in all rounds of a loop around it.
     for position, repeat in enumerate(program.repeats):
+        if repeat.host:
+            continue
         branch = _is_branch(repeat)
         carried = {name for name, _ in repeat.body.updates}
         pairs = zip(repeat.body.inputs[1:], repeat.inputs, strict=True)

@@ -72,7 +72,7 @@ class _Outside:
     def moved(self) -> Repeat:
         """The loop without it."""
         repeat, body = self.repeat, self.repeat.body
-        if isinstance(repeat.count, Cast):
+        if repeat.host or isinstance(repeat.count, Cast):
             return repeat  # a branch: at most one round
         statements = [map_statement(each, self._value) if self._whole(each) else each for each in body.statements]
         if not self.made:

@@ -91,6 +91,10 @@ def _converted(program: Program, depth: int) -> tuple[Program, Program]:
     left: list[Repeat] = []
     kept: list[Repeat] = []
     for repeat in program.repeats:
+        if repeat.host:
+            kept.append(repeat)
+            left.append(repeat)
+            continue
         bodies = _converted(repeat.body, depth + 1)
         found = _Rounds.of(every, replace(repeat, body=bodies[0]))
         made = None if found is None else found.statements()

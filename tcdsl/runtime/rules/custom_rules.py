@@ -186,9 +186,10 @@ class RuleRecording:
         differentiable = all(
             any(tensor is not None for tensor in _floating(tensors)) for tensors in (self._arguments, outputs)
         )
-        for mode in (PULLBACK, PUSHFORWARD):
-            if mode in self._function.rules and differentiable:
-                self._builder.add_rule(self._traced(mode, outputs, structure, surroundings))
+        modes = [mode for mode in (PULLBACK, PUSHFORWARD) if mode in self._function.rules and differentiable]
+        for k, mode in enumerate(modes):
+            rule = self._traced(mode, outputs, structure, surroundings)
+            self._builder.add_rule(replace(rule, beside=k > 0))
         return structure.build(outputs)
 
     def _surroundings(self) -> list[Tensor]:

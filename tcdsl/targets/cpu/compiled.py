@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import TcdslError
 from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.locks import lock_of_this_process
 from tcdsl.lowering.loop_passes.liveness import Temporaries
@@ -218,7 +217,7 @@ class CompiledKernel(Launcher):
         bindings, bound = self._arrays.bindings, self._arrays.bound(call.inputs, call.made)
         return bind_arrays(call.plan, call.frame, self._layout, self.kernel.program.name, bindings, bound)
 
-    def _stopped(self, call: PreparedCall, threads: int, done: int) -> TcdslError:
+    def _stopped(self, call: PreparedCall, threads: int, done: int) -> BaseException:
         # Why the nest after the first ``done`` ones stopped.
         plan, frame = call.plan, call.frame
         words = frame.words[:FIRST_WORD].tolist()
@@ -258,7 +257,7 @@ class BoundMachineCode:
         frame: Frame,
         run: Callable[..., int],
         arguments: tuple[int, ...],
-        failed: Callable[[int], Exception],
+        failed: Callable[[int], BaseException],
         inputs: Sequence[Array],
         outputs: Sequence[Array],
         copies: Sequence[tuple[Array, Array]],

@@ -304,7 +304,7 @@ class Launcher:
             return self._drivers.execute, arguments
         return self._drivers.execute_parallel, (*arguments, threads)
 
-    def _stopped(self, call: PreparedCall, threads: int, done: int) -> Exception:
+    def _stopped(self, call: PreparedCall, threads: int, done: int) -> BaseException:
         # Why the nest after the first ``done`` ones stopped.
         return NestStopped()
 

@@ -33,7 +33,12 @@ __all__ = ["NumbaTarget"]
 
 _HINT = 'run it on the other target: with tc.config(target="cpu")'
 _LANGUAGE = "tcdsl.targets.numba.language"
-_LACKING = {"float16": "arrays of float16", "checked_buffer": 'tested accesses (check="bounds")', "view": "views"}
+_LACKING = {
+    "host_call": "functions of Python",
+    "float16": "arrays of float16",
+    "checked_buffer": 'tested accesses (check="bounds")',
+    "view": "views",
+}
 _LACKING |= dict.fromkeys(WIDE_INTEGERS, "integers of more than 64 bits")
 _MODULES: WeakValueDictionary[Path, CompiledModule] = WeakValueDictionary()
 _ONE_CALL = lock_of_this_process()

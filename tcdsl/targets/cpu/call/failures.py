@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcdsl.errors import Diagnostic, ShapeError, TcdslError
+from tcdsl.ir.interpreter.host_code import HOSTED, raised_by_host
 from tcdsl.ir.interpreter.index_faults import index_fault
 from tcdsl.ir.sizes.faulty_rounds import at_positions
 from tcdsl.lowering.loopir.point_code import UNIQUE_AXIS
@@ -29,7 +30,7 @@ def failure(
     layout: FrameLayout,
     local_buffers: tuple[str, ...] = (),
     rounds: Sequence[tuple[str, int]] = (),
-) -> TcdslError:
+) -> BaseException:
     """The exception for the first words of a frame whose status is not 0, in these ``rounds`` of loops."""
     number, extent = words[CHECK_WORD], words[EXTENT_WORD]
     value = _value(words)
@@ -40,6 +41,8 @@ def failure(
         axis = words[POSITION_WORD]
         fact = f"compiled code read or wrote {buffer} at {value} along axis {axis}, whose extent is {extent}"
         return Diagnostic(TcdslError, fact, hint="this is a fault of tcdsl: please report it with the program").error()
+    if checks[number].check.tensor == HOSTED:
+        return raised_by_host(checks[number].check.span)
     check, variables = checks[number].check, checks[number].variables
     positions = [*rounds, *((variable, words[POSITION_WORD + k]) for k, variable in enumerate(variables))]
     notes = at_positions(positions)

@@ -17,7 +17,7 @@ from tcdsl.targets.cpu.emission.interface import FASTMATH, PLAIN, READY
 from tcdsl.targets.cpu.emission.nest_emission import KernelContext, KnownWords, NestEmission
 from tcdsl.targets.cpu.emission.plain_nests import is_plain
 from tcdsl.targets.cpu.instructions import ir
-from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, frame_buffer, frame_size
+from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind, BufferValue, call_host, frame_buffer, frame_size
 from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar, llvm_type
 from tcdsl.targets.cpu.layout.frame import layout_of
 from tcdsl.targets.cpu.layout.kernel_code import (
@@ -165,6 +165,10 @@ class _NestModule:
                 frame = Scalar(emission.builder, parts[0], given)
             else:
                 words.sizes[next(names)] = Scalar(emission.builder, parts[0], given)
+        if procedure.host:
+            call_host(
+                emission.builder, [words.buffers[each.name] for each in procedure.parameters], words.sizes.values()
+            )
         emission.given(words, frame)
         self._write(emission, procedure.body)
         return function

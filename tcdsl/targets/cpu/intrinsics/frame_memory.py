@@ -17,7 +17,7 @@ Different buffers never overlap, and the loads and stores say so. float16 is loa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import prod
@@ -48,6 +48,7 @@ __all__ = [
     "address_of",
     "box",
     "buffer_tag",
+    "call_host",
     "cell_address",
     "cell_of_value",
     "cell_type",
@@ -162,6 +163,25 @@ def interrupted(builder: ir.Builder, frame: ir.Operand) -> Scalar:
     function = builder.load_lasting(ir.POINTER, _word(builder, frame, INTERRUPT_WORD))
     answer = builder.call_apart(function, [frame], ir.FunctionType(WORD, [WORD]))
     return Scalar(builder, builder.compare_signed("!=", answer, ir.ConstantOperand(WORD, 0)), "bool")
+
+
+def call_host(builder: ir.Builder, buffers: Sequence[BufferValue], extents: Iterable[Scalar]) -> None:
+    """Call the host code that the first buffer names on those between; the last one has a cell for what it says."""
+    first, *arrays, last = buffers
+    count = sum(1 + 2 * each.kind.ndim for each in arrays)
+    words = builder.place(ir.ArrayType(WORD, max(1, count)))
+    rest = iter([_int64(each) for each in extents][first.kind.ndim :])
+    parts: list[ir.Operand] = []
+    for each in arrays:
+        own = [next(rest) for _ in range(each.kind.ndim)]
+        parts += [builder.cast("ptrtoint", each.address, WORD), *own, *each.strides]
+    for position, part in enumerate(parts):
+        builder.store(part, builder.element(WORD, words, ir.ConstantOperand(WORD, position)))
+    address = builder.load(WORD, first.address)
+    number = builder.load(WORD, builder.element(WORD, first.address, ir.ConstantOperand(WORD, 1)))
+    function = builder.cast("inttoptr", address, ir.POINTER)
+    given = [number, builder.cast("ptrtoint", words, WORD)]
+    builder.store(builder.call(function, given, ir.FunctionType(WORD, [WORD] * 2)), last.address)
 
 
 def fail(builder: ir.Builder, frame: ir.Operand, check: int, value: Scalar, extent: Scalar, at: Sequence[Any]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.ir.dtypes import DTYPES, WIDE_INTEGERS, numpy_dtype
+from tcdsl.ir.interpreter.host_code import entered
 from tcdsl.ir.primitives import PRIMITIVES, Primitive
 from tcdsl.targets.cpu.layout.frame import (
     CHECK_FAILED,
@@ -36,6 +37,7 @@ __all__ = [
     "checked_local_buffer",
     "fail",
     "frame_of",
+    "host_call",
     "lanes",
     "local_buffer",
     "nest",
@@ -204,6 +206,12 @@ def checked_local_buffer(frame: int, slot: int, description: str, extents: Seque
 def view(parent: _Cells, starts: Sequence[Any], extents: Sequence[Any]) -> _Cells:
     """The box of ``parent`` that begins at ``starts``; an axis whose extent is None is left out."""
     return parent.box(starts, extents)
+
+
+def host_call(code: _Cells, *arrays: _Cells) -> None:
+    """Call a function of Python on the arrays but the last one, which tells whether it has raised."""
+    *given, failed = (each.array for each in arrays)
+    failed[...] = entered(int(code.array[1]), given)
 
 
 def fail(frame: int, check: int, value: Any, extent: Any, positions: Sequence[int]) -> None:

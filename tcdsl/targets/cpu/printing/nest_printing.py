@@ -299,4 +299,8 @@ def procedure_function(
     parameters += [writer.names("buffer", parameter.name) for parameter in procedure.parameters]
     parameters += [writer.names("size", size) for size in sizes_of(procedure)]
     title = ast.Expr(ast.Constant(f"The procedure {procedure.name}."))
-    return function_definition(identifier, parameters, [title, *writer.block(procedure.body)], decorator)
+    body = writer.block(procedure.body)
+    if procedure.host:
+        arrays = [name(parameter) for parameter in parameters[writer.debug : len(procedure.parameters) + writer.debug]]
+        body = [ast.Expr(call(writer.values.function("host_call"), *arrays))]
+    return function_definition(identifier, parameters, [title, *body], decorator)

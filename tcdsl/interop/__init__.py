@@ -21,7 +21,7 @@ from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.runtime.transforms.derivation import kept, require_values
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["host", "jax", "torch"]
+__all__ = ["host", "jax", "numba", "torch"]
 
 
 @user_facing
@@ -108,8 +108,43 @@ def jax(function: Callable[..., Any]) -> Callable[..., Any]:
     return _made("jax", "JAX", "jax", function)
 
 
+@user_facing
+def numba(function: Any, *, derivative: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """``g = tc.interop.numba(f)``: an op inside functions that Numba compiles; or a function of Numba's in ops.
+
+    ::
+
+        smoothed = tc.interop.numba(smooth)
+
+        @numba.njit
+        def steps(x, n):
+            for _ in range(n):
+                x = smoothed(x)
+            return x
+
+    Arrays may have any strides, results are new arrays of Numba's, and exceptions are raised there. Of a function of
+    scalars by ``@njit``, ``@vectorize`` or ``@cfunc`` it makes an elementwise operation for ops; ``derivative`` gives
+    its partial derivatives, as a number or a tuple. `ConfigurationError` if Numba is not installed.
+    """
+    _require("numba", "Numba", "numba")
+    from tcdsl.interop.numba_functions import NumbaFunction, is_of_numba
+
+    if not is_of_numba(function):
+        require_values("interop.numba", function)
+    key = (NumbaFunction, id(derivative))
+    made: Callable[..., Any] = kept(function, key, lambda: NumbaFunction(function, derivative))
+    return made
+
+
 def _made(name: str, title: str, package: str, function: Callable[..., Any]) -> Callable[..., Any]:
     require_values(f"interop.{name}", function)
+    _require(name, title, package)
+    kind = getattr(import_module(f"tcdsl.interop.{name}_functions"), f"{name.capitalize()}Function")
+    made: Callable[..., Any] = kept(function, kind, lambda: kind(function))
+    return made
+
+
+def _require(name: str, title: str, package: str) -> None:
     try:
         import_module(package)
     except ModuleNotFoundError as fault:
@@ -118,9 +153,6 @@ def _made(name: str, title: str, package: str, function: Callable[..., Any]) -> 
         raise ConfigurationError.at(
             f"tc.interop.{name} needs {title}, which is not installed", hint=f"install it: `pip install {package}`"
         ) from None
-    kind = getattr(import_module(f"tcdsl.interop.{name}_functions"), f"{name.capitalize()}Function")
-    made: Callable[..., Any] = kept(function, kind, lambda: kind(function))
-    return made
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,7 @@ from tcdsl.errors import DtypeError, ShapeError, TcdslError
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.span import Span
 
-__all__ = ["HOSTED", "HostCode", "entered", "host_code", "raised_by_host", "told_where"]
+__all__ = ["HOSTED", "HostCode", "array_at", "entered", "host_code", "raised_by_host", "told_where"]
 
 HOSTED = "host "
 """How the label begins of a check that fails where a function of Python has raised."""
@@ -89,10 +89,12 @@ class HostCode:
         """The arrays in memory: ``words`` has for each its address, its extents and its strides, in elements."""
         kinds = (*self.given, *self.made)
         held = iter((ctypes.c_int64 * sum(1 + 2 * rank for _, rank in kinds)).from_address(words))
-        return [
-            _array(next(held), [next(held) for _ in range(rank)], [next(held) for _ in range(rank)], dtype)
-            for dtype, rank in kinds
-        ]
+        arrays = []
+        for dtype, rank in kinds:
+            address, extents = next(held), [next(held) for _ in range(rank)]
+            size = numpy_dtype(dtype).itemsize
+            arrays.append(array_at(address, extents, [size * next(held) for _ in range(rank)], dtype))
+        return arrays
 
 
 class _Cells(ctypes.c_int64 * 2):  # type: ignore[misc]
@@ -104,11 +106,12 @@ class _Memory:
         self.__array_interface__ = interface
 
 
-def _array(address: int, extents: list[int], strides: list[int], dtype: str) -> np.ndarray:
+def array_at(address: int, extents: Sequence[int], strides: Sequence[int] | None, dtype: str) -> np.ndarray:
+    """The array at an address, with ``strides`` in bytes, or row-major."""
     kind = numpy_dtype(dtype)
     if 0 in extents:
         return np.empty(extents, kind)
-    steps = tuple([stride * kind.itemsize for stride in strides])
+    steps = None if strides is None else tuple(strides)
     made: np.ndarray = np.asarray(
         _Memory(
             {"version": 3, "data": (address, False), "shape": tuple(extents), "strides": steps, "typestr": kind.str}

@@ -95,12 +95,20 @@ def _element_type_fault(dtype: np.dtype, label: str, context: str, span: Span | 
     return _fault(context + f"{_called(label)} has the element type {shown}, which tcdsl does not handle", span, hint)
 
 
-def _of_another_library(value: Any, label: str, context: str, span: Span | None) -> np.ndarray | None:
-    if isinstance(value, type):
-        return None
+def _require_readable(value: Any, label: str, context: str, span: Span | None) -> None:
     if getattr(value, "is_neg", bool)():
         fact = f"{context}{_called(label)} is a tensor of PyTorch with its negative bit set, which would be lost"
         raise _fault(fact, span, f"pass `{_code(label)}.resolve_neg()`")
+    device = _other_device(value)
+    if device:
+        fact = f"{context}{_called(label)} lies on the device {device}"
+        raise _fault(fact, span, "pass a copy in the computer's own memory")
+
+
+def _of_another_library(value: Any, label: str, context: str, span: Span | None) -> np.ndarray | None:
+    if isinstance(value, type):
+        return None
+    _require_readable(value, label, context, span)
     reason: Exception | None = None
     for attribute, read in (("__dlpack__", np.from_dlpack), ("__array__", np.asarray)):
         if attribute in dir(type(value)):
@@ -134,6 +142,27 @@ def _of_another_library(value: Any, label: str, context: str, span: Span | None)
         fact = f"{called} is a {kind} that cannot be read as an array: {str(reason).partition(chr(10))[0]}"
         hint = "convert it to an array of NumPy"
     raise _fault(fact, span, hint) from None
+
+
+# As DLPack numbers them, but for those whose memory the CPU reads: 1 is the CPU, 3 and 11 are its pinned memory.
+_DEVICES = {
+    2: "CUDA",
+    4: "OpenCL",
+    7: "Vulkan",
+    8: "Metal",
+    10: "ROCm",
+    13: "CUDA (managed)",
+    14: "oneAPI",
+    15: "WebGPU",
+}
+
+
+def _other_device(value: Any) -> str:
+    # By the protocol: what libraries say in words of their own is told where reading fails.
+    if "device" in dir(type(value)) or not hasattr(type(value), "__dlpack_device__"):
+        return ""
+    kind, number = value.__dlpack_device__()
+    return "" if kind in (1, 3, 11) else f"{_DEVICES.get(int(kind), f'of kind {int(kind)}')}:{number}"
 
 
 def instead_of(value: Any, label: str) -> str:

@@ -36,7 +36,7 @@ from tcdsl.errors import (
 )
 
 if TYPE_CHECKING:
-    from tcdsl import comprehensions, interop, skriptnd, tile, train
+    from tcdsl import comprehensions, interop, library, skriptnd, tile, train
     from tcdsl.frontend.running_loops.round_counts import loop
     from tcdsl.frontend.staging.declarations import output
     from tcdsl.runtime.einsum import einsum
@@ -89,6 +89,7 @@ __all__ = [
     "interop",
     "jacobian",
     "jvp",
+    "library",
     "linearize",
     "literal",
     "load",
@@ -147,7 +148,7 @@ _LAZY = {
     "vjp": "tcdsl.runtime.transforms.pullbacks",
 }
 
-_LAZY_MODULES = ("comprehensions", "interop", "skriptnd", "tile", "train")
+_LAZY_MODULES = ("comprehensions", "interop", "library", "skriptnd", "tile", "train")
 
 
 def __getattr__(name: str) -> Any:

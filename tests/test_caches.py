@@ -15,6 +15,7 @@ FEW_KEYS = {
     "_unlocked",
     "drivers_in",
     "interval_of_dtype",
+    "library_function",
     "library_functions",
     "library_module",
     "primitive_code",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -109,7 +109,7 @@ class LibraryFunction:
         return _structured(operator.outputs, trimmed(found, open_extents(operator)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _function, (self._module, self.__name__)
+        return library_function, (self._module, self.__name__)
 
     def __repr__(self) -> str:
         return f"<operator {self._module}.{self.__name__}>"
@@ -164,23 +164,23 @@ def _documentation(module: str, operator: Operator) -> str:
 
 
 class LibraryModule:
-    """A module of the library: its operators are attributes."""
+    """A module of the library: its operators are attributes, each made when it is used."""
 
-    def __init__(self, name: str, functions: Mapping[str, LibraryFunction]) -> None:
+    def __init__(self, name: str) -> None:
+        operators = [each for each in library_module(name) if not each.startswith("_")]
         self.__name = name
-        self.__functions = dict(functions)
-        self.__doc__ = f"The operators of the module {name}: {', '.join(functions)}."
+        self.__names = {f"{each}_" if keyword.iskeyword(each) else each: each for each in operators}
+        self.__doc__ = f"The operators of the module {name}: {', '.join(self.__names)}."
 
     def __getattr__(self, name: str) -> LibraryFunction:
         if name.startswith("_LibraryModule__"):
             raise AttributeError(name)  # while it is being made
-        try:
-            return self.__functions[name]
-        except KeyError:
-            raise missing_name(f"the module {self.__name} of the library", name, self, self.__functions) from None
+        if name not in self.__names:
+            raise missing_name(f"the module {self.__name} of the library", name, self, self.__names)
+        return library_function(self.__name, self.__names[name])
 
     def __dir__(self) -> list[str]:
-        return [*self.__functions]
+        return [*self.__names]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return library_functions, (self.__name,)
@@ -192,11 +192,10 @@ class LibraryModule:
 @cache
 def library_functions(name: str) -> LibraryModule:
     """The functions of a module."""
-    operators = {each: one for each, one in library_module(name).items() if not each.startswith("_")}
-    names = {f"{each}_" if keyword.iskeyword(each) else each: one for each, one in operators.items()}
-    return LibraryModule(name, {each: LibraryFunction(name, operator) for each, operator in names.items()})
+    return LibraryModule(name)
 
 
-def _function(module: str, name: str) -> LibraryFunction:
-    found: LibraryFunction = getattr(library_functions(module), f"{name}_" if keyword.iskeyword(name) else name)
-    return found
+@cache
+def library_function(module: str, name: str) -> LibraryFunction:
+    """The function of an operator."""
+    return LibraryFunction(module, library_module(module)[name])

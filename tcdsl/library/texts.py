@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import linecache
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -21,16 +23,44 @@ def library_text(name: str) -> str:
     return (files(__package__) / f"{name}.sknd").read_text(encoding="utf-8")
 
 
+class LibraryOperators(Mapping[str, Operator]):
+    """The operators in texts, by name; ``texts`` are by the names of their files. Each is read when it is asked for."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._places: dict[str, tuple[str, str, int]] = {}
+        self._read: dict[str, Operator] = {}
+        for place, text in texts.items():
+            line = 1
+            for part in re.split(r"(?m)^(?=operator )", text):
+                if part.startswith("operator "):
+                    self._places[part.split(maxsplit=2)[1]] = part, place, line
+                line += part.count("\n")
+
+    def __getitem__(self, name: str) -> Operator:
+        found = self._read.get(name)
+        if found is None:
+            found = self._read[name] = parse_module(*self._places[name]).operators[0]
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
 @cache
-def library_module(name: str) -> dict[str, Operator]:
+def library_module(name: str) -> LibraryOperators:
     """The operators of a module of the library, by name."""
-    place = str(files(__package__) / f"{name}.sknd")
-    found = list(parse_module(library_text(name), place).operators)
+    texts = {str(files(__package__) / f"{name}.sknd"): library_text(name)}
     if name == "math":
         text, made = "".join(elementwise_texts()), f"{SKRIPTND}math>"
         linecache.cache[made] = (len(text), None, text.splitlines(keepends=True), made)  # which messages show
-        found.extend(parse_module(text, made).operators)
-    return {each.name: each for each in found}
+        texts[made] = text
+    return LibraryOperators(texts)
 
 
 def find_in_library(module: str, name: str, span: Span | None) -> tuple[Operator, str] | None:

@@ -131,15 +131,15 @@ def sides_of(variables: Sequence[str], points: isl.Set, phases: Set[str]) -> dic
     for name in variables:
         kept = tuple(each for each in variables if each == name or each in phases)
         sides[name] = arranged(points, kept)
-        if points.n_basic_set() == 1:
-            alone = points.get_basic_sets()[0]
+        side = isl.Set.empty(sides[name].get_space())
+        for piece in points.get_basic_sets():
             for k, each in enumerate(variables):
                 if each not in kept:
-                    alone = alone.drop_constraints_involving_dims(isl.dim_type.set, k, 1)
-            side = arranged(isl.Set.from_basic_set(alone), kept)
-            line = arranged(side, (name,))
-            if has_end(line, 0, largest=False) and has_end(line, 0, largest=True):
-                sides[name] = side
+                    piece = piece.drop_constraints_involving_dims(isl.dim_type.set, k, 1)
+            side = side.union(arranged(isl.Set.from_basic_set(piece), kept)).coalesce()
+        line = arranged(side, (name,))
+        if has_end(line, 0, largest=False) and has_end(line, 0, largest=True):
+            sides[name] = side
     return sides
 
 

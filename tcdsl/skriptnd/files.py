@@ -30,14 +30,14 @@ _MOST_BYTES = 2**32 - 1
 _MOST_TEXT = 4 * MOST_CHARACTERS  # in UTF-8
 _UNREADABLE = (OSError, tarfile.TarError, EOFError, ValueError, zlib.error)
 #: ``read({name: most})``: the bytes of the files that there are, at most as many of each as that.
-Read = Callable[[Mapping[str, int]], Iterator[tuple[str, bytearray]]]
+Read = Callable[[Mapping[str, int]], Iterator[tuple[str, memoryview]]]
 
 
 def _fault(name: str, fact: str) -> TcdslError:
     return ConfigurationError.at(f"{name}: {fact}")
 
 
-def read_array(data: bytes | bytearray, name: str) -> np.ndarray:
+def read_array(data: bytes | memoryview, name: str) -> np.ndarray:
     """The array in the bytes of a file, which it may share; ``name`` is what errors call it."""
     if len(data) < _HEADER or data[:2] != _MAGIC:
         raise _fault(name, "is no file of a variable")
@@ -95,7 +95,7 @@ class ModelFiles:
         place = os.path.join(self._root, name)
         data = dict(self._read({name: _MOST_TEXT})).get(name)
         try:
-            return None if data is None else (data.decode("utf-8"), place)
+            return None if data is None else (str(data, "utf-8"), place)
         except UnicodeDecodeError as error:
             raise _fault(place, f"is no text in UTF-8: {error}") from None
 
@@ -133,7 +133,7 @@ def _path(path: str | os.PathLike[str]) -> Path:
 
 
 def _folder(folder: Path) -> Read:
-    def read(wanted: Mapping[str, int]) -> Iterator[tuple[str, bytearray]]:
+    def read(wanted: Mapping[str, int]) -> Iterator[tuple[str, memoryview]]:
         for name, most in wanted.items():
             place = folder / name
             if not os.path.lexists(place):
@@ -150,13 +150,12 @@ def _folder(folder: Path) -> Read:
     return read
 
 
-def _limited(stream: Any, size: int, most: int, name: str) -> bytearray:
-    # Nothing is read, or allocated, that is longer than it may be. Arrays of models are large: they are not copied.
+def _limited(stream: Any, size: int, most: int, name: str) -> memoryview:
+    # Nothing is read, or allocated, that is longer than it may be. Large arrays are not copied, nor cleared before.
     if size > most:
         raise _fault(name, f"holds {size} bytes, and {most} are the most")
-    found = bytearray(size)
-    del found[stream.readinto(found) :]
-    return found
+    found = np.empty(size, np.uint8).data
+    return found[: stream.readinto(found)]
 
 
 def _archive(place: Path) -> Read:
@@ -170,7 +169,7 @@ def _archive(place: Path) -> Read:
     mains = sorted((name for name in members if os.path.basename(name) == "main.sknd"), key=len)
     around = os.path.dirname(mains[0]) if mains else ""
 
-    def read(wanted: Mapping[str, int]) -> Iterator[tuple[str, bytearray]]:
+    def read(wanted: Mapping[str, int]) -> Iterator[tuple[str, memoryview]]:
         places = {name: members.get(os.path.normpath(os.path.join(around, name))) for name in wanted}
         known = {name: each for name, each in places.items() if each is not None}
         try:

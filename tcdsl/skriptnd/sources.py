@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
@@ -35,7 +35,7 @@ class Sources:
     def __init__(self, main: TextModule, read: Callable[[str], tuple[str, str] | None]) -> None:
         self._read = read
         self._modules: dict[str, TextModule] = {"main": main}
-        self._operators: dict[str, dict[str, Operator]] = {}
+        self._operators: dict[str, Mapping[str, Operator]] = {}
         self._check_imports("main", main)
         pairs = [(name, each) for name, module in self._modules.items() for each in module.operators]
         self._calls = {each: check_operator(each, partial(self.find, name)) for name, each in pairs}
@@ -75,12 +75,12 @@ class Sources:
         """The modules beside the main one: the text of each, and the name of its file."""
         return {name: (each.text, each.filename) for name, each in self._modules.items() if name != "main"}
 
-    def module(self, name: str) -> dict[str, Operator]:
+    def module(self, name: str) -> Mapping[str, Operator]:
         """The operators of a module, by name."""
         if name not in self._operators:
             text = self._modules.get(name)
-            own = library_module(name) if text is None else {each.name: each for each in text.operators}
-            self._operators[name] = own
+            own = None if text is None else {each.name: each for each in text.operators}
+            self._operators[name] = library_module(name) if own is None else own
         return self._operators[name]
 
     def find(self, module: str, name: str, span: Span | None) -> tuple[Operator, str] | None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,3 +159,15 @@ def test_operators_whose_statements_the_sizes_of_a_call_decide(call: Any, wanted
     found = call(X)
     assert found.shape == np.shape(wanted)
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_later_processes_import_little(tmp_path: Path) -> None:
+    script = (
+        "import sys, numpy as np, tcdsl\nx = np.float32([-1, 1])\nassert (tcdsl.library.nn.relu(x) == [0, 1]).all()\n"
+        "text = 'import nn; graph g { @input { x: real[2]; } @output { y: real[2]; } @compose { y = nn.relu(x); } }'\n"
+        "assert (tcdsl.skriptnd.parse(text).graphs['g'](x) == [0, 1]).all()\nprint('islpy' in sys.modules)"
+    )
+    environment = {**os.environ, "TCDSL_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True, env=environment) for _ in range(2)]
+    assert [run.stdout.strip() for run in runs] == ["True", "False"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,8 @@ from tcdsl.frontend.skriptnd.forms import GraphInputs, InputExtent, Variable, gr
 from tcdsl.frontend.skriptnd.text.syntax import Declaration, Operator
 from tcdsl.frontend.skriptnd.values import Pack, TensorValue, flat
 from tcdsl.frontend.source.other_languages import captured, defined_by_text, function_of_text
-from tcdsl.frontend.staging.builder import ProgramBuilder
-from tcdsl.frontend.staging.session import Session, session_of
+from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.surroundings.reachable import Surroundings
-from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
 from tcdsl.frontend.words.declared_stores import cell_of, cell_variables, recorded_store
 from tcdsl.frontend.words.shared_parts import sharing
 from tcdsl.ir.build import apply, cast, index, integer
@@ -31,6 +29,11 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Constant, Expr, SizeValue
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.span import Span
+
+if TYPE_CHECKING:
+    # Calls that an earlier process has made know their function without what stages it.
+    from tcdsl.frontend.staging.session import Session
+    from tcdsl.frontend.symbols.symbols import SymbolicTensor
 
 __all__ = ["ArrayBody", "GraphBody", "OperatorBody"]
 
@@ -74,7 +77,7 @@ class ArrayBody:
 
     def run(self, instance: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Record what the body computes in the current session."""
-        session = session_of(f"`{self.operator.name}`")
+        session: Session = ACTIVE_SESSION.get()
         arrays = [self._tensor(session, *pair) for pair in zip(self.parameters, arguments, strict=True)]
         kinds = self.kinds if self.kinds is not None else [*map(_kind, arrays)]
         # The types of reals and integers for arrays of these kinds.
@@ -90,6 +93,8 @@ class ArrayBody:
         raise NotImplementedError
 
     def _tensor(self, session: Session, label: str, given: Any) -> SymbolicTensor:
+        from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicTensor
+
         given = captured(session, np.asarray(given) if isinstance(given, bool | int | float) else given, label)
         if isinstance(given, SymbolicNumber):
             dtype = {"bool": "bool", "int": "int32", "float": "float32"}[given.weak_kind]
@@ -166,7 +171,7 @@ class GraphBody(ArrayBody):
 
     def recorded(self, composer: Composer, arrays: Sequence[SymbolicTensor], kinds: Sequence[str]) -> Any:
         """Record the graph."""
-        count, builder = len(arrays) - len(self.variables), session_of("a graph").builder
+        count = len(arrays) - len(self.variables)
         tensors = dict(zip((each.label for each in self.variables), arrays[count:], strict=True))
 
         def variable(label: str, kind: str, shape: Pack, span: Span | None) -> TensorValue:
@@ -174,7 +179,7 @@ class GraphBody(ArrayBody):
             if tensor.rank != len(shape):
                 raise ShapeError.at(f"{what} has shape {tuple(shape)}, and its array has rank {tensor.rank}", span)
             for axis, (extent, wanted) in enumerate(zip(tensor.extents, shape, strict=True)):
-                _require_equal(builder, extent, integer(wanted), what, axis, span)
+                _require_equal(extent, integer(wanted), what, axis, span)
             return _typed(composer, tensor, label, kind, shape)
 
         composer.variables, composer.quantized = variable, self.quantized
@@ -202,7 +207,7 @@ class GraphBody(ArrayBody):
         if axes is not None and len(axes) != tensor.rank:
             fact = f"{what} has rank {len(axes)}, and is given an array of rank {tensor.rank}"
             raise ShapeError.at(fact, declaration.span)
-        arithmetic, builder, shape = composer.arithmetic, session_of("a graph").builder, list[Any]()
+        arithmetic, shape = composer.arithmetic, list[Any]()
         for axis, extent in enumerate(tensor.extents):
             wanted = axes[axis] if axes is not None else InputExtent(None, "", None)
             value = arithmetic.exact(extent)
@@ -210,20 +215,18 @@ class GraphBody(ArrayBody):
             if known is None and wanted.name:
                 known = sizes.setdefault(wanted.name, value)
             if known is not None and known != value:
-                _require_equal(builder, extent, arithmetic.size(known), what, axis, declaration.span)
+                _require_equal(extent, arithmetic.size(known), what, axis, declaration.span)
                 value = known
             if wanted.bound is not None:
                 fact = f"axis {axis} of {what} has the extent {_number(extent)}, and {wanted.bound} is the most"
-                builder.require(apply("le", extent, integer(wanted.bound)), fact, declaration.span)
+                ACTIVE_SESSION.get().builder.require(apply("le", extent, integer(wanted.bound)), fact, declaration.span)
             shape.append(value)
         return _typed(composer, tensor, declaration.name, declaration.type.name, Pack.of(shape))
 
 
-def _require_equal(
-    builder: ProgramBuilder, extent: Expr, wanted: Expr, what: str, axis: int, span: Span | None
-) -> None:
+def _require_equal(extent: Expr, wanted: Expr, what: str, axis: int, span: Span | None) -> None:
     fact = f"axis {axis} of {what} has the extent {_number(extent)}, not {_number(wanted)}"
-    builder.require_equal(extent, wanted, fact, span)
+    ACTIVE_SESSION.get().builder.require_equal(extent, wanted, fact, span)
 
 
 def _number(extent: Expr) -> str:

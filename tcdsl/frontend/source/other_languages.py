@@ -7,15 +7,16 @@ import inspect
 from collections.abc import Sequence
 from keyword import iskeyword
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcdsl.frontend.source.function_source import FunctionSource
-from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.symbols.graph_tensors import GraphTensor
-from tcdsl.frontend.symbols.symbols import PendingArray
 from tcdsl.span import Span
+
+if TYPE_CHECKING:
+    # Calls that an earlier process has made know their function without what stages it.
+    from tcdsl.frontend.staging.session import Session
 
 __all__ = ["captured", "defined_by_text", "function_of_text"]
 
@@ -51,6 +52,9 @@ def defined_by_text(
 
 def captured(session: Session, given: Any, label: str) -> Any:
     """An argument as a tensor of the program, if it is an array."""
+    from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+    from tcdsl.frontend.symbols.symbols import PendingArray
+
     if isinstance(given, PendingArray):
         return given.materialize(label)
     if isinstance(given, GraphTensor):

@@ -39,9 +39,9 @@ _BLOCKS: dict[str, tuple[str, Any]] = {
 }
 
 
-def parse_module(text: str, filename: str) -> TextModule:
-    """The imports, operators and graphs of a text. `DslSyntaxError` shows what cannot be read."""
-    words = Words(text, filename, SKRIPTND_WORDS)
+def parse_module(text: str, filename: str, line: int = 1) -> TextModule:
+    """The imports, operators and graphs of a text that begins at a line. `DslSyntaxError` shows what cannot be read."""
+    words = Words(text, filename, SKRIPTND_WORDS, line)
     imports: list[Identifier] = []
     operators: list[Operator] = []
     while words.next.kind != "end":

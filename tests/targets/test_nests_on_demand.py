@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.lower import lower
 from tcdsl.targets.cpu.launcher import kept_kernel
@@ -27,13 +28,22 @@ C[i, j] += A[i, k] * B[k, j]  for [i, j, k]: 0 <= i < N and 0 <= j < M and 0 <= 
 return C
 """
 )
+BATCH_LAST = parse_program(
+    """program products
+input A: float32[N, K, L]
+input B: float32[K, M, L]
+tensor C: float32[N, M, L]
+C[i, j, l] += A[i, k, l] * B[k, j, l]  for [i, j, l, k]: 0 <= i < N and 0 <= j < M and 0 <= l < L and 0 <= k < K
+return C
+"""
+)
 FEW, SOME, MANY = {"N": 2, "K": 5, "M": 3}, {"N": 20, "K": 5, "M": 33}, {"N": 70, "K": 5, "M": 33}
 
 
-def loaded(folder: Path) -> LoadedKernel:
+def loaded(folder: Path, program: Program = PRODUCT) -> LoadedKernel:
     target = CpuTarget()
-    lowered = lower(PRODUCT, machine=target.machine)
-    return load_program(target, PRODUCT, lambda: lowered, Build((True, True), cache_dir=folder))
+    lowered = lower(program, machine=target.machine)
+    return load_program(target, program, lambda: lowered, Build((True, True), cache_dir=folder))
 
 
 def is_right(kernel: Any, sizes: dict[str, int]) -> bool:
@@ -61,6 +71,17 @@ def test_a_call_compiles_what_its_sizes_need(tmp_path: Path) -> None:
     again = loaded(tmp_path)
     assert all(is_right(again, sizes) for sizes in (FEW, SOME, MANY))
     assert again.from_disk
+
+
+def test_panels_of_single_products_wait_where_some_are_made_at_once(tmp_path: Path) -> None:
+    kernel = loaded(tmp_path, BATCH_LAST)
+    counts = []
+    for n in (32, 3, 32):
+        A, B = (RNG.normal(size=(5, 5, n)).astype(np.float32) for _ in range(2))
+        (C,) = kernel.run([A, B], {"N": 5, "K": 5, "L": n, "M": 5})
+        assert np.allclose(C, np.einsum("ikl,kjl->ijl", A, B), atol=1e-5)
+        counts.append(len(compiled(tmp_path)))
+    assert counts == [2, 4, 4]
 
 
 def test_calls_of_several_threads_compile_for_each_other(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tcdsl.targets.cpu.emission.interface import READY
+from tcdsl.targets.cpu.emission.interface import READY, TILED
 from tcdsl.targets.cpu.machine.object_code import emission, optimized
 
 # Holes of a few pages here and there, eight gigabytes taken between them: code and its constants come to lie far apart.
@@ -53,6 +53,12 @@ def test_short_nests_are_optimized_where_long_ones_are_only_cleaned_up(long):
     # The loop is gone where LLVM has gone through it.
     assert ("phi" in made) == long
     assert "phi" in str(optimized(text, 1))
+
+
+def test_tiles_have_the_instructions_that_they_need():
+    body = ["  %a = add i64 %x, 1", "  %b = add i64 %a, 2", "  ret i64 %b", "}", READY, ""]
+    text = "\n".join(["define i64 @next(i64 %x) {", *body])
+    assert [str(optimized(each, 1)).count("= add") for each in (text, text + TILED + "\n")] == [1, 2]
 
 
 STRIDED = """

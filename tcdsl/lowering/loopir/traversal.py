@@ -126,16 +126,16 @@ def map_expressions(nodes: Iterable[Node], rule: Callable[[Expr], Expr]) -> tupl
 
 def walk_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
     """Every node in ``nodes``, outermost first."""
-    for node in nodes:
+    # A generator for each body would hand on each node as many times as there are loops around it.
+    left = [*nodes][::-1]
+    while left:
+        node = left.pop()
         yield node
-        match node:
-            case Loop(body=body):
-                yield from walk_nodes(body)
-            case Branch(body=body, otherwise=otherwise):
-                yield from walk_nodes(body)
-                yield from walk_nodes(otherwise)
-            case _:
-                pass
+        if isinstance(node, Loop):
+            left.extend(node.body[::-1])
+        elif isinstance(node, Branch):
+            left.extend(node.otherwise[::-1])
+            left.extend(node.body[::-1])
 
 
 def blocks(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:

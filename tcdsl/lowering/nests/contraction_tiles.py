@@ -213,11 +213,11 @@ class ContractionTiles(ContractionLoops):
         nodes = (*ends, *self._over(tuple(loops), tuple(loops.values()), nodes))
         if self._sound is not None:
             nodes = (*nodes, *self._sound_panel(outer, panel, inner.summed, count))
-        nodes = loops_over([(panel, integer(0), self._where_packed(self._panels))], nodes)
+        nodes = loops_over([(panel, integer(0), self._panels)], nodes)
         nodes = self._over(tuple(around), tuple(around.values()), nodes)
         (loop,) = (replace(block, body=nodes),) if beside and not within else nodes
         assert isinstance(loop, Loop)
-        return (replace(loop, kind="parallel"),)
+        return (replace(loop, stop=self._where_packed(loop.stop), kind="parallel"),)
 
     def _lies_beside(self, side: Side) -> bool:
         # Whether cells of neighbouring products lie side by side.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-__all__ = ["FASTMATH", "PLAIN", "READY", "TRANSPOSING", "definitions", "driver_symbols", "python_symbol"]
+__all__ = ["FASTMATH", "PLAIN", "READY", "TILED", "TRANSPOSING", "definitions", "driver_symbols", "python_symbol"]
 
 FASTMATH: tuple[str, ...] = ("contract", "reassoc")
 """LLVM's fast-math flags. NaN, inf and the signs of zeros stay what they are.
@@ -24,6 +24,9 @@ TRANSPOSING = "tcdsl.transposed."
 
 READY = "!tcdsl.ready = !{}"
 """What the text of a nest says whose loops are vectors where they can be."""
+
+TILED = "!tcdsl.tiled = !{}"
+"""What it says besides where sums stay in registers: it has the instructions that it needs, in an order that fits."""
 
 
 def definitions(text: str) -> list[ast.FunctionDef]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.loopir.loops import Kernel, Loop, Nest, Node, Procedure
 from tcdsl.lowering.loopir.machine import Machine
-from tcdsl.lowering.loopir.traversal import sizes_of
-from tcdsl.targets.cpu.emission.interface import FASTMATH, PLAIN, READY
+from tcdsl.lowering.loopir.traversal import sizes_of, walk_nodes
+from tcdsl.targets.cpu.emission.interface import FASTMATH, PLAIN, READY, TILED
 from tcdsl.targets.cpu.emission.nest_emission import KernelContext, KnownWords, NestEmission
 from tcdsl.targets.cpu.emission.plain_nests import is_plain
 from tcdsl.targets.cpu.instructions import ir
@@ -88,7 +88,8 @@ class _KernelEmission:
         emission.nest(nest)
         text = str(emission.module)
         if self.machine is not None and not emission.plain_loops:
-            text += f"{READY}\n"
+            tiled = any(isinstance(each, Loop) and each.kind == "vector" for each in walk_nodes(nest.body))
+            text += f"{READY}\n{TILED}\n" if tiled else f"{READY}\n"
         elif is_plain(nest.body):
             text += f"{PLAIN}\n"
         return text

@@ -20,7 +20,7 @@ from tcdsl.ir.expressions import Apply, Expr, IndexValue, Read
 from tcdsl.lowering.loopir.loops import Loop, Store
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.traversal import scalars_of
-from tcdsl.targets.cpu.emission.interface import READY, TRANSPOSING
+from tcdsl.targets.cpu.emission.interface import READY, TILED, TRANSPOSING
 from tcdsl.targets.cpu.emission.vector_steps import counted, whole_blocks
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, BufferKind
@@ -133,7 +133,7 @@ def emitted_transposition(symbol: str, machine: Machine) -> str:
     builder = ir.Builder(function.append_block(), moving=True)
     _Transposition(builder, _CELLS[size], machine.vector_bytes // size, machine.masks).write(size)
     builder.ret_void()
-    return f"{module}{READY}\n"
+    return f"{module}{READY}\n{TILED}\n"
 
 
 class _Transposition:

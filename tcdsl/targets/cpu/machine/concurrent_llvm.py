@@ -81,10 +81,10 @@ def _empty(waiting: SimpleQueue[Any]) -> None:
             waiting.get_nowait()
 
 
-def run_passes(module: Any, machine: Any, options: Any) -> None:
-    """Run the passes that ``options`` describe; without any those that clean up."""
+def run_passes(module: Any, machine: Any, options: Any, *, combining: bool = True) -> None:
+    """Run the passes that ``options`` describe; without any those that clean up, which may combine instructions."""
     builder = llvm.create_pass_builder(machine, options or llvm.create_pipeline_tuning_options(1))
-    passes = builder.getModulePassManager() if options else _cleaning()
+    passes = builder.getModulePassManager() if options else _cleaning(combining)
     run = _unlocked("LLVMPY_RunNewModulePassManager")
     if run is None:
         passes.run(module, builder)
@@ -92,13 +92,14 @@ def run_passes(module: Any, machine: Any, options: Any) -> None:
         run(passes, module, builder)
 
 
-def _cleaning() -> Any:
+def _cleaning(combining: bool) -> Any:
     # Names become registers, calls of formulas what they compute, and what nobody reads goes away. Not so blocks that
     # are empty: what does not change in loops finds its place in those before them.
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
+    if combining:
+        passes.add_instruction_combine_pass()
     return passes
 
 

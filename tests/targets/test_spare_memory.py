@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,12 +46,65 @@ def test_large_blocks_wait_for_the_next_call(waiting: deque[np.ndarray]) -> None
     assert not waiting
 
 
-@pytest.mark.parametrize("size", [1, LARGE - 1])
-def test_small_blocks_do_not(waiting: deque[np.ndarray], size: int) -> None:
-    block = block_of(size)
-    assert address(block) % 64 == 0
-    spare(block)
+def test_smaller_blocks_are_used_again_when_nothing_refers_to_them(
+    waiting: deque[np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recent: deque[tuple[np.ndarray, int]] = deque()
+    monkeypatch.setattr(spare_memory, "_recent", recent)
+    # What is smaller still belongs to the C library.
+    assert address(block_of(1)) % 64 == 0
+    assert not recent
+    size = LARGE // 4
+    first = block_of(size)
+    place = address(first)
+    assert place % 64 == 0
+    part = first[1:]
+    del first
+    assert address(block_of(size)) != place
+    del part
+    assert place in [address(block_of(size)) for _ in range(2)]
+    spare(block_of(size))
     assert not waiting
+    kept = [array_of((size // 4,), np.dtype("float32")) for _ in range(40)]
+    assert len({address(each) for each in kept}) == 40
+    assert len(recent) <= 32
+    assert sum(memory.size for memory, _start in recent) <= 1 << 24
+
+
+@op
+def three(x):
+    a[i, j] = x[i, j] + 1
+    b[i, j] = x[i, j] * 2
+    c[i, j] = x[i, j] * x[i, j]
+    return a, b, c
+
+
+FAULTS = """
+import resource
+import numpy as np
+import tcdsl as tc
+from tests.targets.test_spare_memory import three
+x = np.ones((400, 400), np.float64)
+for _ in range(5):
+    three(x)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    three(x)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 20)
+"""
+
+
+def test_repeated_calls_touch_no_fresh_pages() -> None:
+    # In a process of its own: in one that has freed much already, the C library keeps more.
+    path = os.pathsep.join([str(Path(tc.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    found = subprocess.run(
+        [sys.executable, "-c", FAULTS],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(found.stdout) < 10
 
 
 def test_only_the_last_blocks_wait(waiting: deque[np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
 """The memory of large temporaries and results, which waits for the next call; the system may have it back at any time.
 
 The system clears fresh memory page by page, which takes longer than most of what calls then do with it. So the last
-blocks are kept, and the system is told that nobody needs what they hold: where it needs the pages for others, it takes
-them, and the next call gets cleared ones. The block of a result waits from when nothing refers to the array any more.
+blocks are kept, and of large ones the system is told that nobody needs what they hold: where it needs the pages for
+others, it takes them, and the next call gets cleared ones. The block of a result waits from when nothing refers to the
+array any more. To tell that takes as long as a pass over small pages: smaller blocks are few instead.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import mmap
 from collections import deque
 from collections.abc import Callable
 from math import prod
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,10 @@ __all__ = ["MANY_CELLS", "aligned", "array_of", "block_of", "spare"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_LARGE = 1 << 22  # Bytes from which on pages are large ones; what is smaller, the C library keeps.
-MANY_CELLS = _LARGE // 8
-"""Arrays with fewer are none of the large ones."""
+_SMALL = 1 << 17  # Bytes from which on the C library gives memory back to the system.
+MANY_CELLS = _SMALL // 8
+"""Arrays with fewer are smaller than that."""
+_LARGE = 1 << 22  # Bytes from which on pages are large ones.
 _HUGE = 1 << 21  # Bytes of a large page.
 _MOST = 8  # Blocks that wait.
 _MOST_BYTES = 1 << 30  # What they hold, of all but the last two.
@@ -34,6 +37,11 @@ _FREE = getattr(mmap, "MADV_FREE", None)
 _LARGE_PAGES = getattr(mmap, "MADV_HUGEPAGE", None)
 
 _waiting: deque[Array] = deque()
+
+# Blocks that are not large, with the place of their first cache line: the last ones, also while they are in use.
+_recent: deque[tuple[Array, int]] = deque()
+_MOST_RECENT = 32
+_MOST_RECENT_BYTES = 1 << 24
 
 
 def aligned(make: Callable[..., Array], shape: tuple[int, ...], dtype: str) -> Array:
@@ -48,8 +56,42 @@ def aligned(make: Callable[..., Array], shape: tuple[int, ...], dtype: str) -> A
     return memory[start : start + count].view(kind).reshape(shape)
 
 
+def _references(block: tuple[Array, int]) -> int:
+    return getrefcount(block[0])
+
+
+_UNUSED = _references((np.empty(0, np.uint8), 0))  # References of a block that has no view.
+
+
+def _view(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> Array:
+    # An array in one of the recent blocks. Other threads take blocks meanwhile, but none that is not in the queue.
+    for _ in range(len(_recent)):
+        try:
+            block = _recent.popleft()
+        except IndexError:
+            break
+        fits = _references(block) == _UNUSED and size <= block[0].size - ALIGNMENT <= _TIMES * size
+        found = np.ndarray(shape, dtype, *block) if fits else None
+        _recent.append(block)
+        if found is not None:
+            return found
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.__array_interface__["data"][0] % ALIGNMENT
+    found = np.ndarray(shape, dtype, memory, start)
+    _recent.append((memory, start))
+    held = sum([each.size for each, _start in tuple(_recent)])
+    while len(_recent) > _MOST_RECENT or held > _MOST_RECENT_BYTES:
+        try:
+            held -= _recent.popleft()[0].size
+        except IndexError:  # taken by another thread
+            break
+    return found
+
+
 def block_of(size: int) -> Array:
     """Memory of at least ``size`` bytes, which begins on a cache line and holds anything."""
+    if _SMALL <= size < _LARGE:
+        return _view((size,), np.dtype(np.uint8), size)
     if size < _LARGE or _FREE is None:
         return aligned(np.empty, (size,), "uint8")
     # Other threads take and leave blocks meanwhile.
@@ -106,6 +148,8 @@ class _Result:
 def array_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """An array that holds anything, like that of ``numpy.empty``."""
     size = dtype.itemsize * prod(shape)
+    if _SMALL <= size < _LARGE:
+        return _view(shape, dtype, size)
     if size < _LARGE or _FREE is None:
         return np.empty(shape, dtype)
     return np.asarray(_Result(block_of(size), shape, dtype))

@@ -39,7 +39,7 @@ from functools import partial, reduce
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
 from tcdsl.ir.dtypes import INTEGER, is_floating, is_integer
-from tcdsl.ir.expressions import Cast, Expr, IndexValue, Local, Read, SizeValue, reads, substitute, transform
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue, reads, substitute, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loop_passes.interchange import copied
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Nest, Node, Update
@@ -242,22 +242,37 @@ def _ends(check: Check, loop: Loop, known: dict[Expr, Expr], changing: Set[str])
 
 def _is_steady(position: Expr, loop: Loop, changing: Set[str]) -> bool:
     # Whether only the number of the step moves it.
-    terms = [_whole(term) for term in linear_form(position)[0] if term != index(loop.variable)]
+    terms = [term for term in linear_form(position)[0] if term != index(loop.variable)]
     names = frozenset[str]().union(*(scalars_of(term) | _reads(term) for term in terms))
-    plain = all(isinstance(term, IndexValue | Local | Read | SizeValue) for term in terms)
-    return plain and names.isdisjoint({loop.variable, *changing})
+    return all(map(_is_plain, terms)) and names.isdisjoint({loop.variable, *changing})
 
 
-def _whole(term: Expr) -> Expr:
-    return term.operand if isinstance(term, Cast) and term.dtype == INTEGER else term
+def _is_plain(term: Expr) -> bool:
+    match term:
+        case Constant() | IndexValue() | Local() | Read() | SizeValue():
+            return True
+        case Cast(dtype="integer", operand=operand):
+            return _is_plain(operand)
+        case Apply(primitive="add" | "mul" | "neg" | "sub", arguments=arguments):
+            return term.dtype in ("int64", INTEGER) and all(map(_is_plain, arguments))
+    return False
 
 
 def _in_words(position: Expr) -> Expr:
     # Of what is in range 64 bits are enough, whatever its parts are.
     terms, shift = linear_form(position)
     start: Expr = integer(shift)
-    parts = (apply("mul", integer(scale), cast(_whole(term), "int64")) for term, scale in terms.items())
+    parts = (apply("mul", integer(scale), _in_word(term)) for term, scale in terms.items())
     return normalized(reduce(partial(apply, "add"), parts, start))
+
+
+def _in_word(term: Expr) -> Expr:
+    match term:
+        case Cast(dtype="integer", operand=operand):
+            return _in_word(operand)
+        case Apply(primitive=primitive, arguments=arguments):
+            return apply(primitive, *map(_in_word, arguments))
+    return cast(term, "int64")
 
 
 def _reads(expr: Expr) -> frozenset[str]:

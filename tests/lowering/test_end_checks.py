@@ -56,14 +56,27 @@ def in_rows(x, first, w):
     return y
 
 
+@op
+def in_steps(x, first, w):
+    # Every so many cells, as in a sieve, forwards and backwards.
+    y, n = np.zeros(len(first)), len(x)
+    for i in range(len(first)):
+        step = first[i] - 3
+        s = w[0]
+        for k in range(len(w)):
+            s = 0.5 * s + x[step * k] * x[n - 1 - step * k]
+        y[i] = s
+    return y
+
+
 def arrays(cells: int, window: int) -> list[np.ndarray]:
     return [rng.uniform(0.5, 1.5, 12), rng.integers(3, 9, cells), rng.uniform(0.5, 1.5, window)]
 
 
-@pytest.mark.parametrize("function", [windows, of_ranges, backwards, in_rows])
+@pytest.mark.parametrize("function", [windows, of_ranges, backwards, in_rows, in_steps])
 def test_positions_are_checked_at_the_ends(function: Any) -> None:
     for cells, window in ((4, 3), (1, 1), (2, 0), (0, 3)):
-        given = arrays(cells + (function is of_ranges), max(window, int(function is of_ranges)))
+        given = arrays(cells + (function is of_ranges), max(window, int(function in (of_ranges, in_steps))))
         np.testing.assert_allclose(function(*given), function.interpret(*given), rtol=1e-12)
     given = arrays(4, 3)
     text = str(function.explain("loops", *given))
@@ -74,8 +87,17 @@ def test_positions_are_checked_at_the_ends(function: Any) -> None:
     assert text.count("    check ") == plain.count("    check ")
 
 
-@pytest.mark.parametrize("function", [windows, of_ranges, backwards, in_rows])
-@pytest.mark.parametrize("first", [[3, 99, -7, 4], [3, -2, 99, 4], [-(2**63), 2**63 - 1, 3, 3], [3, 4, 11, 13]])
+@pytest.mark.parametrize("function", [windows, of_ranges, backwards, in_rows, in_steps])
+@pytest.mark.parametrize(
+    "first",
+    [
+        [3, 99, -7, 4],
+        [3, -2, 99, 4],
+        [-(2**63), 2**63 - 1, 3, 3],
+        [3, 4, 11, 13],
+        [2**62, 2**62 + 3, 3, 4],
+    ],
+)
 def test_the_first_fault_is_told(function: Any, first: list[int]) -> None:
     x, _, w = arrays(4, 3)
     given = x, np.array(first), w
@@ -87,6 +109,22 @@ def test_the_first_fault_is_told(function: Any, first: list[int]) -> None:
     with pytest.raises(TcdslError) as caught:
         function.interpret(*given)
     assert faults == [str(caught.value)] * 2
+
+
+@op
+def twice(x, first):
+    y = 0.0
+    for k in range(len(first)):
+        y += x[2 * first[k]]
+    return y
+
+
+def test_what_data_say_of_each_step_goes_by_no_steps() -> None:
+    x = rng.uniform(0.5, 1.5, 12)
+    assert twice(x, np.array([1, 5, 0])) == x[2] + x[10] + x[0]
+    for wrong in (6, 2**62, 2**63 - 6):
+        with pytest.raises(IndexError, match=f"index {2 * wrong} is out of range"):
+            twice(x, np.array([1, wrong, 0]))
 
 
 @op

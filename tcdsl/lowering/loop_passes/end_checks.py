@@ -39,7 +39,20 @@ from functools import partial, reduce
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, cast, constant, in_range, index, integer
 from tcdsl.ir.dtypes import INTEGER, is_floating, is_integer
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, Local, Read, SizeValue, reads, substitute, transform
+from tcdsl.ir.expressions import (
+    Apply,
+    Cast,
+    Constant,
+    Expr,
+    IndexValue,
+    Local,
+    Read,
+    SizeValue,
+    reads,
+    substitute,
+    transform,
+    walk,
+)
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.lowering.loop_passes.interchange import copied
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Nest, Node, Update
@@ -53,7 +66,7 @@ from tcdsl.lowering.loopir.traversal import (
     walk_nodes,
     with_expressions,
 )
-from tcdsl.polyhedra.linear import linear_form, normalized
+from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
 
 __all__ = ["with_checks_ahead", "with_ends_checked", "with_ends_of_rounds_checked"]
 
@@ -223,39 +236,65 @@ def _placed(nodes: Iterable[Node], places: dict[Expr, Expr]) -> tuple[Node, ...]
 
 
 def _ends(check: Check, loop: Loop, known: dict[Expr, Expr], changing: Set[str]) -> Sequence[Expr] | None:
-    """That a position is in range at both ends of a loop, if it goes from one to the other by steps of one.
+    """That a position is in range at both ends of a loop, if it goes from one to the other in equal steps.
 
-    So few steps as a loop has do not lead from a cell around all integers to another one.
+    So few steps of one as a loop has do not lead from a cell around all integers to another one. Larger ones may, but
+    what is in range at both ends as an integer is so between them, and the same in 64 bits.
     """
     if check.condition != in_range(check.value, check.extent) or check.value.dtype not in ("int64", INTEGER):
         return None
     position, variable = substitute(check.value, known), index(loop.variable)
-    steps = linear_form(position)[0].get(variable, 0) in (0, 1, -1)
-    if not steps or not all(_is_steady(each, loop, changing) for each in (position, check.extent)):
+    if not _is_steady(position, loop, changing) or not _is_steady(check.extent, loop, changing):
         return None
+    terms, shift = linear_form(position)
+    moving = [term for term in terms if loop.variable in scalars_of(term)]
+    if moving not in ([], [variable]) or abs(terms.get(variable, 0)) > 1:
+        exact = [(_exactly(term, loop.variable), scale) for term, scale in terms.items()]
+        if any(term is None for term, _scale in exact):
+            return None
+        position = linear_expression({term: scale for term, scale in exact if term is not None}, shift, INTEGER)
     last = apply("sub", loop.stop, integer(1))
     return [
-        in_range(cast(substitute(position, {variable: end}), check.value.dtype), check.extent)
+        in_range(cast(substitute(position, {variable: end}), position.dtype), check.extent)
         for end in (loop.start, last)
     ]
 
 
 def _is_steady(position: Expr, loop: Loop, changing: Set[str]) -> bool:
-    # Whether only the number of the step moves it.
-    terms = [term for term in linear_form(position)[0] if term != index(loop.variable)]
+    # Whether only the number of the step moves it, and by equal steps.
+    terms = linear_form(position)[0]
     names = frozenset[str]().union(*(scalars_of(term) | _reads(term) for term in terms))
-    return all(map(_is_plain, terms)) and names.isdisjoint({loop.variable, *changing})
+    number = index(loop.variable)
+    equal = all(_is_plain(term, loop) and sum(part == number for part in walk(term)) <= 1 for term in terms)
+    return equal and names.isdisjoint(changing)
 
 
-def _is_plain(term: Expr) -> bool:
+def _is_plain(term: Expr, loop: Loop) -> bool:
+    # Whether it is made of what is not computed here by sums and products alone.
     match term:
-        case Constant() | IndexValue() | Local() | Read() | SizeValue():
+        case Constant() | IndexValue() | Local() | SizeValue():
             return True
+        case Read():
+            return loop.variable not in scalars_of(term)
         case Cast(dtype="integer", operand=operand):
-            return _is_plain(operand)
+            return _is_plain(operand, loop)
         case Apply(primitive="add" | "mul" | "neg" | "sub", arguments=arguments):
-            return term.dtype in ("int64", INTEGER) and all(map(_is_plain, arguments))
+            return term.dtype in ("int64", INTEGER) and all(_is_plain(each, loop) for each in arguments)
     return False
+
+
+def _exactly(term: Expr, variable: str) -> Expr | None:
+    # Without a largest integer in what moves; what moves and is made of 64 bits before has one.
+    match term:
+        case _ if variable not in scalars_of(term) or isinstance(term, IndexValue):
+            return cast(term, INTEGER)
+        case Cast(operand=IndexValue()):
+            return term
+        case Apply(primitive=primitive, arguments=arguments):
+            parts = [_exactly(each, variable) for each in arguments]
+            exact = [part for part in parts if part is not None]
+            return apply(primitive, *exact) if len(exact) == len(parts) else None
+    return None
 
 
 def _in_words(position: Expr) -> Expr:

@@ -408,3 +408,27 @@ def test_what_a_parameter_holds_stands_beside_it() -> None:
         return ((p - w.value) ** 2).sum()
 
     assert distance(w).value == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            np.concatenate,
+            r"(?s)`np\.concatenate`: .*w: 3 -> 2\n    b: 4\nwrite `np\.concatenate\(\[t\.value\.ravel\(\)",
+        ),
+        (np.stack, r"(?s)`np\.stack`: all input arrays must have the same shape.*w: 3 -> 2"),
+        (lambda given: np.dot(given[0], given), r"(?s)`np\.dot`: .*\nwrite `np\.concatenate"),
+        (np.linalg.multi_dot, r"(?s)`np\.linalg\.multi_dot`: .*not aligned"),
+        (lambda given: np.split(given[0], 2, axis=7), r"(?s)`np\.split`: .*w: 3 -> 2\nNumPy computes this"),
+        (sum, "axes of sizes 2 and 4 do not broadcast"),
+        (max, "axes of sizes 4 and 2 do not broadcast"),
+    ],
+)
+def test_numpy_over_tensors_of_other_shapes_says_what_to_write(call: Callable[..., Any], message: str) -> None:
+    parameters = [tc.param("w", o=2, i=3), tc.param("b", o=4)]
+    with pytest.raises(tc.TcdslError, match=message) as raised:
+        call(parameters)
+    assert f"{__file__}:" in str(raised.value)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.inv(tc.tensor(np.zeros((2, 2))))

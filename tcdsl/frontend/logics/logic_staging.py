@@ -19,6 +19,7 @@ from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of, staged_operand
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, rows_of
 from tcdsl.frontend.logics.projections import Projections, project, spec_diagnostic
+from tcdsl.frontend.staging.declared_parameters import declared_parameter
 from tcdsl.frontend.staging.session import Session, current_session, session_of
 from tcdsl.frontend.staging.target_states import Declared, Existing, Fresh, TargetState
 from tcdsl.frontend.stores.stores import record_sketch, sketch_of, store
@@ -88,6 +89,10 @@ def stage_logic(
             fact, span, f'write {instead}`c["ij;jk=>ik"] += a {operator} b`, if terms are what it is to add up'
         )
     state = Fresh(label) if target is None else target
+    graph = session.context.graph
+    if graph is not None and isinstance(logic, str):
+        operands = [declared_parameter(each, span) if isinstance(each, str) else each for each in operands]
+        graph.relate(logic, operands, state)
     parts = [_Operand.of(operand, session) for operand in operands]
     lists = logic if isinstance(logic, Projections) else _projected(session, logic, parts, state, span)
     values = [part.at(indices, lists.variables) for part, indices in zip(parts, lists.operands, strict=True)]

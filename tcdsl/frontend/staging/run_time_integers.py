@@ -56,6 +56,10 @@ class RunsOnTensors(BaseException):
     """A loop, or a branch, over what tensors of a graph hold: stage the whole function, on what they are as arrays."""
 
 
+class ShapesFound(BaseException):
+    """Code that ran for what its statements say of its tensors' shapes has said it: stage it."""
+
+
 class UnknownShapes(BaseException):
     """A tensor of unknown shape, in a function that is staged as a whole: find out what it says about shapes first."""
 

@@ -83,6 +83,9 @@ class GraphRecording(Protocol):
     def lift(self, tensor: GraphTensor, label: str) -> Any:
         """The tensor of the program that stands for ``tensor``."""
 
+    def relate(self, logic: str, operands: Sequence[object], target: Any) -> None:
+        """A statement is about to say, by ``logic``, what the shapes of ``operands`` have to do with one another."""
+
     def hold(self, value: Any, array: Any, label: str) -> Any:
         """The tensor of the program for an array of the surroundings, ``value``, whose cells are in ``array``."""
 

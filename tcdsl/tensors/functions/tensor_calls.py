@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ import numpy as np
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.running_loops.run_time_checks import passed
 from tcdsl.frontend.staging.loop_choices import LoopChoices, RunInProgram
-from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize, UnknownShapes
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, ShapesFound, Specialize, UnknownShapes
 from tcdsl.frontend.staging.session import Session
 from tcdsl.frontend.surroundings.reachable import called_readings
 from tcdsl.frontend.symbols.known_integers import known
@@ -226,6 +226,7 @@ def code_of(function: DecoratedFunction, positional: Sequence[tuple[str, Any]], 
         name: float(value) if isinstance(value, np.floating) else hashable(function.__name__, name, value)
         for name, value in given.items()
     }
+    _find_shapes(function, positional, configuration)
     equal = EqualCode(function, positional, configuration)
     known_code = equal.found()
     if known_code is not None:
@@ -243,12 +244,26 @@ def code_of(function: DecoratedFunction, positional: Sequence[tuple[str, Any]], 
             found.states.make(found)
 
 
+def _find_shapes(
+    function: DecoratedFunction, positional: Sequence[tuple[str, Any]], configuration: Mapping[str, Any]
+) -> None:
+    # Statements may say what shapes parameters have, before these are asked. What fails here fails again afterwards.
+    given = [value for _, value in positional if isinstance(value, Tensor)]
+    unknown = [each for each in given if not each.rows.is_known]
+    if not unknown:
+        return
+    states = CodeState(function, positional, configuration)
+    with suppress(TcdslError, Specialize, StateShape), all_or_nothing(), suppress(ShapesFound):
+        _recorded(function, positional, configuration, states, configuration, unknown)
+
+
 def _recorded(
     function: DecoratedFunction,
     positional: Sequence[tuple[str, Any]],
     configuration: Mapping[str, Any],
     states: CodeState,
     constants: Mapping[str, Any],
+    unknown: Sequence[Tensor] = (),
 ) -> Assignments:
     with (
         tensors_session(function.__name__, memory=True) as (session, recording),
@@ -256,7 +271,11 @@ def _recorded(
     ):
         settings: dict[str, Setting] = {}
         recording.meet([value for _, value in positional if isinstance(value, Tensor)])
-        values = [recording.lift(value, name) if isinstance(value, Tensor) else value for name, value in positional]
+        recording.sought, left = [*unknown], set(map(id, unknown))
+        values = [
+            recording.lift(value, name) if isinstance(value, Tensor) and id(value) not in left else value
+            for name, value in positional
+        ]
         given = {
             name: value if name in constants else _setting(session, name, value, settings)
             for name, value in configuration.items()

@@ -8,28 +8,33 @@ tensors keep their sizes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError
+from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.array_stores import store_elementwise
 from tcdsl.frontend.staging.given_arrays import labels_of
+from tcdsl.frontend.staging.run_time_integers import ShapesFound
 from tcdsl.frontend.staging.session import Session
+from tcdsl.frontend.staging.target_states import Existing, TargetState
 from tcdsl.frontend.surroundings.draws import KEY_TYPE
 from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
-from tcdsl.ir.expressions import Constant
-from tcdsl.rows.inference import Shape, known
+from tcdsl.ir.expressions import Constant, Expr
+from tcdsl.rows.inference import Origin, Shape, known, pointwise, scalar
+from tcdsl.rows.logic import COMPOSE, TRANSPOSE
+from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
 from tcdsl.tensors.graphs.element_types import FloatingType
+from tcdsl.tensors.graphs.graph_operators import shape_rule
 from tcdsl.tensors.graphs.initialization import Drawn, Given
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tensors.graphs.node_operations import ENGINE
-from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, shown_memory
+from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, close_shapes, shown_memory
 from tcdsl.tracebacks import user_location
 
 __all__ = ["InputRecording", "StagedTensor", "ancestors", "known_shape", "recording_session"]
@@ -63,6 +68,8 @@ class InputRecording:
         self.session = session
         self.memory = memory
         self.whole = False
+        #: The tensors of unknown shape, where code runs for what it says of them.
+        self.sought: list[Tensor] = []
         self.buffers: dict[TensorMemory, StagedTensor] = {}
         #: The leaves for arrays of the surroundings, by the array's id, and the arrays.
         self._held: dict[int, tuple[Any, Tensor]] = {}
@@ -79,6 +86,30 @@ class InputRecording:
         assert isinstance(tensor, Tensor)
         self.meet([tensor])
         return self.lift_buffer(tensor.buffer("value"))
+
+    def relate(self, logic: str, operands: Sequence[object], target: TargetState) -> None:
+        """Find the shapes of parameters among ``operands`` by what ``logic`` says of them, and by their ``target``."""
+        unknown = [each for each in operands if isinstance(each, Tensor) and not each.rows.is_known]
+        if not unknown:
+            return
+        shapes = [self._shape(each) for each in operands]
+        rule = shape_rule(logic, shapes)
+        if rule is not None and len(operands) == {COMPOSE: 2, TRANSPOSE: 1}.get(logic, len(operands)):
+            related = [rule(shapes, Origin(user_location(), tuple(getattr(each, "label", "") for each in operands)))]
+            if target.extents is not None:
+                # It may be larger than what is stored into it, which stretches or leaves cells as they are.
+                rows = target.tensor.rows if isinstance(target, Existing) else RowRanks(output=len(target.extents))
+                with suppress(ShapeError, KeyError):
+                    there = _known(target.extents, rows, self.session)
+                    related.append(pointwise([*related, there], Origin(user_location())))
+        close_shapes(unknown)
+        if self.sought and all(each.rows.is_known for each in self.sought):
+            raise ShapesFound
+
+    def _shape(self, operand: object) -> Shape:
+        if isinstance(operand, Tensor):
+            return operand.rows
+        return known_shape(operand, self.session) if isinstance(operand, SymbolicArray) else scalar()
 
     def hold(self, value: Any, array: np.ndarray, label: str) -> SymbolicTensor:
         """An array of the surroundings, as it is now: a leaf of the graph, which code does not write."""
@@ -136,10 +167,11 @@ def recording_session(
 
 def known_shape(array: SymbolicArray, session: Session) -> Shape:
     """The shape of a staged array, whose extents are numbers for this call."""
-    sizes = [
-        int(extent.value) if isinstance(extent, Constant) else session.evaluate(extent) for extent in array.extents
-    ]
-    ranks = array.rows
+    return _known(array.extents, array.rows, session)
+
+
+def _known(extents: Sequence[Expr], ranks: RowRanks, session: Session) -> Shape:
+    sizes = [int(extent.value) if isinstance(extent, Constant) else session.evaluate(extent) for extent in extents]
     output, inputs = ranks.batch, ranks.batch + ranks.output
     return known(sizes[output:inputs], sizes[inputs:], sizes[:output])
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
+from tcdsl.errors import DataIndexError, DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.array_literals import is_literal, leaves_of, literal_of
 from tcdsl.frontend.logics.logic_staging import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
@@ -39,7 +39,7 @@ from tcdsl.tensors.graphs.node_operations import ENGINE, Operation
 from tcdsl.tensors.graphs.tensor import Tensor, is_differentiable
 from tcdsl.tracebacks import user_location
 
-__all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand", "operators"]
+__all__ = ["GRAPH", "GraphAlgebra", "GraphOwner", "apply_operation", "as_operand", "operators", "shape_rule"]
 
 _STAGED = WholeArrays()
 # Reductions that users know by another name than their accumulator's.
@@ -83,6 +83,27 @@ def _computed(value: Any) -> Any:
     # `params.values()` and the like: NumPy asks the tensors in them again until none is left.
     inside = isinstance(value, ValuesView | Sequence) and not isinstance(value, str | bytes | range)
     return [_computed(each) for each in value] if inside else value
+
+
+def _refused(function: Any, given: Sequence[Any], error: Exception) -> TcdslError:
+    # What NumPy says of the arrays that it has been given for tensors.
+    kind = (
+        ShapeError if isinstance(error, ValueError) else DtypeError if isinstance(error, TypeError) else DataIndexError
+    )
+    tensors = {each: f"{each.label}: {each.rows}" for each in _inside(given) if isinstance(each, Tensor)}
+    hint = "NumPy computes this from the values of tensors: give it what it takes for arrays of these shapes"
+    if len({each.sizes for each in tensors}) > 1:
+        hint = "write `np.concatenate([t.value.ravel() for t in tensors])` for the cells of tensors of any shapes"
+    name = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
+    return fault(kind, f"`{name}`: {error}", hint, [*tensors.values()])
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    if isinstance(value, ValuesView | Sequence) and not isinstance(value, str | bytes | range):
+        for each in value:
+            yield from _inside(each)
+    else:
+        yield value
 
 
 def _shape(operand: Any) -> Shape:
@@ -179,8 +200,8 @@ def _staged_composition(accumulate: str, primitive: str, session: Session, given
     return _staged_einsum("@" if given[0].rows.input else ".", accumulate, primitive, session, given)
 
 
-def _rule(logic: str, shapes: Sequence[Shape]) -> Callable[[Sequence[Shape], Origin], Shape] | None:
-    # What a logic says of shapes; None where it means what NumPy does, whose shapes staging tells.
+def shape_rule(logic: str, shapes: Sequence[Shape]) -> Callable[[Sequence[Shape], Origin], Shape] | None:
+    """What a logic says of shapes; None where it means what NumPy does, whose shapes staging tells."""
     if logic == "@":
         return None if shapes[0].input.closed and not shapes[0].input.axes else _composed
     if logic == "T":
@@ -219,7 +240,7 @@ class GraphAlgebra:
         for argument in arguments:
             if not isinstance(argument, Tensor):
                 raise fault(DslSyntaxError, "`@` takes tensors, not numbers", "use `*` to scale by a number")
-        rule = _rule("@", [argument.rows for argument in arguments])
+        rule = shape_rule("@", [argument.rows for argument in arguments])
         return apply_operation(Operation("@", partial(_staged_product, rule is not None), rule), arguments)
 
     def view(self, array: Any, key: object) -> Any:
@@ -264,7 +285,7 @@ class GraphAlgebra:
 
     def transposed(self, array: Any) -> Any:
         """``array.T``: input and output axes swapped; without batch and input axes NumPy's transpose."""
-        rule = _rule("T", [array.rows])
+        rule = shape_rule("T", [array.rows])
         operation = Operation("T", partial(_staged, "transposed", (), (rule is not None,)), rule)
         return apply_operation(operation, [array], (*array.labels, "T"))
 
@@ -298,7 +319,7 @@ class GraphAlgebra:
         record = partial(_staged_einsum, spec, accumulate, primitive)
         if spec == "@" and len(operands) == 2 and _recorded_in_session(operands) is None:
             operands = [as_operand(each) for each in operands]
-            if _rule("@", list(map(_shape, operands))) is not None:
+            if shape_rule("@", list(map(_shape, operands))) is not None:
                 record = partial(_staged_composition, accumulate, primitive)
         return self.logical("einsum", spec, operands, record)
 
@@ -308,7 +329,7 @@ class GraphAlgebra:
         if recorded is not None:
             return recorded.logical(name, logic, operands, record)
         arguments = [as_operand(each) for each in operands]
-        rule = _rule(logic, [_shape(argument) for argument in arguments])
+        rule = shape_rule(logic, [_shape(argument) for argument in arguments])
         return apply_operation(Operation(name, record, rule, record if result_may_grow(logic) else None), arguments)
 
     def operation(self, name: str, operands: Sequence[Any], record: Callable[..., Any]) -> Any:
@@ -328,7 +349,13 @@ class GraphAlgebra:
             made = numpy_function(self, function, arguments, keywords)
             if made is not NotImplemented:
                 return made
-        return function(*map(_computed, arguments), **{name: _computed(each) for name, each in keywords.items()})
+        given, options = map(_computed, arguments), {name: _computed(each) for name, each in keywords.items()}
+        try:
+            return function(*given, **options)
+        except (TcdslError, np.linalg.LinAlgError):
+            raise
+        except (ValueError, TypeError, IndexError) as error:
+            raise _refused(function, (*arguments, *keywords.values()), error) from None
 
     def literal(self, value: Any) -> Any:
         """A literal of numbers as a leaf; one of tensors as a node that stacks them."""

@@ -267,7 +267,13 @@ def outer(x, *, n=1):
 def faulty(x):
     y[i] = x[j]
     return y
-cloudpickle.dump((outer, tc.grad(outer), Model(np.ones(3)), faulty), open(sys.argv[1], "wb"))
+def make(k):
+    @op
+    def f(x):
+        y[i] = bent(x[i]) * k
+        return y
+    return f
+cloudpickle.dump((outer, tc.grad(outer), Model(np.ones(3)), faulty, make), open(sys.argv[1], "wb"))
 """
 
 
@@ -281,7 +287,7 @@ def test_operations_of_a_script_by_value_in_another_process(tmp_path: Path) -> N
         script.unlink(missing_ok=True)
         if text is not None:
             script.write_text(text)
-        outer, slope, model, faulty = pickle.loads((tmp_path / "things").read_bytes())
+        outer, slope, model, faulty, make = pickle.loads((tmp_path / "things").read_bytes())
         x = np.arange(4.0)
         assert outer(x, n=2) == 32
         assert slope(x).tolist() == [1, 1, 3, 3]
@@ -291,6 +297,11 @@ def test_operations_of_a_script_by_value_in_another_process(tmp_path: Path) -> N
             faulty(x)
         assert "    y[i] = x[j]\n" in str(caught.value)
         assert "script.py" in str(caught.value)
+        if text == MAIN:
+            assert make(2.0)(x).tolist() == [0, 2, 12, 18]
+        else:
+            with pytest.raises(tc.DslSyntaxError, match="came by value, without its text: put that into a module"):
+                make(2.0)
         again = pickle.loads(_by_value(outer))
         assert again(x) == 16
 
@@ -307,11 +318,14 @@ def test_joblib_takes_operations_of_main(tmp_path: Path) -> None:
     script.write_text(
         MAIN.partition("cloudpickle.dump")[0].replace(", cloudpickle, sys", "")
         + "from joblib import Parallel, delayed\n"
-        "calls = [outer, tc.grad(outer), Model(np.ones(3)).run, lambda x: outer(x)]\n"
+        "calls = [outer, tc.grad(outer), Model(np.ones(3)).run, lambda x: outer(x), lambda x: make(2.0)(x)]\n"
         "print(Parallel(n_jobs=2)(delayed(each)(np.arange(3.0)) for each in calls))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, script], check=True, cwd=tmp_path, timeout=120, capture_output=True, text=True, env=environment
     )
-    assert done.stdout == "[np.float64(7.0), array([1., 1., 3.]), array([0., 1., 2.]), np.float64(7.0)]\n"
+    assert (
+        done.stdout
+        == "[np.float64(7.0), array([1., 1., 3.]), array([0., 1., 2.]), np.float64(7.0), array([ 0.,  2., 12.])]\n"
+    )

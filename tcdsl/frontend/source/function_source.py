@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
+from itertools import chain
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -26,6 +27,9 @@ __all__ = [
     "span_of",
     "text_of",
 ]
+
+# So cloudpickle calls the file of code that it hands on by value.
+_BY_VALUE = "<dynamic-code>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +48,10 @@ def _fault(function: FunctionType, fact: str, hint: str) -> TcdslError:
 
 
 def _unavailable(function: FunctionType, name: str) -> TcdslError:
-    return _fault(
-        function,
-        f"the source of `{name}` is not available, so its tensor statements cannot be read",
-        "define it in a file or a notebook cell (not through exec, standard input or a frozen application)",
-    )
+    hint = "define it in a file or a notebook cell (not through exec, standard input or a frozen application)"
+    if function.__code__.co_filename == _BY_VALUE:
+        hint = "the function around it came by value, without its text: put that into a module, or pickle what it gives"
+    return _fault(function, f"the source of `{name}` is not available, so its tensor statements cannot be read", hint)
 
 
 def read_source(function: FunctionType) -> FunctionSource:
@@ -108,9 +111,15 @@ def _lines_of(function: FunctionType) -> list[str] | None:
 
 
 def _is_found_in_cell(function: FunctionType) -> bool:
-    # Whether its code now has the name of a cell, in which it stands.
+    # Whether its code now has the name of a cell, in which it stands, or of the script from which cloudpickle has taken
+    # the function around it, whose globals still say which that was.
     code = function.__code__
-    for name, rows in cells_with(code.co_firstlineno):
+    texts = cells_with(code.co_firstlineno)
+    if code.co_filename == _BY_VALUE:
+        script = str(function.__globals__.get("__file__"))
+        linecache.checkcache(script)
+        texts = chain([(script, linecache.getlines(script))], texts)
+    for name, rows in texts:
         if _block_of(code, name, rows) is not None:
             function.__code__ = named_code(code, name)
             return True

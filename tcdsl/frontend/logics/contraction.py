@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tcdsl.errors import DslSyntaxError, ShapeError
+from tcdsl.errors import ShapeError
 from tcdsl.frontend.arrays.arithmetic import axes, combine, element_of, record_cells, staged_operand
 from tcdsl.frontend.arrays.arithmetic import broadcast as broadcast_parts
 from tcdsl.frontend.arrays.chosen_cells import ChosenCells
@@ -14,9 +14,8 @@ from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at, rows_of
 from tcdsl.frontend.logics.logic_staging import PRODUCT, stage_logic
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
-from tcdsl.frontend.symbols.recognition import REDUCTIONS
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, View, unknown_options
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, View
 from tcdsl.frontend.symbols.values import Value, store_value, sum_dtype
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, IndexValue
@@ -123,17 +122,12 @@ def _of_chosen(accumulate: str, cells: ChosenCells, axis: Any, keepdims: bool) -
     return total if kind == accumulate else combine("div", total, reduce_array("add", cells.mask))
 
 
-_NAMES = {accumulate: name for name, accumulate in REDUCTIONS.items()}
-
-
-def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdims: bool = False, **given: Any) -> Any:
+def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdims: bool = False) -> Any:
     """``sum(x)``, ``np.max(x, axis=0)``: a reduction over all axes or the given ones, as NumPy's functions of the name.
 
     ``mean`` divides by the number of cells. `ShapeError` for an axis that the array lacks.
     """
     session = session_of("a reduction")
-    if given:
-        raise session.fault(DslSyntaxError, *unknown_options(_NAMES.get(accumulate, accumulate), given))
     if accumulate in ("argmax", "argmin"):
         return _position(session, accumulate, array, axis, keepdims)
     if isinstance(array, ChosenCells):

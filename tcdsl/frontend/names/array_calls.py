@@ -16,7 +16,7 @@ from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor, algebra_of
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recognition import CASTS, REDUCTIONS, recognize
-from tcdsl.frontend.symbols.symbols import SymbolicArray
+from tcdsl.frontend.symbols.symbols import SymbolicArray, unknown_options
 from tcdsl.ir.primitives import PRIMITIVES
 
 __all__ = ["as_python_does", "call_function", "is_plain_call"]
@@ -59,7 +59,7 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
     if name is None or algebra is None:
         return as_python_does(function, *arguments, **keywords)
     if name in REDUCTIONS and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
-        return algebra.reduced(REDUCTIONS[name], arguments[0], **{"axis": None, "keepdims": False, **keywords})
+        return _reduced(algebra, name, arguments[0], **keywords)
     if keywords:
         hint = "assign what it gives: `a[...] = a + b`" if "out" in keywords else "write a statement in index notation"
         raise _fault(f"`{name}` does not take {', '.join(keywords)} here", hint)
@@ -70,6 +70,12 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
     if name in PRIMITIVES:
         return _primitive(algebra, name, arguments)
     return as_python_does(function, *arguments, **keywords)
+
+
+def _reduced(algebra: Algebra, name: str, array: Any, axis: Any = None, keepdims: bool = False, **others: Any) -> Any:
+    if others:
+        raise _fault(*unknown_options(name, others))
+    return algebra.reduced(REDUCTIONS[name], array, axis, keepdims)
 
 
 def as_python_does(function: Any, /, *arguments: Any, **keywords: Any) -> Any:

@@ -16,7 +16,7 @@ from tcdsl.autodiff.loop_derivatives.reversed_rounds import (
     number_of,
 )
 from tcdsl.autodiff.loop_derivatives.round_derivatives import RoundDerivative
-from tcdsl.autodiff.loop_derivatives.tapes import taped_tensor
+from tcdsl.autodiff.loop_derivatives.tapes import RestoredState, changes_of_cells, taped_tensor
 from tcdsl.autodiff.statement_derivatives.derivative import Derivative
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, SizeValue, size_names, substitute
@@ -63,6 +63,9 @@ class BackwardBody:
         #: Tensors that the loop carries besides: in the body, what they become, at first, and after the last round.
         self._tapes: list[tuple[Tensor, str, str, str]] = []
         self.given: dict[str, str] = {}
+        #: Inputs of the loop backwards that it changes back, and what they are then.
+        self._restored: dict[str, str] = {}
+        self._every = every
         counter = body.inputs[0]
         self._seeds = adjoint.seeds.values()
         others = {counter.name, *self._seeds}
@@ -88,10 +91,10 @@ class BackwardBody:
             self.given[name] = self._outer[name] if carried else self._kept(tensor)
         else:
             held = self._held_by(name)
-            if held is None:
-                self._tape(tensor)
-            else:
+            if held is not None:
                 self.given[name] = self._results[held]
+            elif not (carried and self._restore(tensor)):
+                self._tape(tensor)
 
     def _share_tapes(self, every: bool) -> None:
         unchanged = self._outer.keys() - self._updates.keys()
@@ -190,12 +193,36 @@ class BackwardBody:
             statements=(*self._values.statements, store),
         )
         linear = taped.read_by(self._linear, tape.name, number)
-        sizes = self._sizes()
-        if all(size.name != self._rounds for size in sizes):
-            sizes = (Size(self._rounds, AxisExtent(tape.name, 0)), *sizes)
+        sizes = self._sizes_with_rounds(AxisExtent(tape.name, 0))
         self._linear = self._with_extents(replace(linear, inputs=(tape, *linear.inputs), sizes=sizes))
         self.given[tape.name] = self._carry(tape, new, shape)
         return tape
+
+    def _restore(self, tensor: Tensor) -> bool:
+        """Have the loop backwards take back what each round has changed; False if that takes no less than a tape."""
+        changes = changes_of_cells(self._values, tensor.name, self._made[self._updates[tensor.name]])
+        if not (self._every and self._number is not None and changes and taped_tensor(self._linear, tensor).shape):
+            return False
+        rounds = SizeValue(self._rounds)
+        made = RestoredState.of(
+            self._values, self._linear, tensor, changes, (SizeValue(self._number), rounds), self._names.fresh
+        )
+        self._values = made.values
+        self._linear = self._with_extents(
+            replace(made.linear, sizes=self._sizes_with_rounds(AxisExtent(made.tapes[0].name, 0)))
+        )
+        for tape, stored in zip(made.tapes, made.stored, strict=True):
+            self.given[tape.name] = self._carry(tape, stored, (rounds,))
+        last = self._work.tensor(self._results[tensor.name])
+        self.given[made.after.name] = last.name
+        self._restored[made.after.name] = tensor.name
+        self.more += (self._work.declare(made.after.name, last.dtype, last.shape),)
+        return True
+
+    def _sizes_with_rounds(self, source: AxisExtent) -> tuple[Size, ...]:
+        sizes = self._sizes()
+        known = any(size.name == self._rounds for size in sizes)
+        return sizes if known else (Size(self._rounds, source), *sizes)
 
     def _sizes(self) -> tuple[Size, ...]:
         # What computes values once more may have loops inside, with sizes of their own.
@@ -274,7 +301,10 @@ class BackwardBody:
             inputs=(counter, *others),
             sizes=sizes,
             outputs=(),
-            updates=tuple((seed, adjoint.results[name]) for name, seed in adjoint.seeds.items()),
+            updates=(
+                *((seed, adjoint.results[name]) for name, seed in adjoint.seeds.items()),
+                *self._restored.items(),
+            ),
         )
         return self._knowing_rounds(body, taped)
 

@@ -3,16 +3,25 @@
 A tape is one more tensor that the loop carries, with an axis for the rounds: round ``k`` writes ``tape[k]``, in place,
 and of that only the cells that are read later. Axes of which a round reads one place only, such as ``A[i, k]`` of a
 column, are left out.
+
+A carried tensor of which each round changes single cells has tapes of these cells alone, and the loop backwards takes
+the changes back, from what the tensor is in the end::
+
+    y_2[i] = s  from y                  y_was_2[i] = y[i]  from y_was
+    update y = y_2                      y_2[i] = s  from y
+
+                                        y[i] = y_was[i]  from y_after          the loop backwards, where i counts down
+                                        update y_after = y
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from tcdsl.autodiff.loop_derivatives.held_cells import cells_needed, taken_whole
+from tcdsl.autodiff.loop_derivatives.held_cells import cells_needed, taken_whole, versions
 from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
@@ -23,7 +32,7 @@ from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.spaces import named
 from tcdsl.polyhedra.writes import read_cell
 
-__all__ = ["TapedTensor", "taped_tensor"]
+__all__ = ["RestoredState", "TapedTensor", "changes_of_cells", "taped_tensor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +98,69 @@ def taped_tensor(linear: Program, tensor: Tensor) -> TapedTensor:
             if not others and is_affine_index(place) and not index_variables(place):
                 places[axis] = place
     return TapedTensor(tensor, cells, tuple(places))
+
+
+def changes_of_cells(values: Program, name: str, new: str) -> list[Statement]:
+    """The statements that make the tensor ``new`` of the input ``name``, if each changes one cell that sizes say."""
+    changes = versions(values, name, new).get(name, [])
+    single = (
+        not each.domain.variables and each.condition is None and all(map(is_affine_index, each.target.indices))
+        for each in changes
+    )
+    return changes if all(single) else []
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredState:
+    """``linear`` finding ``tensor`` in its input ``after``, by ``tapes`` that ``values`` write; ``stored`` are these
+    after a round.
+    """
+
+    values: Program
+    linear: Program
+    after: Tensor
+    tapes: tuple[Tensor, ...]
+    stored: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        values: Program,
+        linear: Program,
+        tensor: Tensor,
+        changes: list[Statement],
+        rounds: tuple[Expr, Expr],
+        fresh: Callable[[str], str],
+    ) -> RestoredState:
+        """What takes ``changes`` of ``tensor`` back in round number ``rounds[0]`` of ``rounds[1]``."""
+        number, count = rounds
+        element = compute_dtype(tensor.dtype)
+        after = replace(tensor, name=fresh(f"{tensor.name}_after"))
+        tapes = tuple(Tensor(fresh(f"{tensor.name}_was"), tensor.dtype, (count,)) for _ in changes)
+        stored = tuple(fresh(tape.name) for tape in tapes)
+        stores, restores, made = list(values.statements), [], []
+        state = after.name
+        for change, tape, new in reversed([*zip(changes, tapes, stored, strict=True)]):
+            assert isinstance(change.start, Keep)
+            indices, skip = change.target.indices, (Boundary.SKIP,) * len(change.target.indices)
+            was = Read(change.start.tensor, indices, skip, element)
+            store = Statement(Access(new, (number,)), "assign", Keep(tape.name), was, change.domain)
+            stores.insert(stores.index(change), store)
+            before = tensor.name if change is changes[0] else fresh(tensor.name)
+            was = Read(tape.name, (number,), (Boundary.SKIP,), element)
+            restores.append(Statement(Access(before, indices), "assign", Keep(state), was, change.domain))
+            made.append(replace(tensor, name=before))
+            state = before
+        written = (replace(tape, name=new) for tape, new in zip(tapes, stored, strict=True))
+        others = (each for each in linear.inputs if each.name != tensor.name)
+        return RestoredState(
+            replace(values, tensors=(*values.tensors, *written), statements=tuple(stores)),
+            replace(
+                linear,
+                inputs=(after, *tapes, *others),
+                tensors=(*made, *linear.tensors),
+                statements=(*restores, *linear.statements),
+            ),
+            after,
+            tapes,
+            stored,
+        )

@@ -208,3 +208,33 @@ def most_held() -> int:
 def test_a_limit_is_a_count_of_bytes(wrong: object) -> None:
     with pytest.raises(tc.ConfigurationError, match=r"tape_memory is .*; write a count of bytes"):
         tc.config(tape_memory=wrong)  # type: ignore[arg-type]
+
+
+def test_loops_that_change_single_cells_keep_what_these_were() -> None:
+    @op
+    def solve(values, b, row, column):
+        y = np.zeros(b.shape[0])
+        for i in range(b.shape[0]):
+            s = b[i]
+            for k in range(row[i], row[i + 1]):
+                s -= values[k] * y[column[k]]
+            y[i] = s
+        return y
+
+    @op
+    def changed_twice(x, many):
+        y = x * 1
+        for i in range(many.shape[0]):
+            s = x[i]
+            for k in range(many[i]):
+                s = sin(s) + y[many[k]] * y[i]
+            y[many.shape[0] - 1 - i] *= s
+            y[0] += s * y[i]
+        return y
+
+    n, chance = 400, np.random.default_rng(26)
+    row, column = np.arange(n + 1) * 2, chance.integers(0, n, 2 * n) % np.repeat(np.arange(1, n + 1), 2)
+    values, b = chance.random(2 * n) / 4, chance.random(n)
+    assert peak(tc.grad(lambda v: solve(v, b, row, column).sum()), values) < 50 * n * 8
+    tc.check_grads(lambda v, c: solve(v, c, row[:6], column), (values[:10], b[:5]), order=2)
+    tc.check_grads(lambda x: changed_twice(x, np.array([0, 1, 2, 2, 4])), (b[:5],), order=2)

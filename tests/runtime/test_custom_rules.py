@@ -378,3 +378,37 @@ def test_each_mode_has_its_own_rule_where_there_are_both() -> None:
     x = np.ones(3)
     np.testing.assert_array_equal(tc.grad(lambda x: sine(x).sum())(x), [10, 10, 10])
     assert tc.jvp(lambda x: sine(x).sum(), (x,), (x,))[1] == 300
+
+
+def test_results_of_one_label_have_cotangents_of_their_own() -> None:
+    @op
+    def square(z):
+        s[i] = z[i] * z[i]
+        return s
+
+    @op
+    def squares(x, y):
+        return square(x), square(y)
+
+    @squares.defvjp
+    def pullback(x, y, results, seeds):
+        return 2 * x * seeds[0], 2 * y * seeds[1]
+
+    @op
+    def loss(x, y):
+        u, v = squares(x, y)
+        return (u**3).sum() + v.sum()
+
+    x, y = np.array([0.5, 2.0]), np.array([3.0, 4.0])
+    d_x, d_y = tc.grad(loss, argnums=(0, 1))(x, y)
+    np.testing.assert_allclose(d_x, 6 * x**5)
+    np.testing.assert_allclose(d_y, 2 * y)
+
+    # Arguments of one label, derived inside of an op.
+    @op
+    def gradients(x, y):
+        return tc.grad(lambda a, b: (a**3).sum() + (a * b).sum(), argnums=(0, 1))(square(x), square(y))
+
+    d_a, d_b = gradients(x, y)
+    np.testing.assert_allclose(d_a, 3 * x**4 + y**2)
+    np.testing.assert_allclose(d_b, x**2)

@@ -148,7 +148,7 @@ class Part:
         swaps: dict[str, str] = {}
         for name in self._arguments:
             label = program.tensor(name).label or name
-            if label != name and label not in taken and label not in swaps:
+            if label not in taken and label not in swaps and label not in names:
                 names[name] = label
                 swaps.update({name: label, label: name})
         if swaps:

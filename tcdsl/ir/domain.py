@@ -121,7 +121,50 @@ def _points(text: str, sizes: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.in
         ends = [(points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python()) for k in axes]
         steps = np.indices([high + 1 - low for low, high in ends], np.int64)
         return steps.reshape(len(axes), steps[:1].size).T + np.array([low for low, _ in ends], np.int64)
-    found: list[isl.Point] = []
-    points.foreach_point(found.append)
-    each = sorted([p.get_coordinate_val(isl.dim_type.set, k).to_python() for k in axes] for p in found)
-    return np.array(each, np.int64).reshape(len(each), len(axes))
+    parts = points.project_out(isl.dim_type.param, 0, len(sizes)).make_disjoint().get_basic_sets()
+    scanned = [cells for part in parts if (cells := _scanned(part)) is not None]
+    if len(scanned) < len(parts):
+        found: list[isl.Point] = []
+        points.foreach_point(found.append)
+        rows = [[p.get_coordinate_val(isl.dim_type.set, k).to_python() for k in axes] for p in found]
+        each = np.array(rows, np.int64).reshape(len(rows), len(axes))
+    elif len(scanned) == 1:
+        return scanned[0]
+    else:
+        each = np.concatenate(scanned)
+    return each[np.lexsort(each.T[::-1])]
+
+
+def _scanned(points: isl.BasicSet) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+    """The points in row-major order, axis by axis: between the ends that the earlier coordinates give.
+
+    Nothing where an axis leaves numbers out, or has an end that is not bounded or beyond 64 bits: isl, which names
+    points one by one, then takes a hundred times as long.
+    """
+    import islpy as isl
+
+    count = points.dim(isl.dim_type.set)
+    found = np.zeros((1, 0), np.int64)
+    for axis in range(count):
+        part = points.project_out(isl.dim_type.set, axis + 1, count - axis - 1)
+        if part.dim(isl.dim_type.div):
+            return None
+        lows, highs = [], []
+        largest = [int(np.abs(column).max(initial=0)) for column in found.T]
+        for constraint in part.get_constraints():
+            *before, factor = (constraint.get_coefficient_val(isl.dim_type.set, k).to_python() for k in range(axis + 1))
+            number = constraint.get_constant_val().to_python()
+            if abs(number) + sum(abs(a) * b for a, b in zip(before, largest, strict=True)) >= 2**62:
+                return None
+            rest = found @ np.array(before, np.int64) + number
+            if factor > 0 or (factor and constraint.is_equality()):
+                lows.append(-(rest // factor) if factor > 0 else -(-rest // -factor))
+            if factor < 0 or (factor and constraint.is_equality()):
+                highs.append(rest // -factor if factor < 0 else -rest // factor)
+        if not lows or not highs:
+            return None
+        low, high = np.max(lows, 0), np.min(highs, 0)
+        lengths = np.maximum(high + 1 - low, 0)
+        places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        found = np.column_stack([np.repeat(found, lengths, 0), np.repeat(low, lengths) + places])
+    return found

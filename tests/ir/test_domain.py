@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import pickle
+import random
+import time
+from typing import Any
 
 import islpy as isl
 import pytest
@@ -56,3 +60,29 @@ def test_random_points_are_those_of_the_definition() -> None:
     for size in range(9):
         expected = [(i, j) for i in range(size) for j in range(size) if 2 * j < size - i and (i + j) % 3 == 1]
         assert list(domain.points({"N": size})) == expected
+
+
+def test_slanted_sets_are_scanned_axis_by_axis() -> None:
+    draw = random.Random(4)
+
+    def condition() -> str:
+        a, b, c, d = (draw.randint(-3, 3) for _ in range(4))
+        return f"({a}*i + {b}*j + {c}*k + {d}) {draw.choice(('>= 0', '<= N', '== N', '% 3 == 0'))}"
+
+    for _ in range(60):
+        ways = [" and ".join(condition() for _ in range(draw.randint(1, 3))) for _ in range(draw.randint(1, 2))]
+        inside = " or ".join(f"({way})" for way in ways).replace("%", "mod").replace("==", "=")
+        domain = parse_domain(f"[N] -> {{ [i, j, k] : -2 <= i < N and 0 <= j < 4 and j <= k <= N and ({inside}) }}")
+        names: dict[str, Any] = {}
+        exec(f"def chosen(i, j, k, N):\n    return {' or '.join(ways)}", names)
+        for size in (0, 1, 5):
+            box = itertools.product(range(-2, size), range(4), range(size + 1))
+            wanted = [(i, j, k) for i, j, k in box if j <= k and names["chosen"](i, j, k, size)]
+            assert list(domain.points({"N": size})) == wanted, domain.text
+
+
+def test_many_points_take_no_call_each() -> None:
+    domain = parse_domain("[N] -> { [i, j, k] : 0 <= i < N and i <= j < N and 0 <= k < 20 }")
+    begin = time.process_time()
+    assert len(domain.cells({"N": 300})) == 20 * 300 * 301 // 2  # named one by one, these take ten seconds
+    assert time.process_time() - begin < 2

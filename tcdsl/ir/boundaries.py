@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tcdsl.ir.build import apply, cast, constant
-from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Boundary, Expr
 
-__all__ = ["moved", "moved_index", "moved_integer"]
+__all__ = ["moved", "moved_index"]
 
 Integer = TypeVar("Integer")
 
@@ -49,8 +48,3 @@ def moved_index(index: Expr, extent: Expr, boundary: Boundary) -> Expr:
     """``moved_index(i - 1, N, Boundary.CLAMP)`` is ``min(max(i - 1, 0), N - 1)``, in the type of the index."""
     dtype = index.dtype
     return moved(index, cast(extent, dtype), boundary, apply, lambda number: constant(number, dtype))
-
-
-def moved_integer(index: int, extent: int, boundary: Boundary) -> int:
-    """``moved_integer(-1, 5, Boundary.WRAP)`` is 4."""
-    return moved(index, extent, boundary, lambda primitive, *values: EXACT[primitive](*values), int)

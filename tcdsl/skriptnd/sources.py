@@ -36,12 +36,12 @@ class Sources:
         self._read = read
         self._modules: dict[str, TextModule] = {"main": main}
         self._operators: dict[str, Mapping[str, Operator]] = {}
-        self._check_imports("main", main)
+        self._check_imports(main)
         pairs = [(name, each) for name, module in self._modules.items() for each in module.operators]
         self._calls = {each: check_operator(each, partial(self.find, name)) for name, each in pairs}
         require_no_recursion(self._calls)
 
-    def _check_imports(self, name: str, module: TextModule) -> None:
+    def _check_imports(self, module: TextModule) -> None:
         # The modules of the library are read when they are used.
         for each in module.imports:
             if each.name in MODULES or each.name in self._modules:
@@ -59,7 +59,7 @@ class Sources:
             if graph is not None:
                 fact = f"the module `{each.name}` holds a graph"
                 raise DslSyntaxError.at(fact, graph.name_span, "graphs stand in the main module alone")
-            self._check_imports(each.name, inner)
+            self._check_imports(inner)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_read": None}  # all modules are read

@@ -121,7 +121,7 @@ def store_elementwise(
     letters = list(map(IndexValue, variables))
     span = session.location()
     name = builder.fresh_name(tensor.label)
-    kept = _whole_store(session, part, accumulate, value, span)
+    kept = _whole_store(part, accumulate, value, span)
     everywhere = (
         kept.accumulate == "assign" and part.indices == whole(tensor).indices and part.extents == tensor.extents
     )
@@ -207,7 +207,7 @@ def _is_one(session: Session, extent: Expr) -> bool:
     return session.broadcast_relation(extent, integer(1)) == "equal"
 
 
-def _whole_store(session: Session, part: View, accumulate: str, value: Value, span: Span | None) -> TargetStore:
+def _whole_store(part: View, accumulate: str, value: Value, span: Span | None) -> TargetStore:
     state = Existing(part.tensor.held(), part.tensor.declared, part.tensor.sized[1])
     if accumulate in ("or", "and") and not is_boolean(part.element_type):
         # Every cell is written once, so a number becomes 0 or 1 in one assignment.

@@ -117,7 +117,7 @@ class Composer(TensorRecording):
             names[each.name] = self.named(label, each.name, declared_constant(self, each, evaluator))
         for each in operator.variables:
             names[each.name] = self.named(label, each.name, self._variable(each, evaluator, label))
-        found = self._outputs(operator, region, name, span)
+        found = self._outputs(operator, region, name)
         for quantizer in quantizers:
             quantizer.require_use(self._labels)
         if key is not None and self._variables == variables and not self._quantizers:
@@ -156,7 +156,7 @@ class Composer(TensorRecording):
         quantizer = self._quantizers.get(full)
         return value if quantizer is None else quantizer.applied(value, self)
 
-    def _outputs(self, operator: syntax.Operator, region: ComposedBlock, name: str, span: Span | None) -> list[Any]:
+    def _outputs(self, operator: syntax.Operator, region: ComposedBlock, name: str) -> list[Any]:
         evaluator, label = region.evaluator, region.label
         for each in operator.outputs:
             self._data_extents(each, evaluator, "" if operator.composition is None else UNKNOWN)

@@ -24,8 +24,6 @@ from tcdsl.ir.python_operators import PYTHON_OPERATORS
 
 __all__ = ["Applied", "LogicOperand", "term_thunk"]
 
-Thunk = Callable[[], Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Applied:

@@ -130,10 +130,6 @@ class LoopChoices:
         self._unroll |= new
         return bool(new)
 
-    def unroll_all(self) -> bool:
-        """From now on all loops that ran without need are Python's; whether there are any."""
-        return self.unroll(tuple(self._tried))
-
     def leave_to_python(self, error: Exception, around: Iterable[object]) -> None:
         """From now on loops that ran without need are Python's: those ``around`` an error, or all where there are none.
 

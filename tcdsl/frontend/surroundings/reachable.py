@@ -237,7 +237,7 @@ class _Reached:
                 if not is_installed(value.__code__.co_filename):
                     self.function(value)
                 else:
-                    self._installed_function(value, names, root)
+                    self._installed_function(value, names)
             elif isinstance(value, type):
                 self._class(value, is_made=True)
             elif not kind.__module__.startswith("tcdsl."):
@@ -331,7 +331,7 @@ class _Reached:
         if paths is None:
             self._keep(Reading((name,), Instance(function), AbsentNames(self._followed - vars(function).keys())))
 
-    def _installed_function(self, function: FunctionType, names: Path, root: Any) -> None:
+    def _installed_function(self, function: FunctionType, names: Path) -> None:
         # Such as one that a decorator has made, of which the user's functions are in it.
         for each in (vars(function).get("__wrapped__"), *(cell.cell_contents for cell in function.__closure__ or ())):
             if isinstance(each, FunctionType):

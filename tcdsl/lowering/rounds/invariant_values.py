@@ -153,12 +153,6 @@ def _is_costly(node: Expr) -> bool:
     return weight((replace(node, arguments=()),)) > 1
 
 
-def _is_of_cells(read: Read) -> bool:
-    # Whether each of its indices is a variable of its own, in range.
-    plain = all(isinstance(axis, IndexValue) for axis in read.indices) and len(set(read.indices)) == len(read.indices)
-    return plain and all(boundary is Boundary.SKIP for boundary in read.boundaries)
-
-
 def _numbers(body: Program) -> Iterator[str]:
     # The sizes that are the number of the round, or made of it.
     changing: set[str] = set()

@@ -88,7 +88,7 @@ def for_all_ends(
     line = isl.Set.universe(bad.get_space()).subtract(bad).intersect_params(algebra.context)
     # Where a solved variable has no values everything is in range; there the ends are continued from elsewhere.
     line = line.gist_params(some).intersect_params(algebra.context).coalesce()
-    return _ends_of(algebra, line, some)
+    return _ends_of(algebra, line)
 
 
 def _allowed(algebra: SizeAlgebra, access: AxisAccess, guard: Sequence[Expr], box: isl.Set) -> isl.Set:
@@ -101,7 +101,7 @@ def _allowed(algebra: SizeAlgebra, access: AxisAccess, guard: Sequence[Expr], bo
     return allowed
 
 
-def _ends_of(algebra: SizeAlgebra, line: isl.Set, some: isl.Set) -> Ends:
+def _ends_of(algebra: SizeAlgebra, line: isl.Set) -> Ends:
     if line.is_empty():  # for all sizes, as with the extent 0
         return Ends([Polynomial.number(0)], [Polynomial.number(-1)])
     ends = Ends()

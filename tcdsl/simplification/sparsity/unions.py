@@ -105,12 +105,10 @@ def _united(chain: list[Statement], tensor: Tensor) -> list[Statement]:
         else:
             stretches.append(_Stretch(statement, found.points, found.value))
             alike.append(stretches[-1])
-    return _as_chain(stretches, chain, tensor, names)
+    return _as_chain(stretches, chain, names)
 
 
-def _as_chain(
-    stretches: list[_Stretch], chain: list[Statement], tensor: Tensor, names: tuple[str, ...]
-) -> list[Statement]:
+def _as_chain(stretches: list[_Stretch], chain: list[Statement], names: tuple[str, ...]) -> list[Statement]:
     result: list[Statement] = []
     for position, stretch in enumerate(stretches):
         last = position == len(stretches) - 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from tcdsl.autodiff.cost.operations import OperationCount, operations_of
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
-from tcdsl.ir.boundaries import moved_integer
+from tcdsl.ir.boundaries import moved
 from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import (
     Apply,
@@ -178,7 +178,7 @@ class _Run:
                 assert statement.oob != "check"
                 if statement.oob == "skip":
                     return None
-                position = moved_integer(position, extent, Boundary.CLAMP)
+                position = moved(position, extent, Boundary.CLAMP, exactly, int)
             cell.append(position)
         return tuple(cell)
 
@@ -223,7 +223,7 @@ class _Run:
                 if boundary is Boundary.FILL and expr.fill is not None:
                     found, zero = self.value(expr.fill, indices, local)
                     return found, zero or _is_zero(expr.fill)
-                position = moved_integer(position, extent, boundary)
+                position = moved(position, extent, boundary, exactly, int)
             cell.append(position)
         assert all(0 <= position < extent for position, extent in zip(cell, array.shape, strict=True))
         return array[tuple(cell)], False

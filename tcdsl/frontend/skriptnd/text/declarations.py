@@ -142,7 +142,7 @@ def _part(words: Words, of: str) -> syntax.Target:
     items = words.several(lambda words: syntax.Target(words.name(of).text), ")")
     if not items or not words.is_next(".."):
         raise words.unexpected("expected `..` behind names in parentheses")
-    return syntax.Target(None, read_pack_length(words), items, True, span=words.since(first))
+    return syntax.Target(None, read_pack_length(words), items, span=words.since(first))
 
 
 def read_identifier(words: Words, of: str) -> syntax.Identifier:

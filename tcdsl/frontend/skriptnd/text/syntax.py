@@ -229,13 +229,12 @@ class Generic(Node):
 class Target(Node):
     """What is assigned: a name, ``~``, ``a..(n)``, a list ``[a, b..]`` of them, or in one a tuple, ``(a, b)..``.
 
-    ``items`` are those of the list, or of the tuple, if it is ``zipped``; ``type`` is there where one is given.
+    ``items`` are those of the list, or of the tuple; ``type`` is there where one is given.
     """
 
     name: str | None = None
     pack: PackLength | None = None
     items: tuple[Target, ...] | None = None
-    zipped: bool = False
     type: TypeNode | None = None
 
     def label(self, count: int) -> str:

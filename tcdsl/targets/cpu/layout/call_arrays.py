@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
 
 __all__ = ["CallArray", "CallArrays"]
@@ -49,7 +48,6 @@ class CallArrays:
                 self.given.append(CallArray(buffer, position, unit, exclusive, exclusive or buffer.name in updated))
         outputs = [buffer for buffer in kernel.buffers if buffer.kind == "output"]
         self.made = [CallArray(buffer, k, True, True, True) for k, buffer in enumerate(outputs)]
-        self.made_types = [numpy_dtype(buffer.dtype) for buffer in outputs]
         self.given_positions = {binding.buffer.name: binding.position for binding in self.given}
         self.made_positions = {binding.buffer.name: binding.position for binding in self.made}
         self._program, self._counts = kernel.program.name, (len(contiguous), len(outputs))

@@ -16,7 +16,7 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.text.printer import format_program
 from tests.autodiff.hard_cases.cases import HardCase
 from tests.autodiff.hard_cases.compositions import program_of
-from tests.autodiff.hard_cases.rows import ROWS
+from tests.autodiff.hard_cases.rows import ONE_OF_EACH
 from tests.autodiff.kept_derivatives import kept_adjoint, kept_jacobian, kept_tangent
 from tests.autodiff.programs import program, values
 from tests.autodiff.random_programs import random_case
@@ -183,7 +183,7 @@ def test_jacobians_of_the_characteristic_programs(row: CharacteristicProgram) ->
             check_jacobian(row.function.program(*arrays, **row.options), arrays)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.broadcast], ids=str)
+@pytest.mark.parametrize("row", ONE_OF_EACH, ids=str)
 def test_jacobians_at_hard_cases(row: HardCase) -> None:
     arrays = row.typed("float64")
     check_jacobian(program_of(row.function, arrays), arrays)

@@ -226,6 +226,7 @@ def test_every_application_is_listed_and_documented(capsys):
         assert f"`{name}`" in page
 
 
+@pytest.mark.long
 def test_the_command_prints_a_report_and_draws(tmp_path):
     command = [sys.executable, "-m", "benchmarks.applications.deconvolution", "--quick", "--output", str(tmp_path)]
     environment = {**os.environ, "COLUMNS": "120"}

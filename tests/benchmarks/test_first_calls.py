@@ -12,6 +12,7 @@ from benchmarks.first_calls import __main__ as command
 from benchmarks.first_calls.process import STAGES
 
 
+@pytest.mark.long
 def test_a_run_writes_every_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "out.json"
     given = ["--only", "layer", "--libraries", "tcdsl", "--processes", "1", "--json", str(file)]

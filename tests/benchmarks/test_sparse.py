@@ -51,6 +51,7 @@ def test_the_picture(tmp_path: Path) -> None:
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path) -> None:
     arguments = ["--only", "column", "--largest", "1000", "--seconds", "0.01", "--peers"]
     picture = ["--picture", str(tmp_path / "growth.png")]

@@ -53,6 +53,7 @@ def test_what_differs_is_not_timed(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["errors"]["still"] > worker.TOLERANCE
 
 
+@pytest.mark.long
 def test_a_run_writes_every_sample(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setenv("TCDSL_CACHE_DIR", str(tmp_path / "cache"))
     file = tmp_path / "out.json"

@@ -96,7 +96,7 @@ def check(seed: int) -> bool:
     return True
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.integers(0, 2**40))
 @pytest.mark.filterwarnings("ignore:.*without initialization")
 def test_random_programs(seed: int) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.differential.agreement import agree, attempt, matches_outcome
 from tests.differential.loading import loaded
+from tests.long_variants import seeds
 from tests.oracle.functions import expected
 from tests.oracle.generation import Case
 
@@ -56,7 +57,7 @@ def case(seed: int) -> Case:
     return Case(f"def f({parameters}):\n    {statement}\n    return T\n", arrays)
 
 
-@pytest.mark.parametrize("batch", [*range(3), *(pytest.param(k, marks=pytest.mark.long) for k in range(3, 30))])
+@pytest.mark.parametrize("batch", seeds(2, 30))
 def test_the_interpreter_follows_the_rules(batch: int) -> None:
     for seed in range(40 * batch, 40 * batch + 40):
         drawn = case(seed)
@@ -69,7 +70,7 @@ def test_most_programs_are_right() -> None:
     assert sum(bool(outcome.arrays) and not outcome.doubtful for outcome in outcomes) > 50
 
 
-@pytest.mark.parametrize("seed", range(0, 160, 16))
+@pytest.mark.parametrize("seed", range(0, 160, 32))
 def test_compiled_code_agrees_with_the_interpreter(seed: int) -> None:
     drawn = case(seed)
     function = loaded(drawn.source)

@@ -10,6 +10,7 @@ import pytest
 import tcdsl as tc
 from tests.differential.layouts import laid_out
 from tests.differential.loading import loaded
+from tests.long_variants import seeds
 
 # Around the edges of tiles and registers; a block of terms, and a batch that fills some registers.
 ROWS, COLUMNS, TERMS, BATCH = (1, 4, 6, 7, 13, 49), (1, 2, 5, 16, 17, 33), (0, 1, 5, 64, 65), (1, 2, 7, 8, 15, 16, 33)
@@ -35,7 +36,7 @@ def drawn(seed: int) -> tuple[str, dict[str, str]]:
     return text, found
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(k, marks=pytest.mark.long) for k in range(6, 200))])
+@pytest.mark.parametrize("seed", seeds(4, 200))
 def test_axes_in_any_order(seed: int) -> None:
     text, axes = drawn(seed)
     function, pick = loaded(text), random.Random(seed)

@@ -13,6 +13,7 @@ from tests.autodiff.program_gradients import check_program_gradient
 from tests.differential.agreement import agree, shown
 from tests.differential.loading import loaded
 from tests.differential.smooth_cases import differentiable
+from tests.long_variants import seeds
 from tests.oracle.generation import Case
 
 
@@ -53,7 +54,7 @@ def interpreted_pullback(
     return interpret(derivative, [*arrays, *floating]).outputs
 
 
-@pytest.mark.parametrize("batch", [*range(6), *(pytest.param(k, marks=pytest.mark.long) for k in range(6, 30))])
+@pytest.mark.parametrize("batch", seeds(3, 30))
 def test_adjoints_pass_the_dot_product_identity_and_compiled_pullbacks_agree(batch: int) -> None:
     checked = 0
     for seed in range(20_000 + 35 * batch, 20_000 + 35 * batch + 35):

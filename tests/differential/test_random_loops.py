@@ -14,6 +14,7 @@ from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import verify
 from tests.differential.loading import loaded
 from tests.differential.random_loops import random_function
+from tests.long_variants import seeds
 
 BY_HAND = int(os.environ.get("TCDSL_TEST_PROGRAMS", "1000"))
 
@@ -70,12 +71,12 @@ def has_derivatives(seed: int) -> None:
         raise AssertionError(f"{error}\n\n{source}") from error
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", seeds(14, 24))
 def test_functions_with_loops_follow_python(seed: int) -> None:
     follows_python(seed, compiled=seed % 4 == 0)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, 6))
 def test_functions_with_loops_have_derivatives(seed: int) -> None:
     has_derivatives(seed)
 

@@ -16,6 +16,7 @@ from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import verify
 from tests.differential.loading import loaded
+from tests.long_variants import seeds
 from tests.oracle.functions import expected
 
 BY_HAND = int(os.environ.get("TCDSL_TEST_PROGRAMS", "300"))
@@ -103,7 +104,7 @@ def follows_the_rules(seed: int) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12, err_msg=source)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(6, 10))
 def test_loops_around_statements_follow_the_rules(seed: int) -> None:
     follows_the_rules(seed)
 

@@ -11,6 +11,7 @@ import pytest
 import tcdsl as tc
 from tests.differential.layouts import laid_out
 from tests.differential.loading import loaded
+from tests.long_variants import seeds
 
 # What scores become, and what each row of them is divided by.
 WEIGHTS = (
@@ -55,7 +56,7 @@ def results(function: Any, arrays: list[np.ndarray]) -> tuple[np.ndarray, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 8))])
+@pytest.mark.parametrize("seed", seeds(3, 8))
 def test_blocks_of_rows_change_no_bit(seed: int) -> None:
     text, axes = drawn(seed)
     function, pick = loaded(text), random.Random(seed)

@@ -135,7 +135,7 @@ def test_output_and_gradients_are_those_of_torch(transformer, ours, dtype, toler
         assert_allclose(found[name], array, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-@pytest.mark.parametrize("ours", [of_layers, of_arrays])
+@pytest.mark.parametrize("ours", [of_layers, pytest.param(of_arrays, marks=pytest.mark.long)])
 def test_output_is_that_of_numpy_and_gradients_are_differences(transformer, ours):
     given = values("float64")
     found = ours(transformer, given)

@@ -10,6 +10,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import cd, op
 from tests.language.outcomes import assert_gives, refusal
+from tests.long_variants import in_turn
 
 x = np.array([1.0, 3.0, 4.0, 9.0])
 
@@ -208,8 +209,7 @@ def stores(sign: str, **options: str) -> Any:
     return plus if sign == "+=" else largest
 
 
-@pytest.mark.parametrize("oob", ["check", "skip", "clamp"])
-@pytest.mark.parametrize("sign", ["+=", ">>="])
+@pytest.mark.parametrize(("oob", "sign"), in_turn(["check", "skip", "clamp"], ["+=", ">>="]))
 def test_a_boundary_on_a_target_says_which_cell_takes_the_value(sign: str, oob: str) -> None:
     values, places = np.array([1.0, 2.0, 4.0, 8.0, 16.0]), np.array([0, -1, 1, 7, -9])
     f = stores(sign, oob=oob)

@@ -121,7 +121,7 @@ def transformed(functions: Sequence[Any], thoroughly: Sequence[Any]) -> Any:
     return pytest.mark.parametrize(("function", "transform"), rows)
 
 
-@transformed(TOTALS, [total, slope_in_rounds])
+@transformed(TOTALS, [total])
 def test_all_transforms_of_all_orders_check(function: Any, transform: str) -> None:
     derivative = TRANSFORMS[transform](function)
     for _ in range(3):
@@ -266,7 +266,7 @@ CHOOSING = [
 ]
 
 
-@transformed(CHOOSING, [chosen_in_rounds, beside_chosen])
+@transformed(CHOOSING, [chosen_in_rounds])
 def test_all_transforms_check_indices(function: Any, transform: str) -> None:
     # An array around the function is read at every call, so that one program is staged for both.
     places = NEAR.copy()

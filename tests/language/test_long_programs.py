@@ -128,7 +128,7 @@ def test_many_local_definitions_that_are_choices(line: str, monkeypatch: pytest.
         return python_calls(lambda: f.program(x, positions))
 
     staged(3)  # what is loaded with the first one does not count
-    few, more = staged(40), staged(120)
+    few, more = staged(20), staged(60)
     assert more < 4 * few
     # The variables of the function are not copied for each statement: that would be quadratic too.
     assert len(copies) < 20
@@ -348,6 +348,7 @@ def branching(x):
 DEEPEST: list[int] = []
 
 
+@pytest.mark.long
 def test_operations_call_themselves_a_thousand_times_and_no_more() -> None:
     x = np.zeros(1)
     assert calling_itself.interpret(x, times=300).tolist() == [300]

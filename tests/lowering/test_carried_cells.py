@@ -244,7 +244,7 @@ def _program(source: random.Random) -> str:
 def test_random_loops_compute_what_python_does() -> None:
     source = random.Random(7)
     kept = 0
-    for _ in range(16):
+    for _ in range(9):
         text = _program(source)
         function = loaded(text, decorator="cd")
         python: dict[str, object] = {}
@@ -258,4 +258,4 @@ def test_random_loops_compute_what_python_does() -> None:
                 python["f"](wanted, np.ones(n), n)  # type: ignore[operator]
             np.testing.assert_array_equal(found, wanted, text)
         kept += _kept(function, given, np.ones(4), 4)
-    assert kept > 8
+    assert kept > 4

@@ -18,6 +18,7 @@ from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.loopir.tiles import most_steps
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
+from tests.long_variants import in_turn
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_plausible_faults import staged
 
@@ -259,8 +260,7 @@ def test_any_variables_of_any_length(name: str) -> None:
         np.testing.assert_allclose(function(*arrays), wanted(*arrays), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "machine"), in_turn(CASES, MACHINES))
 def test_loops_for_any_machine(name: str, machine: Machine) -> None:
     function, wanted, given = CASES[name]
     for arrays in given:

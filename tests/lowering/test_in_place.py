@@ -17,6 +17,7 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.lower import lower
+from tests.long_variants import seeds
 from tests.lowering.loop_interpreter import execute
 
 
@@ -244,7 +245,7 @@ def written(path: Path, random: Random, count: int) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 20))])
+@pytest.mark.parametrize("seed", seeds(1, 20))
 def test_random_programs_that_write_what_they_read(tmp_path: Path, seed: int) -> None:
     count = 30
     module = written(tmp_path / "random_in_place.py", Random(seed), count)

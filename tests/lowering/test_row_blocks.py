@@ -15,6 +15,7 @@ from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.lower import lower
+from tests.long_variants import few
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_plausible_faults import staged
 
@@ -178,7 +179,7 @@ def test_blocks_change_no_bit(name: str) -> None:
         np.testing.assert_allclose(found, wanted(*arrays), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", few(CASES, {"attention", "normalized", "causal", "masked", "matrices"}))
 def test_loops_for_any_machine(name: str) -> None:
     function, wanted, (arrays, *_) = CASES[name]
     # So little is near that a block has few rows.

@@ -18,6 +18,7 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import PassLog
+from tests.long_variants import in_turn
 from tests.lowering.loop_interpreter import execute
 
 rng = np.random.default_rng(0)
@@ -285,15 +286,14 @@ def test_they_cost_what_their_terms_do_and_so_do_their_derivatives(
         assert two.points <= 2.1 * one.points + 8
 
 
-@pytest.mark.parametrize("name", RUNNING)
-@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize(("name", "equal"), in_turn(RUNNING, [False, True]))
 def test_derivatives_of_running_maxima_and_products_take_each_term_once(
     name: str, equal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     function, arrays = RUNNING[name]
     monkeypatch.setattr(sys.modules[__name__], "rng", np.random.default_rng(9))  # whatever other tests have drawn
     costs = []
-    for n in (50, 100, 200):
+    for n in (40, 80, 160):
         given = arrays(n)
         costs.append(function.cost(*(np.ones_like(each) for each in given) if equal else given))
     for one, two in pairwise(costs):

@@ -15,7 +15,7 @@ from tests.oracle.outcome import Outcome
 
 @cache
 def sample() -> list[tuple[Case, Outcome]]:
-    drawn = [case_of_seed(seed, 1 + seed % 3) for seed in range(500)]
+    drawn = [case_of_seed(seed, 1 + seed % 3) for seed in range(300)]
     return [(case, expected(case.source, case.arrays)) for case in drawn]
 
 
@@ -38,11 +38,11 @@ def test_a_seed_gives_the_same_program_again() -> None:
 
 
 def test_programs_differ_and_most_are_right() -> None:
-    assert len({case.source for case, _ in sample()}) > 450
+    assert len({case.source for case, _ in sample()}) > 270
     kinds = Counter("unspecified" if o.unspecified else type(o.fault).__name__ for _, o in sample())
-    assert kinds["NoneType"] > 380
-    assert kinds["unspecified"] < 45
-    assert min(kinds[name] for name in ("FaultError", "ShapeFaultError", "DtypeFaultError", "DataIndexFaultError")) > 2
+    assert kinds["NoneType"] > 225
+    assert kinds["unspecified"] < 30
+    assert min(kinds[name] for name in ("FaultError", "ShapeFaultError", "DtypeFaultError", "DataIndexFaultError")) > 1
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -28,6 +28,7 @@ from tcdsl.pass_names import Enabled
 from tcdsl.polyhedra import limits
 from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
 from tcdsl.polyhedra.disjunctions import convex_pieces, narrowed
+from tests.long_variants import seeds
 from tests.lowering.loop_interpreter import execute
 
 X = np.random.default_rng(4).normal(size=(5, 4, 5))
@@ -194,7 +195,7 @@ def made(path: Path, random: Random, count: int) -> tuple[ModuleType, list[list[
     return module, conditions
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 12))])
+@pytest.mark.parametrize("seed", seeds(1, 12))
 def test_random_conditions(tmp_path: Path, seed: int) -> None:
     module, conditions = made(tmp_path / "random_conditions.py", Random(seed), 12)
     for number, each in enumerate(conditions):

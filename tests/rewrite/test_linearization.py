@@ -19,7 +19,7 @@ from tcdsl.rewrite.batching import batched
 from tcdsl.rewrite.linearization import dependents, linearized
 from tests.autodiff.hard_cases.cases import HardCase
 from tests.autodiff.hard_cases.compositions import program_of
-from tests.autodiff.hard_cases.rows import ROWS
+from tests.autodiff.hard_cases.rows import ONE_OF_EACH
 from tests.autodiff.programs import floating_inputs, program
 from tests.golden_texts import Golden
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
@@ -63,7 +63,7 @@ def test_both_parts_of_the_characteristic_programs(row: CharacteristicProgram) -
         check_parts(row.function.program(*arrays, **row.options), arrays)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.broadcast], ids=str)
+@pytest.mark.parametrize("row", ONE_OF_EACH, ids=str)
 def test_both_parts_of_hard_cases(row: HardCase) -> None:
     arrays = row.typed("float64")
     check_parts(program_of(row.function, arrays), arrays)

@@ -17,7 +17,7 @@ from tcdsl.rows.ranks import RowRanks
 from tests.rows.random_specs import Case, cases
 from tests.rows.staged import rowed, run
 
-CHECKS = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+CHECKS = settings(max_examples=70, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
 def found(case: Case, combine: str | None) -> np.ndarray:

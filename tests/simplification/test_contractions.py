@@ -114,7 +114,7 @@ PROGRAMS: dict[str, tuple[Any, list[Any]]] = {
     "scattered": (scattered, [IDS, square(3, 4), square(4, 2), square(2, 3)]),
     "local": (local, [square(3, 4), square(4, 5), square(5, 3)]),
     "value": (value, [square(3, 4), square(4, 5), square(5, 3)]),
-    "rounds": (rounds, [square(3, 3), square(3, 3), square(3, 2), 3]),
+    "rounds": (rounds, [square(3, 3), square(3, 3), square(3, 2), 2]),
 }
 
 

@@ -24,7 +24,7 @@ GIGABYTE = 10**9
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_results(function: Any) -> None:
-    for size in (4, 3, 7):
+    for size in (4, 7):
         x = np.random.default_rng(size).uniform(0.5, 1.5, size)
         np.testing.assert_allclose(function(x), function.interpret(x), rtol=1e-13)
         tc.check_grads(function, (x,), order=2)

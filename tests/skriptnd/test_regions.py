@@ -37,7 +37,7 @@ def test_pools_over_regions(mean: bool) -> None:
     pool = image.avg_roi_pool if mean else image.max_roi_pool
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 3, 9, 7)).astype(np.float32)
-    for size in ([2, 3], [4, 4], [1, 1]):
+    for size in ([2, 3], [1, 1]):
         wanted = pooled(x, REGIONS, IMAGES, size, mean)
         np.testing.assert_allclose(pool(x, REGIONS, IMAGES, output_size=size), wanted, atol=1e-6)
     line, solid = x[:, :, 0], rng.normal(size=(2, 2, 4, 5, 6)).astype(np.float32)

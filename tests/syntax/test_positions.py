@@ -85,7 +85,7 @@ def programs(draw: st.DrawFn) -> str:
 WORDS = (ast.Name, ast.Constant, ast.Attribute, ast.arg)
 
 
-@settings(max_examples=70)
+@settings(max_examples=35)
 @given(programs())
 def test_parts_are_where_they_were_written(text: str) -> None:
     plain = literal.desugar(text)
@@ -108,7 +108,7 @@ def test_parts_are_where_they_were_written(text: str) -> None:
                 assert found == same
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(programs())
 def test_what_is_outside_stays(text: str) -> None:
     outside = text.replace("@op(oob='skip')", "@other(oob='skip')")

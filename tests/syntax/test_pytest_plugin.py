@@ -47,7 +47,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Py
     return pytester
 
 
-@pytest.mark.parametrize("mode", ["prepend", "importlib"])
+@pytest.mark.parametrize("mode", [pytest.param("prepend", marks=pytest.mark.long), "importlib"])
 def test_a_marked_file(run: pytest.Pytester, mode: str) -> None:
     run.makepyfile(test_literal="# tcdsl: literal\n" + TESTS, test_plain="def test_plain():\n    assert 1 + 1 == 2\n")
     for _ in range(2):  # the second time, with whatever the first one has stored

@@ -266,7 +266,7 @@ def called(function: Any, kernel: Kernel, arrays: list[np.ndarray]) -> np.ndarra
 @pytest.mark.parametrize(
     ("types", "form"),
     [
-        *(("float32", form) for form in FORMS),
+        *(pytest.param("float32", form, marks=() if form in ("masks", "wide") else pytest.mark.long) for form in FORMS),
         *((types, "wide") for types in ("float64", "float32 float64", "int16 int64", "float16")),
         ("int32", "AVX2"),
     ],

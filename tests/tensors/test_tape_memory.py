@@ -132,7 +132,7 @@ def test_steps_keep_the_states_that_loops_ask_for(function: Any, most: int) -> N
     np.testing.assert_allclose(float(loss.value), float(wanted.value), rtol=1e-9)
 
 
-@pytest.mark.parametrize("function", [rnn, lstm])
+@pytest.mark.parametrize("function", [rnn, pytest.param(lstm, marks=pytest.mark.long)])
 def test_steps_keep_as_many_states_as_fit(function: Any) -> None:
     wanted, whole = step_of(function, 300)
     for limit in (200 * STATE, 100 * STATE):

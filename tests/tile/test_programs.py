@@ -52,7 +52,10 @@ def test_gradients_in_machine_code(program: Program) -> None:
     tc.check_grads(program.of_arrays(DECORATED[program.name]), program.arrays)
 
 
-@pytest.mark.parametrize("program", ALL, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(each, id=each.name, marks=pytest.mark.long if k % 2 else ()) for k, each in enumerate(ALL)],
+)
 def test_programs_on_tensors(program: Program) -> None:
     given = [tile.Tensor(each) if isinstance(each, np.ndarray) else each for each in program.arguments]
     made = program.function(*given)

@@ -15,6 +15,7 @@ from tests.autodiff.programs import floating_inputs, program
 from tests.autodiff.random_programs import random_case
 from tests.differential.loading import loaded
 from tests.differential.test_random_gradients import differentiable
+from tests.long_variants import seeds
 from tests.programs.table import LARGE, PROGRAMS, CharacteristicProgram, arguments_of
 
 SMOOTH = [each for each in PROGRAMS.values() if each.smooth]
@@ -38,7 +39,7 @@ def random_arrays(seed: int, extent: int) -> list[np.ndarray]:
     return [x, a, rng.uniform(0.5, 1.5, ()), rng.integers(0, extent, extent)]
 
 
-@pytest.mark.parametrize("batch", [*range(8), *(pytest.param(k, marks=pytest.mark.long) for k in range(8, 100))])
+@pytest.mark.parametrize("batch", seeds(4, 100))
 def test_random_programs(batch: int) -> None:
     for seed in range(10 * batch, 10 * batch + 10):
         case = random_case(seed)
@@ -47,7 +48,7 @@ def test_random_programs(batch: int) -> None:
             derivatives.measured(random_arrays(seed, extent)).check()
 
 
-@pytest.mark.parametrize("batch", [*range(3), *(pytest.param(k, marks=pytest.mark.long) for k in range(3, 20))])
+@pytest.mark.parametrize("batch", seeds(2, 20))
 def test_random_functions(batch: int) -> None:
     checked = 0
     for seed in range(60_000 + 20 * batch, 60_000 + 20 * batch + 20):

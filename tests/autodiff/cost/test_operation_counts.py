@@ -14,6 +14,7 @@ from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tests.autodiff.cost.point_by_point import counted
 from tests.autodiff.programs import floating_inputs
 from tests.autodiff.random_programs import random_case
+from tests.long_variants import seeds
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 
 
@@ -49,7 +50,7 @@ def test_characteristic_programs(characteristic: CharacteristicProgram) -> None:
             assert count_operations(made, arrays) == counted(made, arrays)
 
 
-@pytest.mark.parametrize("batch", range(4))
+@pytest.mark.parametrize("batch", seeds(2, 4))
 def test_random_programs(batch: int) -> None:
     for seed in range(10 * batch, 10 * batch + 10):
         case = random_case(seed)

@@ -20,6 +20,7 @@ from tests.autodiff.kept_derivatives import kept_adjoint, kept_tangent
 from tests.autodiff.program_gradients import check_program_gradient
 from tests.autodiff.programs import floating_inputs
 from tests.ir.loop_programs import DERIVED, LOOPS, SMOOTH
+from tests.long_variants import in_turn
 from tests.range_checks import verify_deeply
 from tests.rewrite.unrolling import unrolled
 
@@ -69,8 +70,10 @@ def test_adjoints_are_programs_like_any_other(name: str) -> None:
     assert parse_program(format_program(derivative)) == derivative
 
 
-@pytest.mark.parametrize("name", DERIVED)
-@pytest.mark.parametrize("order", ["reverse over reverse", "forward over reverse", "reverse over forward"])
+@pytest.mark.parametrize(
+    ("name", "order"),
+    in_turn(DERIVED, ["reverse over reverse", "forward over reverse", "reverse over forward"]),
+)
 def test_second_derivatives_are_those_of_the_unrolled_program(name: str, order: str) -> None:
     case = LOOPS[name]
     arrays = case.of(3)

@@ -13,6 +13,7 @@ from tcdsl.ir.program import Program
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.ir.text.printer import format_program
 from tcdsl.ir.verifier.verifier import verify
+from tests.long_variants import few
 
 X, V = np.array([0.9, 0.5, 0.3]), np.array([0.7, -0.2, 0.4])
 
@@ -78,7 +79,7 @@ def squares(function: Any, position: int) -> Any:
     [
         ("data", (0, 1)),
         ("few states", (0, 0)),
-        ("while", (1, 0, 1)),
+        ("while", (1, 0)),
         *(
             pytest.param(name, positions, marks=pytest.mark.long)
             for name in LOOPS
@@ -94,13 +95,13 @@ def test_they_are_those_of_loops_with_tapes(name: str, positions: tuple[int, ...
     np.testing.assert_allclose(found, tc.grad(reference, positions[-1])(X, V, 7), rtol=1e-11)
 
 
-@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("last", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_what_begins_several_names_has_the_derivatives_of_all(last: int) -> None:
     found, expected = (tc.grad(squares(f, 0), last)(X, V, 5) for f in (begun_by_one, begun_by_one_with_tapes))
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", few(LOOPS, {"few states", "while"}))
 def test_modes_may_follow_each_other_in_any_order(name: str) -> None:
     function, number = LOOPS[name]
 
@@ -130,7 +131,7 @@ def statements(program: Program) -> int:
     return len(program.statements) + sum(statements(repeat.body) for repeat in program.repeats)
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", few(LOOPS, {"few states", "while"}))
 def test_each_order_is_a_few_times_the_one_before(name: str) -> None:
     function, number = LOOPS[name]
     counts, ranks = [], []

@@ -9,12 +9,12 @@ from tcdsl.autodiff.jacobians.program_jacobians import jacobian
 from tcdsl.ir.interpreter.interpreter import interpret
 from tests.autodiff.programs import floating_inputs
 from tests.ir.loop_programs import DERIVED, LOOPS
+from tests.long_variants import in_turn
 from tests.range_checks import verify_deeply
 from tests.rewrite.unrolling import unrolled
 
 
-@pytest.mark.parametrize("mode", ["forward", "reverse"])
-@pytest.mark.parametrize("name", DERIVED)
+@pytest.mark.parametrize(("name", "mode"), in_turn(DERIVED, ["forward", "reverse"]))
 def test_jacobians_are_those_of_the_unrolled_program(name: str, mode: str) -> None:
     case = LOOPS[name]
     arrays, wrt = case.of(2), floating_inputs(case.program)

@@ -18,6 +18,7 @@ from tests.differential.loading import loaded
 from tests.differential.random_loops import random_function
 from tests.differential.test_random_loops import arguments
 from tests.ir.loop_programs import DERIVED, LOOPS
+from tests.long_variants import seeds
 from tests.rewrite.unrolling import unrolled
 
 
@@ -166,7 +167,7 @@ def test_applications_keep_to_the_bound(name: str) -> None:
     assert (cost.again > 0) == (name in ("wave in segments", "conjugate gradient"))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, 6))
 def test_random_functions_with_loops_keep_to_the_bound(seed: int) -> None:
     cost = loaded(random_function(seed, smooth=True)).cost(*arguments(seed))
     assert cost.within_bounds, str(cost)

@@ -12,6 +12,7 @@ import pytest
 
 import tcdsl as tc
 from tests.autodiff.loop_derivatives.random_loops import source
+from tests.long_variants import few
 
 STEP = 1e-5
 X, Y = np.array([0.8, 0.3]), np.array([0.7, 0.4])
@@ -81,7 +82,7 @@ def pushed(x, y, q, p, u, w):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6 * scale, err_msg=f"{order}\n{text}")
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))])
+@pytest.mark.parametrize("seed", few(range(5), {"1", "2"}))
 def test_second_derivatives(seed: int, tmp_path: Path) -> None:
     check(source(seed), tmp_path, np.array(3), ORDERS[seed : seed + 1])
 

@@ -91,7 +91,8 @@ def given(function):
 
 
 @pytest.mark.parametrize(
-    "function", [*FUNCTIONS[:-2], *(pytest.param(each, marks=pytest.mark.long) for each in FUNCTIONS[-2:])]
+    "function",
+    [pytest.param(each, marks=() if each in (cells, slabs, until) else pytest.mark.long) for each in FUNCTIONS],
 )
 def test_derivatives_are_differences(function):
     x, y = given(function)
@@ -106,7 +107,9 @@ def test_derivatives_are_differences(function):
     np.testing.assert_allclose(product, change, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("function", [cells, in_place, beside])
+@pytest.mark.parametrize(
+    "function", [cells, *(pytest.param(each, marks=pytest.mark.long) for each in (in_place, beside))]
+)
 def test_memory_grows_with_the_length(function):
     x, y = given(function)
     first = gradient(function.program(ROWS, x, y), ["x"])

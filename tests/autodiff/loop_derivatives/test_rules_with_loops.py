@@ -65,7 +65,10 @@ def in_a_branch_of_a_round(x, y, s):
     return y
 
 
-@pytest.mark.parametrize("function", [before_a_loop, behind_a_loop, between_loops, in_a_branch_of_a_round])
+@pytest.mark.parametrize(
+    "function",
+    [before_a_loop, behind_a_loop, pytest.param(between_loops, marks=pytest.mark.long), in_a_branch_of_a_round],
+)
 def test_rules_with_loops_stand_anywhere(function):
     tc.check_grads(function, (X, Y, S), modes=("fwd", "rev"), order=2)
     directions = (Y, X, np.array(1.0))

@@ -9,6 +9,7 @@ import pytest
 
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.targets.cpu.mathematics.elementary_functions import ELEMENTARY
+from tests.long_variants import in_turn
 from tests.targets.mathematics.loops import assembly
 
 LINUX = "{}-unknown-linux-gnu"
@@ -50,12 +51,13 @@ def loop_of(text: str) -> str:
     return found.group()
 
 
-@pytest.mark.parametrize("found", [False, True], ids=["written", "found"])
-@pytest.mark.parametrize("processor", PROCESSORS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ELEMENTARY)
-def test_loops_are_vector_code_without_calls(name: str, dtype: str, processor: str, found: bool) -> None:
-    # Vectors that are written, and those that LLVM finds.
+# An odd number of functions takes turns with vectors that are written and those that LLVM finds.
+ROWS = [(processor, dtype, name) for processor in PROCESSORS for dtype in ("float32", "float64") for name in ELEMENTARY]
+
+
+@pytest.mark.parametrize(("row", "vectors"), in_turn(ROWS, ["written", "found"]))
+def test_loops_are_vector_code_without_calls(row: tuple[str, str, str], vectors: str) -> None:
+    (processor, dtype, name), found = row, vectors == "found"
     module = assembly(name, dtype, PROCESSORS[processor], None if found else FORMS[processor])
     text = loop_of(module)
     calls = {symbol.strip('"') for symbol in called(text)}

@@ -11,6 +11,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tcdsl.runtime.profiles.limits import MachineLimits
 
 
 @op
@@ -40,7 +41,6 @@ def test_nests_stand_beside_the_lines_that_they_make() -> None:
     assert product.bytes == pytest.approx(8 * (90 * 70 + 70 * 80 + 90 * 80), rel=0.1)
     assert product.bound == "operations"
     assert 0 < product.seconds <= shown.seconds
-    assert 0 < product.share_of_limit < 20
     text = str(shown)
     assert text.startswith("profile of scores: ")
     assert "s[i] = max(C[i, j])" in text
@@ -140,3 +140,14 @@ def test_sums_that_cost_more_than_their_results_need(function: Any, told: str | 
         assert len(shown.warnings) == 1
         assert re.search(told, shown.warnings[0]), shown.warnings[0]
         assert shown.warnings[0] in str(shown)
+
+
+def test_limits_rise_to_what_a_nest_was_seen_to_do() -> None:
+    limits = MachineLimits(1, ((4, 2e9), (8, 1e9)), ((1 << 17, 4e9), (1 << 22, 3e9), (1 << 26, 1e9)))
+    assert limits.raised(1e6, 1e5, 8, 1.0) == limits
+    raised = limits.raised(3e9, 1e6, 8, 1.0)
+    assert raised.operations == ((4, 2e9), (8, 3e9))
+    assert raised.bytes == limits.bytes
+    assert limits.raised(0, 5e6, 8, 1e-3).bytes == ((1 << 17, 4e9), (1 << 22, 3e9), (1 << 26, 5e9))
+    shown = scores.profile(np.ones((200, 200)), np.ones((200, 200)))
+    assert all(each.share_of_limit <= 1.001 for each in shown.nests if each.seconds / each.runs > 1e-5)

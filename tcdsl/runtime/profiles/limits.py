@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from tcdsl.runtime.calling.execution import Executable
 from tcdsl.targets.cache.store import store, value_name
 from tcdsl.targets.registry import target_named
 
-__all__ = ["MachineLimits", "machine_limits"]
+__all__ = ["MachineLimits", "keep_limits", "machine_limits"]
 
 _PRODUCT = """
 program product
@@ -51,7 +50,7 @@ s[] += x[i]  for [i]: 0 <= i < N
 
 return s
 """
-_ROWS = 768
+_ROWS = 384  # A product that ends within a time slice, where other programs are at work.
 _SIZES = 1 << 17, 1 << 22, 1 << 26
 _SECONDS = 0.15  # For each; the best run counts, since other programs may be at work.
 
@@ -72,6 +71,13 @@ class MachineLimits:
         """The most bytes in a second for a nest that touches so many."""
         return next((rate for size, rate in self.bytes if touched <= size), self.bytes[-1][1])
 
+    def raised(self, operations: float, touched: float, cell_bytes: int, seconds: float) -> MachineLimits:
+        """The limits, which a nest that took so long for its work may have shown to be too low."""
+        peak, bandwidth = self.peak(cell_bytes), self.bandwidth(touched)
+        peaks = tuple((n, max(rate, operations / seconds) if rate == peak else rate) for n, rate in self.operations)
+        rates = tuple((n, max(rate, touched / seconds) if rate == bandwidth else rate) for n, rate in self.bytes)
+        return MachineLimits(self.threads, peaks, rates)
+
     def seconds(self, operations: float, touched: float, cell_bytes: int) -> float:
         """The least time for so many operations and bytes."""
         return max(operations / self.peak(cell_bytes), touched / self.bandwidth(touched))
@@ -81,22 +87,39 @@ def machine_limits() -> MachineLimits:
     """What is measured for the settings in force: threads, target, and where things are kept."""
     current = settings()
     folder = Path(current.cache_dir) if current.cache_dir else None
-    return _kept(current.target, current.threads, folder)
+    key = current.target, current.threads, folder
+    found = _KNOWN.get(key)
+    if found is None:
+        known = store(folder).value(_name(key))
+        found = known if isinstance(known, MachineLimits) else _measured(current.threads)
+        keep_limits(found)
+    return found
 
 
-@cache
-def _kept(target: str, threads: int, folder: Path | None) -> MachineLimits:
-    place = store(folder)
-    name = value_name("machine", (target, threads, tuple(target_named(target).fingerprint())), "limits")
-    known = place.value(name)
-    if isinstance(known, MachineLimits):
-        return known
+def keep_limits(limits: MachineLimits) -> None:
+    """Use these from now on, for the settings in force, and in later processes."""
+    current = settings()
+    folder = Path(current.cache_dir) if current.cache_dir else None
+    key = current.target, current.threads, folder
+    if _KNOWN.get(key) != limits:
+        _KNOWN[key] = limits
+        store(folder).keep(_name(key), limits)
+
+
+_Key = tuple[str, int, Path | None]
+_KNOWN: dict[_Key, MachineLimits] = {}
+
+
+def _name(key: _Key) -> str | None:
+    target, threads, _ = key
+    return value_name("machine", (target, threads, tuple(target_named(target).fingerprint())), "limits")
+
+
+def _measured(threads: int) -> MachineLimits:
     with config(optimize=True, debug=False, check=()):
         peaks = [(np.dtype(dtype).itemsize, _peak(dtype)) for dtype in ("float32", "float64")]
         rates = [(size, _bandwidth(size)) for size in _SIZES]
-    found = MachineLimits(threads, tuple(peaks), tuple(rates))
-    place.keep(name, found)
-    return found
+    return MachineLimits(threads, tuple(peaks), tuple(rates))
 
 
 def _peak(dtype: str) -> float:

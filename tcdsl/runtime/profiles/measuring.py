@@ -11,12 +11,13 @@ import numpy as np
 from tcdsl.config import settings
 from tcdsl.lowering.loopir.loops import Nest
 from tcdsl.runtime.calling.execution import Executable
-from tcdsl.runtime.profiles.limits import machine_limits
+from tcdsl.runtime.profiles.limits import keep_limits, machine_limits
 from tcdsl.runtime.profiles.nest_work import NestWork, work_of_nests
 
 __all__ = ["Measured", "measured"]
 
 _ENOUGH = 0.2  # Seconds.
+_CERTAIN = 1e-5  # Seconds, of which the clock itself takes no hundredth.
 _RUNS = 3, 40
 
 
@@ -62,6 +63,13 @@ def measured(executable: Executable, arrays: Sequence[np.ndarray]) -> tuple[floa
     for number, (nest, work) in enumerate(zip(kernel.nests, work_of_nests(kernel, sizes), strict=True)):
         seconds = float(np.median([each[number][0] for each in runs[counted]])) if number in runs[-1] else 0.0
         times = runs[-1].get(number, (0.0, 0))[1]
-        least = times * limits.seconds(work.operations, work.bytes, work.cell_bytes)
-        found.append(Measured(nest, seconds, times, work, least))
-    return float(np.median(wholes[counted])), found
+        if times and seconds / times > _CERTAIN:
+            # Other programs may have been at work when they were measured.
+            limits = limits.raised(work.operations, work.bytes, work.cell_bytes, seconds / times)
+        found.append((nest, seconds, times, work))
+    keep_limits(limits)
+    made = [
+        Measured(nest, seconds, times, work, times * limits.seconds(work.operations, work.bytes, work.cell_bytes))
+        for nest, seconds, times, work in found
+    ]
+    return float(np.median(wholes[counted])), made

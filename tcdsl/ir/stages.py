@@ -1,7 +1,8 @@
 """A program with loops as stages: straight code, a loop, straight code, a loop, ...
 
 A statement stands in the first stage in which all that it reads is there. If it makes a new version of a tensor that
-loops read as it was, it stands behind these, unless they need it: what nobody reads any more can be overwritten.
+loops read as it was, or statements that stand behind them, it stands behind these, unless loops need it before: what
+nobody reads any more can be overwritten.
 
 What holds for straight code alone is done stage by stage: `stage_programs` gives each as a program of its own. What
 makes straight code shorter may see all stages at once: `around_loops` gives it the code with the loops left out.
@@ -173,18 +174,24 @@ def stages_by_rules(program: Program) -> Iterator[Stage]:
 
 
 def _behind(program: Program) -> dict[str, int]:
-    """How many loops come before a statement that could overwrite what they read, by what it makes."""
+    """How many loops come before a statement that could overwrite what they read, or what statements behind them
+    read, by what it makes.
+    """
     given = [needed_by(repeat) for repeat in program.repeats]
-    read = set().union(*given)
     found: dict[str, int] = {}
     last = {name: place for place, names in enumerate(given, 1) for name in names}
-    first: dict[str, int] = {}
+    made = {name: place for place, repeat in enumerate(program.repeats, 1) for name in repeat.results}
+    first: dict[str, int] | None = None
     for statement in program.statements:
-        if isinstance(statement.start, Keep) and statement.start.tensor in read:
-            first = first or _first_needed(program, given)
-            place = last[statement.start.tensor]
-            if first.get(statement.target.tensor, place) >= place:
-                found[statement.target.tensor] = place
+        target, names = statement.target.tensor, tensors_read(statement)
+        place = last.get(statement.start.tensor, 0) if isinstance(statement.start, Keep) else 0
+        if place:
+            first = _first_needed(program, given) if first is None else first
+            if first.get(target, place) >= place:
+                found[target] = place
+        made[target] = here = max([found.get(target, 0), *(made.get(name, 0) for name in names)])
+        if here:
+            last.update((name, max(last.get(name, 0), here)) for name in names)
     return found
 
 

@@ -451,3 +451,28 @@ def test_what_later_parts_read_is_asked_of_each_loop_once(monkeypatch: pytest.Mo
         lower(f.program(np.ones(3), rounds=rounds))
         counts.append(len(asked))
     assert 0 < counts[1] <= 4 * counts[0]
+
+
+@op
+def chains_of_places(s, m):
+    # The places of equal values, each of which names the one before: `last` is read after the loop that reads `before`.
+    last, before, found = np.full(m, -1), np.full(len(s), -1), np.zeros(len(s), np.int64)
+    for i in range(len(s)):
+        p = last[s[i]]
+        while p >= 0:
+            found[i] += p
+            p = before[p]
+        before[i] = last[s[i]]
+        last[s[i]] = i
+    return found, before, last
+
+
+def test_what_is_read_behind_a_loop_is_overwritten_behind_it() -> None:
+    s = np.random.default_rng(0).integers(0, 4, 30)
+    for n in (0, 1, 30):
+        for got, want in zip(chains_of_places(s[:n], 4), chains_of_places.interpret(s[:n], 4), strict=True):
+            np.testing.assert_array_equal(got, want)
+    # No round copies one of them.
+    text = str(chains_of_places.explain("loops", s, 4))
+    assert "swap" not in text
+    assert "temporary last" not in text

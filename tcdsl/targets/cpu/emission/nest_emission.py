@@ -401,6 +401,11 @@ class NestEmission(ExpressionEmission):
         assert self._frame is not None
         condition = loop.condition
         self._rounds = found = self._rounds or InterruptibleRounds(self._builder)
+        holds = None if condition is None else lambda: self._scalar(condition).value
+        rows = any(isinstance(each, Loop) and not each.rounds for each in walk_nodes(loop.body))
+        if holds is not None and not rows and vectors is None:
+            found.on_condition(self._frame.value, first, last, holds, partial(self._step, loop))
+            return
 
         def some(begin: Scalar, end: Scalar, going_on: Callable[[ir.Operand], None] | None) -> None:
             if vectors is not None:
@@ -408,8 +413,6 @@ class NestEmission(ExpressionEmission):
             else:
                 self._steps(begin, end, lambda at: self._step(loop, at), order="!=", going_on=going_on)
 
-        holds = None if condition is None else lambda: self._scalar(condition).value
-        rows = any(isinstance(each, Loop) and not each.rounds for each in walk_nodes(loop.body))
         found.loop(self._frame.value, first, last, holds, some, rows=rows)
 
     def _at_once(self, loop: Loop) -> None:

@@ -100,6 +100,40 @@ class InterruptibleRounds:
         builder.leave(start)
         builder.leave(after)
 
+    def on_condition(
+        self,
+        frame: ir.Operand,
+        first: Scalar,
+        last: Scalar,
+        condition: Callable[[], ir.Operand],
+        one: Callable[[Scalar], None],
+    ) -> None:
+        """The same for rounds of a few scalars, as long as the ``condition`` holds; ``one`` writes a round."""
+        builder = self._builder
+        start, begun, head, after = (builder.append_block() for _ in range(4))
+        builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)
+        builder.enter(start)
+        builder.cbranch(condition(), begun, after)
+        builder.go_on(begun)
+        builder.branch(head)
+        builder.enter(head, loop=True)
+        number = builder.phi(WORD)
+        number.add_incoming(first.value, begun)
+        number.least = first.least
+        one(first.like(number))
+        if not builder.block.is_terminated:
+            following = builder.add(number, ir.ConstantOperand(WORD, 1), steady=True)
+            # The condition comes first: so LLVM sees which branches of the round decide it.
+            more = builder.append_block()
+            builder.cbranch(condition(), more, after)
+            builder.go_on(more)
+            self._take(number, following)
+            self._look(frame)
+            number.add_incoming(following, builder.block)
+            builder.cbranch(builder.compare_signed("<", following, last.value), head, after)
+        builder.leave(start)
+        builder.leave(after)
+
     def _look(self, frame: ir.Operand) -> None:
         # If no rounds are left, whether there is an interrupt.
         builder = self._builder

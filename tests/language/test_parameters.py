@@ -138,7 +138,7 @@ def test_tensors_of_torch_and_jax_are_read() -> None:
 
 
 def test_arrays_on_other_devices_are_errors() -> None:
-    with pytest.raises(tc.DtypeError, match="`x` is a Elsewhere that cannot be read as an array: not on the CPU"):
+    with pytest.raises(tc.DtypeError, match=r"`x` lies on the device CUDA:0\npass a copy in the computer's own memory"):
         doubled(Elsewhere(X))
 
 

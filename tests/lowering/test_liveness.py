@@ -15,6 +15,7 @@ from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.loop_passes.liveness import lifetimes, peak_bytes
 from tcdsl.lowering.loopir.loops import Buffer, Kernel
 from tcdsl.lowering.lower import lower
+from tcdsl.targets.cpu.call import spare_memory
 from tcdsl.targets.protocol.target import Build
 from tests.lowering.cases import CASES
 from tests.lowering.placement import place_temporaries
@@ -80,7 +81,8 @@ def reference(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("length", [1, 2, 12])
-def test_the_report_is_what_a_call_allocates(length: int) -> None:
+def test_the_report_is_what_a_call_allocates(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spare_memory, "_SMALL", spare_memory._LARGE)  # no memory waits for the next call
     made = chain(length)
     compiled = compile_kernel(made, contiguous=(True,), options=Build(()))
     x = np.ones(1 << 17)

@@ -17,6 +17,7 @@ from tcdsl.autodiff.cost.operations import OperationCount, operations_of
 from tcdsl.ir.accumulators import ACCUMULATORS, neutral_element
 from tcdsl.ir.boundaries import moved
 from tcdsl.ir.dtypes import is_floating
+from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import (
     Apply,
     Boundary,
@@ -50,6 +51,11 @@ def counted(program: Program, inputs: Sequence[Any]) -> OperationCount:
         for statement in program.statements:
             run.execute(statement)
     return OperationCount.of(run.operations)
+
+
+def exactly(primitive: str, *values: int) -> int:
+    """What a primitive gives of integers of Python."""
+    return EXACT[primitive](*values)
 
 
 @dataclass

@@ -25,6 +25,7 @@ from tcdsl.lowering.loopir.intervals import Interval, interval_of_dtype
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Node, Store
 from tcdsl.lowering.loopir.traversal import buffers_written, changed_names
 from tcdsl.polyhedra.limits import TooMuchWork, limited
+from tcdsl.recent import Recent
 
 __all__ = ["IMPOSSIBLE", "IntegerFacts", "Sum", "added", "places"]
 
@@ -285,14 +286,28 @@ class IntegerFacts:
             used += near
             left = [each for each in left if names.isdisjoint(each)]
             names.update(name for each in near for name in each if name)
-        for name in names:
+        # Numbered anew: the same is asked of nests that are alike, and in each pass over the rounds of a loop.
+        unknowns = dict.fromkeys(name for each in used for name in each if name)
+        called = {name: f"x{number}" for number, name in enumerate(unknowns)}
+        for name in called:
             used += [{name: 1, "": -self._ends[name].low}, {name: -1, "": self._ends[name].high}]
-        inequalities = " and ".join(dict.fromkeys(f"{_text(each)} >= 0" for each in used))
+        inequalities = " and ".join(dict.fromkeys(f"{_text(each, called)} >= 0" for each in used))
+        return _is_empty(f"{{ [{', '.join(called.values())}] : {inequalities} }}")
+
+
+_ANSWERS: Recent[str, bool] = Recent(4096)
+
+
+def _is_empty(text: str) -> bool:
+    found = _ANSWERS.get(text)
+    if found is None:
         try:
             with limited():
-                return bool(isl.BasicSet(f"{{ [{', '.join(sorted(names))}] : {inequalities} }}").is_empty())
+                found = bool(isl.BasicSet(text).is_empty())
         except TooMuchWork:
-            return False
+            found = False
+        _ANSWERS[text] = found
+    return found
 
 
 def places(nodes: Iterable[Node], facts: IntegerFacts) -> Iterator[tuple[Node, tuple[IntegerFacts, ...]]]:
@@ -348,8 +363,8 @@ def added(first: Sum, other: Sum, scale: int = 1) -> Sum:
     return {name: factor for name, factor in found.items() if factor}
 
 
-def _text(each: Sum) -> str:
-    return " + ".join(f"{factor}{name}" for name, factor in each.items()) or "0"
+def _text(each: Sum, called: Mapping[str, str]) -> str:
+    return " + ".join(f"{factor}{called.get(name, '')}" for name, factor in each.items()) or "0"
 
 
 def _ends_of_type(expr: Expr) -> Interval:

@@ -130,7 +130,7 @@ def test_calls_leave_everything_usable() -> None:
 def test_interruptions_that_isl_drops_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     @op
     def sums(x):
-        y[i] += x[j], j <= i, i < 3
+        y[i] += x[j], j <= i, i < 3, (i + j) % 2 == 0  # isl names the points of such a set
         return y
 
     def interrupted(point: Any) -> None:
@@ -141,7 +141,7 @@ def test_interruptions_that_isl_drops_are_heard(monkeypatch: pytest.MonkeyPatch)
         patch.setattr(isl.Set, "foreach_point", lambda points, collect: foreach(points, interrupted))
         with pytest.raises(KeyboardInterrupt):
             sums.interpret(np.ones(3))
-    np.testing.assert_array_equal(sums.interpret(np.ones(3)), [1, 2, 3])
+    np.testing.assert_array_equal(sums.interpret(np.ones(3)), [1, 1, 2])
 
 
 def test_work_on_a_large_stack_is_interrupted() -> None:

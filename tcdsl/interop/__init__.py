@@ -131,7 +131,7 @@ def numba(function: Any, *, derivative: Callable[..., Any] | None = None) -> Cal
 
     if not is_of_numba(function):
         require_values("interop.numba", function)
-    key = (NumbaFunction, id(derivative))
+    key = (NumbaFunction, derivative)
     made: Callable[..., Any] = kept(function, key, lambda: NumbaFunction(function, derivative))
     return made
 

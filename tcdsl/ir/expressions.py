@@ -127,9 +127,16 @@ class Local(Hashed):
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+class Compound(Hashed):
+    """Has parts. Holds the reads in them, once they are known; they are no field."""
+
+    __slots__ = ("_reads",)
+    _reads: tuple[Read, ...]
+
+
 @node_class
 @dataclass(frozen=True, slots=True)
-class Read(Hashed):
+class Read(Compound):
     """One cell of a tensor: ``A[i, k]``.
 
     ``indices`` are integers, one per axis: int64 expressions of index variables and sizes, which are exact; int64
@@ -148,7 +155,7 @@ class Read(Hashed):
 
 @node_class
 @dataclass(frozen=True, slots=True)
-class Apply(Hashed):
+class Apply(Compound):
     """A primitive of the table `tcdsl.ir.primitives.PRIMITIVES` applied to arguments.
 
     ``where(c, a, b)``, ``and_`` and ``or_`` evaluate lazily, from left to right: what stands in a branch that is not
@@ -163,7 +170,7 @@ class Apply(Hashed):
 
 @node_class
 @dataclass(frozen=True, slots=True)
-class Cast(Hashed):
+class Cast(Compound):
     """``operand`` converted to ``dtype`` as ``ndarray.astype`` does."""
 
     operand: Expr
@@ -173,7 +180,7 @@ class Cast(Hashed):
 
 @node_class
 @dataclass(frozen=True, slots=True)
-class Let(Hashed):
+class Let(Compound):
     """``body`` with ``Local(name)`` standing for ``value``, which is computed at most once per point, when needed."""
 
     name: str
@@ -234,6 +241,7 @@ class Reduction:
 
 Expr = Constant | SizeValue | IndexValue | Local | Read | Apply | Cast | Let | Reduction
 
+_KEEP_READS: Any = Compound.__dict__["_reads"].__set__
 _LEAVES = frozenset({Constant, SizeValue, IndexValue, Local})
 
 
@@ -340,7 +348,14 @@ def height(expr: Expr, most: int, parts: Callable[[Expr], tuple[Expr, ...]] = ch
 
 def reads(expr: Expr) -> Iterator[Read]:
     """Every `Read` in ``expr``, nested ones included."""
-    return iter(_parts(expr, Read))
+    if not isinstance(expr, Compound):
+        return iter(() if type(expr) in _LEAVES else _parts(expr, Read))
+    try:
+        return iter(expr._reads)
+    except AttributeError:
+        found = tuple(_parts(expr, Read))
+        _KEEP_READS(expr, found)
+        return iter(found)
 
 
 def index_variables(expr: Expr) -> frozenset[str]:

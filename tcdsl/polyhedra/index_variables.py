@@ -21,8 +21,14 @@ def renamed(statement: Statement, variables: Sequence[str]) -> Statement:
     if own == tuple(variables):
         return statement
     step: dict[Expr, Expr] = {index(old): index(new) for old, new in zip(own, variables, strict=True)}
-    domain = Domain.from_set(named(statement.domain.set, variables))
+    domain = _renamed(statement.domain, tuple(variables))
     return replace(map_statement(statement, lambda expr: substitute(expr, step)), domain=domain)
+
+
+@lru_cache(maxsize=4096)
+def _renamed(domain: Domain, variables: tuple[str, ...]) -> Domain:
+    # Statements of equal parts of a program have equal domains.
+    return Domain.from_set(named(domain.set, variables))
 
 
 def positional(statement: Statement) -> Statement:

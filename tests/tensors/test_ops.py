@@ -53,6 +53,14 @@ def test_labels_of_parameters_and_results() -> None:
     assert list(layer.parameters) == ["w.L1", "b.L1"]
 
 
+def test_names_in_programs_do_not_grow_with_the_number_of_layers() -> None:
+    x = batch()
+    for number in range(12):
+        x = mlp_layer(label=f"L{number}", hid_dim=5)(x)
+    assert len(x.labels) == 13
+    assert x.name == "mlp_layer_mlp_layer_mlp_layer_mlp_layer_x"
+
+
 def test_a_layer_keeps_its_parameters() -> None:
     layer = mlp_layer(label="L1", hid_dim=5)
     layer(batch())

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from tcdsl.autodiff.statement_derivatives.scalar import carriers
+from tcdsl.autodiff.statement_derivatives.scalar import carries
 from tcdsl.ir.dtypes import is_floating
-from tcdsl.ir.expressions import Expr, Local
 from tcdsl.ir.program import DerivativeRule, Fill, Keep, Program, Repeat, Statement
 from tcdsl.ir.stages import stages
 from tcdsl.recent import Recent
-from tcdsl.simplification.expressions.tape import Tape
 
 __all__ = ["active_inputs", "active_tensors"]
 
@@ -67,11 +65,6 @@ def _applies(rule: DerivativeRule, active: Collection[str]) -> bool:
 
 
 def _passes_on(statement: Statement, active: Collection[str]) -> bool:
-    def carries(expr: Expr) -> bool:
-        tape = Tape()
-        root = tape.flatten(expr)
-        return isinstance(root, Local) and root.name in carriers(tape, root, active.__contains__)
-
     kept = isinstance(statement.start, Keep) and statement.start.tensor in active
-    filled = isinstance(statement.start, Fill) and carries(statement.start.value)
-    return kept or filled or carries(statement.value)
+    filled = isinstance(statement.start, Fill) and carries(statement.start.value, active.__contains__)
+    return kept or filled or carries(statement.value, active.__contains__)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tcdsl.autodiff.statement_derivatives.activity import active_tensors
 from tcdsl.autodiff.statement_derivatives.candidates import with_candidates_stored
 from tcdsl.autodiff.statement_derivatives.intermediates import Work, with_intermediates_stored
-from tcdsl.autodiff.statement_derivatives.scalar import carriers
+from tcdsl.autodiff.statement_derivatives.scalar import carries
 from tcdsl.errors import Diagnostic, DifferentiationError, raise_diagnostics
 from tcdsl.ir.build import constant
 from tcdsl.ir.dtypes import compute_dtype, is_floating
@@ -29,7 +29,6 @@ from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import read_cell
 from tcdsl.simplification.expressions.factoring import with_factored_values
-from tcdsl.simplification.expressions.tape import Tape
 from tcdsl.simplification.simplify import simplify
 from tcdsl.span import Span
 
@@ -124,8 +123,7 @@ class Derivative:
 
     def carries(self, expr: Expr) -> bool:
         """Whether an expression does."""
-        tape = Tape()
-        return bool(carriers(tape, tape.flatten(expr), self.wants))
+        return carries(expr, self.wants, anywhere=True)
 
     def declare(self, hint: str, dtype: str, shape: tuple[Expr, ...]) -> str:
         """A new tensor."""

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 
 from tcdsl.errors import DifferentiationError
 from tcdsl.ir.build import constant, range_tests
 from tcdsl.ir.dtypes import compute_dtype, is_floating
-from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read
+from tcdsl.ir.expressions import Apply, Boundary, Cast, Constant, Expr, Local, Read, reads
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.text.rule_parser import parse_rule
 from tcdsl.polyhedra.read_pieces import is_affine_condition
 from tcdsl.simplification.expressions.folding import negated
 from tcdsl.simplification.expressions.tape import Tape
 
-__all__ = ["Guarded", "Partial", "carriers", "conjunction", "partials", "tangent_step"]
+__all__ = ["Guarded", "Partial", "carriers", "carries", "conjunction", "partials", "tangent_step"]
 
 Guards = tuple[Expr, ...]
 
@@ -71,6 +71,21 @@ def carriers(tape: Tape, root: Expr, active: Callable[[str], bool]) -> list[str]
         if found:
             carrying[name] = None
     return list(carrying)
+
+
+def carries(expr: Expr, active: Callable[[str], bool], *, anywhere: bool = False) -> bool:
+    """Whether an expression, or with ``anywhere`` a part of it, depends differentiably on what ``active`` accepts."""
+    found = frozenset(filter(active, {read.tensor for read in reads(expr)}))
+    return bool(found) and _carries(expr, found)[anywhere]
+
+
+@lru_cache(maxsize=4096)
+def _carries(expr: Expr, active: frozenset[str]) -> tuple[bool, bool]:
+    # Whether the expression itself does, and whether a part does.
+    tape = Tape()
+    root = tape.flatten(expr)
+    found = carriers(tape, root, active.__contains__)
+    return isinstance(root, Local) and root.name in found, bool(found)
 
 
 def derivative_row(primitive: str, position: int, place: Expr) -> str:

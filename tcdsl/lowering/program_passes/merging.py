@@ -178,6 +178,16 @@ class _Touches:
     work: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """The memory that a group of statements writes, touches, and indexes, and a plan that shares no loops."""
+
+    written: frozenset[str]
+    touched: frozenset[str]
+    indexed: frozenset[str]
+    apart: LoopOrder | None
+
+
 class Touched:
     """The `_Touches` of plans, found once: every plan is compared with many others."""
 
@@ -187,6 +197,7 @@ class Touched:
         self._ways: dict[int, Ways] = {}
         self._own_ways: dict[tuple[int, tuple[str, ...]], Ways] = {}
         self._work: dict[int, int] = {}
+        self._together: dict[tuple[int, ...], _Together] = {}
 
     def of(self, plan: LoopOrder) -> _Touches:
         """What the statement of a plan touches."""
@@ -260,12 +271,22 @@ class Touched:
 
     def conflict_between(self, ones: Sequence[LoopOrder], others: Sequence[LoopOrder]) -> bool:
         """Whether the order of two groups of statements matters: of all that each touches, once."""
-        mine, its = list(map(self.of, ones)), list(map(self.of, others))
-        written = frozenset().union(*[each.written for each in mine])
-        if not all(written.isdisjoint(each.cells) for each in its):
-            return True
-        written = frozenset().union(*[each.written for each in its])
-        return not all(written.isdisjoint(each.cells) for each in mine)
+        mine, its = self.together(ones), self.together(others)
+        return not (mine.written.isdisjoint(its.touched) and its.written.isdisjoint(mine.touched))
+
+    def together(self, plans: Sequence[LoopOrder]) -> _Together:
+        """What the statements of a group touch: a group is compared with many others."""
+        key = tuple(map(id, plans))
+        known = self._together.get(key)
+        if known is None:
+            found = list(map(self.of, plans))
+            known = self._together[key] = _Together(
+                frozenset().union(*[each.written for each in found]),
+                frozenset().union(*[each.cells for each in found]),
+                frozenset().union(*[each.indexed for each in found]),
+                next((each.plan for each in found if not each.mergeable), None),
+            )
+        return known
 
 
 def _joined(group: Group, plan: LoopOrder, touched: Touched, context: isl.Set, names: FreshNames) -> Group | Declined:
@@ -311,14 +332,12 @@ def _one_cell_at_a_time(plan: LoopOrder) -> LoopOrder | None:
 
 def _unrelated(group: Group, plan: LoopOrder, touched: Touched) -> Declined | None:
     # Why the statements are not even compared.
-    others = [touched.of(other) for other in group.plans]
-    own = next((each.plan for each in (touched.of(plan), *others) if not each.mergeable), None)
+    mine, others = touched.of(plan), touched.together(group.plans)
+    own = others.apart if mine.mergeable else plan
     if own is not None:
         kind = "is a contraction" if is_contraction(own) else "finds its cells by data, or writes them once"
         return Declined("{} {}, and has loops of its own", (own.statement.target.tensor, kind))
-    mine = touched.of(plan).cells.keys()
-    together = any(not mine.isdisjoint(other.indexed) for other in others)
-    return None if together else Declined("they touch no memory in common")
+    return Declined("they touch no memory in common") if others.indexed.isdisjoint(mine.cells) else None
 
 
 def _accesses(statement: Statement) -> Iterator[tuple[Access, bool]]:

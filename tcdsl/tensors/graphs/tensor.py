@@ -60,6 +60,7 @@ _KINDS = {
 
 # The operations whose results share the cells of their argument, as NumPy's do, where they have one.
 _VIEWS = frozenset(("view", "T"))
+_LONGEST = 5  # How many labels a name in programs has at most.
 
 # What the house asks of tensors, and users do not.
 _INTERNAL = frozenset(
@@ -353,7 +354,9 @@ class Tensor(ReadableTensor):
     @property
     def name(self) -> str:
         """A name for it in programs."""
-        text = "_".join(self.labels) if self.labels else "t"
+        # Results of a hundred equal layers have a hundred equal labels each.
+        labels = self.labels if len(self.labels) <= _LONGEST else (*self.labels[: _LONGEST - 1], self.labels[-1])
+        text = "_".join(labels) if labels else "t"
         made = "".join(letter if letter.isalnum() else "_" for letter in text).strip("_")
         return made if made.isidentifier() and not iskeyword(made) else f"t_{made}".strip("_")
 

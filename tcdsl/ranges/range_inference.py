@@ -24,7 +24,7 @@ from tcdsl.ir.program import Keep, Statement, Tensor
 from tcdsl.polyhedra.limits import refused_beyond_limits
 from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.size_polynomials import Polynomial
-from tcdsl.ranges.checks.fixed_indices import check_fixed_indices
+from tcdsl.ranges.checks.fixed_indices import check_divisors, check_fixed_indices
 from tcdsl.ranges.checks.injectivity import check_variables_on_target, is_injective
 from tcdsl.ranges.checks.recurrences import check_recurrence
 from tcdsl.ranges.checks.writable import check_writable
@@ -74,6 +74,7 @@ def _resolved(sketch: Sketch, scope: ProgramScope) -> Resolved:
     shape = _shape(inference, root, ranges)
     inference.raise_faults()
     check_fixed_indices(inference, root, ranges)
+    check_divisors(inference, root, ranges)
     inference.raise_faults()
     temporaries = NestedReductions(inference, ranges)
     region = temporaries.regions[id(root)] = region_of(inference, root, root.variables, None, ranges)

@@ -60,6 +60,31 @@ def test_new_targets_parts_and_rounds(body: str, wanted: Any) -> None:
     tc.check_grads(f, (X / 7,), order=2)
 
 
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("y[(i + 2) % N] = x[i]", np.zeros(0)),
+        ("y[(i + 1) % N, j % N] = x[i] * x[j]", np.zeros((0, 0))),
+        ("y = output(N)\ny[i] = x[(i + 1) % N] * (7 // N)", np.zeros(0)),
+        ("y[j] = j + sum(x[i] * (i % N) for i in range(N)), j < 3", np.arange(3)),
+        ("y[j] = j + x[j // N], j < 3, N > 0", np.zeros(3)),
+    ],
+)
+def test_without_points_nothing_is_divided_by_an_extent_of_0(body: str, wanted: Any) -> None:
+    f = program(f"(N,) = x.shape\n{body}\nreturn y", "x", decorator="op")
+    check(f, (np.zeros(0),), wanted)
+    assert tc.grad(lambda x: f(x).sum())(np.zeros(0)).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"), [("y = output(2)\ny[i % N] += w[i]", "i % N"), ("y[i] = w[i] * (i // N)", "i // N")]
+)
+def test_with_points_it_is_an_error(body: str, text: str) -> None:
+    f = program(f"(N,) = x.shape\n{body}\nreturn y", "x, w", decorator="op")
+    with pytest.raises(tc.ShapeError, match=f"`{text}` divides by 0"):
+        f(np.zeros(0), np.ones(2))
+
+
 def test_memory_that_code_is_given() -> None:
     f = program("(N,) = y.shape\ny[(i + 1) % N] = x[i]", "y, x", decorator="cd")
     check(f, (np.zeros(6), X), (np.roll(X, 1),))

@@ -21,17 +21,16 @@ size that divides them is checked at the call, as the literal 0 is while staging
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, TcdslError
 from tcdsl.frontend.points.definitions import GENERATED, Definition, all_definitions, outside_names
 from tcdsl.frontend.points.let_placement import named_lets, share, without_brackets
-from tcdsl.frontend.staging.builder import ProgramBuilder
 from tcdsl.frontend.statements.accesses import is_data
 from tcdsl.frontend.statements.condition_variables import Open, as_generator, listed, placed_conditions, readable
 from tcdsl.frontend.symbols.values import Conversion, require_fitting
-from tcdsl.ir.build import all_of, apply, integer, range_tests, truth
+from tcdsl.ir.build import all_of, apply, range_tests, truth
 from tcdsl.ir.build import cast as converted
 from tcdsl.ir.expressions import (
     Apply,
@@ -43,18 +42,14 @@ from tcdsl.ir.expressions import (
     Let,
     Read,
     Reduction,
-    SizeValue,
-    certain_children,
     children,
     locals_read,
     rebuild,
 )
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.sizes.known_sizes import never_negative
-from tcdsl.ir.text.printer import format_expr
 from tcdsl.span import Span
 
-__all__ = ["BoundStatement", "ReductionScopes", "require_divisors"]
+__all__ = ["BoundStatement", "ReductionScopes"]
 
 _SUMS = ("add", "subtract")
 
@@ -277,31 +272,3 @@ def _read(read: Read, extents: Callable[[str], Sequence[Expr]]) -> Expr:
         if boundary is Boundary.SKIP and is_data(index):
             conditions.extend(range_tests(index, extent))
     return all_of(conditions)
-
-
-def require_divisors(expressions: Sequence[Expr], builder: ProgramBuilder, span: Span | None) -> None:
-    """State that the sizes by which ``expressions`` divide whole numbers at every point are not 0.
-
-    A statement at ``span`` holds the expressions.
-    """
-    for node in (node for expr in expressions for node in _certain(expr)):
-        if not (isinstance(node, Apply) and node.primitive in ("floor_div", "mod") and node.dtype == "int64"):
-            continue
-        divisor = node.arguments[1]
-        if isinstance(divisor, Constant) or not _is_size(divisor):
-            continue
-        positive = never_negative(divisor, builder.never_negative)
-        known = apply("ge", divisor, integer(1)) if positive else apply("ne", divisor, integer(0))
-        builder.require(known, f"`{format_expr(node)}` divides by 0", node.span or span)
-
-
-def _certain(expr: Expr) -> Iterator[Expr]:
-    yield expr
-    for part in certain_children(expr):
-        yield from _certain(part)
-
-
-def _is_size(expr: Expr) -> bool:
-    return isinstance(expr, SizeValue | Constant) or (
-        isinstance(expr, Apply) and expr.dtype == "int64" and all(map(_is_size, expr.arguments))
-    )

@@ -24,7 +24,7 @@ from tcdsl.frontend.statements.accesses import target_index
 from tcdsl.frontend.statements.condition_variables import Open
 from tcdsl.frontend.statements.point_loops import StatementParts, with_point_calls
 from tcdsl.frontend.statements.recorded_values import bound_sketch, scopes_of
-from tcdsl.frontend.statements.reduction_scopes import ReductionScopes, require_divisors
+from tcdsl.frontend.statements.reduction_scopes import ReductionScopes
 from tcdsl.frontend.statements.reductions import Loops, leading_loops, reduce_given
 from tcdsl.frontend.statements.statement_evaluation import Evaluation
 from tcdsl.frontend.statements.statement_syntax import Assignment, read_statement
@@ -115,7 +115,6 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
     if reset and form.plain:
         _check_reset(binding, opened, form, environment)
     raise_diagnostics(binding.faults)
-    require_divisors((*bound.indices, bound.value, *bound.conditions, *bound.filters), builder, span)
     restarts = None
     if isinstance(state, Existing) and reset and form.plain:
         # Conditions of the generator belong to the reduction. `assign(..., "=:+", ...)` starts all cells anew.

@@ -4,6 +4,8 @@ Points out of range are skipped along an index variable. Without one the stateme
 lose what was written or leave zeros, where Python's own ``x[50]`` is an error. So it is an assertion that such an index
 is in range for all sizes for which its statement has points at all: those whose conditions, brackets and branches on
 sizes and index variables hold. What depends on data takes no part in that, since it is not known before the call runs.
+
+Likewise ``y[(i + 2) % N] = x[i]`` divides by a size, which must not be 0 where there are points.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import replace
 import islpy as isl
 
 from tcdsl.ir.build import apply, conjuncts, integer
-from tcdsl.ir.expressions import Apply, Expr, Read, SizeValue, transform
+from tcdsl.ir.expressions import Apply, Constant, Expr, Read, Reduction, SizeValue, certain_children, transform
 from tcdsl.polyhedra.affine import NotAffine, condition_set, expression_of_condition
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.polyhedra.spaces import arranged
@@ -23,8 +25,9 @@ from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Level, levels_of
 from tcdsl.ranges.solving.constraints import form_in_range, named_sizes
 from tcdsl.ranges.solving.regions import Ranges, affine_guard, region_of
+from tcdsl.span import Span
 
-__all__ = ["check_fixed_indices"]
+__all__ = ["check_divisors", "check_fixed_indices"]
 
 
 def check_fixed_indices(inference: Inference, root: Level, ranges: Ranges) -> None:
@@ -43,9 +46,53 @@ def check_fixed_indices(inference: Inference, root: Level, ranges: Ranges) -> No
                 for condition in conditions:
                     inference.require(condition, _message(inference, access), access.span)
                 continue
-            if id(level) not in points:
-                points[id(level)] = _points(inference, level, ranges, points)
-            _require_where_reached(inference, access, points[id(level)])
+            reached = _reached(inference, access.guard, _points(inference, level, ranges, points))
+            fits = form_in_range(inference.algebra, *access.bounds)
+            _require_where_reached(inference, fits, reached, _message(inference, access), access.span)
+
+
+def check_divisors(inference: Inference, root: Level, ranges: Ranges) -> None:
+    """State that the sizes by which index variables and sizes are divided at every point are not 0.
+
+    Data divided by 0 is 0, as in NumPy's arithmetic of integers; an index variable or a size divided by 0 is no number.
+    """
+    if inference.sketch.mode == "valid":
+        return
+    algebra, points = inference.algebra, dict[int, isl.Set]()
+    for level in _certain_levels(root):
+        indices = inference.sketch.target.indices if level is root else ()
+        for expr in (*indices, level.value, *level.conditions, *level.filters):
+            for node, divisor in _divisions(expr):
+                size = named_sizes(divisor, algebra)
+                positive = algebra.nonnegative(algebra.form(divisor))
+                known = apply("ge", size, integer(1)) if positive else apply("ne", size, integer(0))
+                reached = _points(inference, level, ranges, points)
+                message = f"`{inference.text(node)}` divides by 0"
+                _require_where_reached(inference, known, reached, message, node.span)
+
+
+def _certain_levels(level: Level) -> Iterator[Level]:
+    yield level
+    for inner in level.reductions.values():
+        if not inner.guard:
+            yield from _certain_levels(inner)
+
+
+def _divisions(expr: Expr) -> Iterator[tuple[Apply, Expr]]:
+    match expr:
+        case Reduction():
+            return
+        case Apply(primitive="floor_div" | "mod", arguments=(_, divisor), dtype="int64"):
+            if not isinstance(divisor, Constant) and _is_size(divisor):
+                yield expr, divisor
+    for part in certain_children(expr):
+        yield from _divisions(part)
+
+
+def _is_size(expr: Expr) -> bool:
+    return isinstance(expr, SizeValue | Constant) or (
+        isinstance(expr, Apply) and expr.dtype == "int64" and all(map(_is_size, expr.arguments))
+    )
 
 
 def _is_fixed(access: AxisAccess) -> bool:
@@ -74,11 +121,12 @@ def _always_reached(level: Level, access: AxisAccess) -> bool:
 
 def _points(inference: Inference, level: Level, ranges: Ranges, known: dict[int, isl.Set]) -> isl.Set:
     """The points of a level as far as sets can say them, if indices without variables skip none."""
+    if id(level) in known:
+        return known[id(level)]
     base = None
     if level.parent is not None:
-        if id(level.parent) not in known:
-            known[id(level.parent)] = _points(inference, level.parent, ranges, known)
-        base = arranged(_reached(inference, level.guard, known[id(level.parent)]), level.scope_variables)
+        around = _points(inference, level.parent, ranges, known)
+        base = arranged(_reached(inference, level.guard, around), level.scope_variables)
     free = replace(
         level,
         conditions=_of_sizes(inference, level.conditions),
@@ -86,7 +134,8 @@ def _points(inference: Inference, level: Level, ranges: Ranges, known: dict[int,
         accesses=[access for access in level.accesses if not _is_fixed(access)],
     )
     # Without what is left out a variable may be unbounded, which is no fault here.
-    return region_of(inference.trial(), free, level.scope_variables, base, ranges).points
+    known[id(level)] = region_of(inference.trial(), free, level.scope_variables, base, ranges).points
+    return known[id(level)]
 
 
 def _reached(inference: Inference, guard: tuple[Expr, ...], points: isl.Set) -> isl.Set:
@@ -102,10 +151,8 @@ def _of_sizes(inference: Inference, conditions: tuple[Expr, ...]) -> tuple[Expr,
     return tuple(transform(condition, rule) for condition in conditions)
 
 
-def _require_where_reached(inference: Inference, access: AxisAccess, points: isl.Set) -> None:
-    algebra = inference.algebra
-    fits = form_in_range(algebra, *access.bounds)
-    reached = _reached(inference, access.guard, points).params()
+def _require_where_reached(inference: Inference, fits: Expr, points: isl.Set, message: str, span: Span | None) -> None:
+    algebra, reached = inference.algebra, points.params()
     try:
         context = algebra.context_of(reached)
         wrong = reached.intersect_params(context).subtract(condition_set(fits, reached))
@@ -114,7 +161,7 @@ def _require_where_reached(inference: Inference, access: AxisAccess, points: isl
         condition = expression_of_condition(context.subtract(wrong).coalesce().gist(context))
     except NotAffine:
         condition = fits
-    inference.require(condition, _message(inference, access), access.span)
+    inference.require(condition, message, span)
 
 
 def _message(inference: Inference, access: AxisAccess) -> str:

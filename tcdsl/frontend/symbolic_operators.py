@@ -28,6 +28,7 @@ from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.source.rewritten_functions import RECORDER
 from tcdsl.frontend.staging.run_time_integers import Specialize
 from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.surroundings.named_values import is_installed
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
@@ -79,7 +80,7 @@ def _plain_function() -> str:
         frame = frame.f_back
     code = frame.f_code
     rewritten = any(name.startswith(RECORDER) for name in (*code.co_freevars, *code.co_cellvars, *code.co_names))
-    return "" if rewritten or code.co_name.startswith("<") else code.co_name
+    return "" if rewritten or code.co_name.startswith("<") or is_installed(code.co_filename) else code.co_name
 
 
 def _length(value: Any) -> int:

@@ -208,6 +208,7 @@ def test_an_array_of_the_surroundings_as_an_index_is_read_at_every_call() -> Non
         (lambda A: A[7], tc.ShapeError, "the index 7 is out of range of axis 0, which has the extent A_0 = 2"),
         (lambda A: A[:, A.shape[0] + 1], tc.ShapeError, "axis 1, which has the extent A_1 = 3"),
         (lambda A: A @ A, tc.ShapeError, "the last but one of the right, whose extents are A_1 = 3 and A_0 = 2"),
+        (lambda A: np.hstack(A), tc.DslSyntaxError, "use an index variable in a statement"),
         (lambda A: A.astype(complex), tc.DtypeError, "complex128 is no element type of the language"),
         (lambda A: A.astype("real"), tc.DtypeError, "real is no element type of the language"),
     ],

@@ -48,8 +48,6 @@ _INSTEAD = {
     "detach": "write `stop_gradient(a)`",
     "item": "use it as it is",
 }
-# A function that waits for itself so often has no end, as Python says of its own.
-_MOST_CALLS = 1000
 
 
 class Template:
@@ -79,14 +77,12 @@ class Template:
         session.filenames.add(self.filename)
         session.uses.definitions[code] = self._definition
         session.binders[code] = partial(bound_at, self._function, self.filename)
-        if session.waiting[code] >= _MOST_CALLS:
-            raise RecursionError(self._function.__name__)
         if instance is not None:
             arguments = (instance, *arguments)
         receiver = arguments[0] if arguments and not _is_data(arguments[0]) else None
-        session.waiting[code] += 1
+        impure = warning_of_impure_calls(self._function, receiver, keywords, self._function.__name__)
         try:
-            with warning_of_impure_calls(self._function, receiver, keywords, self._function.__name__):
+            with session.waiting_for(code), impure:
                 return self._run(*arguments, **keywords)
         except NameError as error:
             fault = self._without_a_value(error)
@@ -101,8 +97,6 @@ class Template:
             if not is_array:
                 raise
             raise self._missing_attribute(error).error() from None
-        finally:
-            session.waiting[code] -= 1
 
     def _set_attribute(self, error: AttributeError, name: str) -> Diagnostic:
         trace = _last_entry(error)

@@ -95,6 +95,10 @@ def broadcast_relation(left: int, right: int) -> str:
     return "right" if right == 1 else "equal"
 
 
+# A function that waits for itself so often has no end, as Python says of its own.
+_MOST_CALLS = 1000
+
+
 def _nowhere() -> Span | None:
     return None
 
@@ -150,8 +154,8 @@ class Session:
         self.faults: list[Diagnostic] = []
         self.uses = ArrayUses()
         self.changes = ArrayChanges()
-        #: How often each decorated function is being staged, one call within another.
-        self.waiting: Counter[CodeType] = Counter()
+        #: How often each function is being called, one call within another.
+        self._waiting: Counter[CodeType] = Counter()
         self.filenames = self.uses.runs.filenames
         #: Where decorated functions bind a name in front of a line, by their code.
         self.binders: dict[CodeType, Callable[[str, int], Span | None]] = {}
@@ -237,6 +241,17 @@ class Session:
         finally:
             ACTIVE_SESSION.reset(token)
         raise_diagnostics([*self.faults, *map(_changed_array, self.changes.found())])
+
+    @contextmanager
+    def waiting_for(self, code: CodeType) -> Iterator[None]:
+        """A block in which a function of the user's runs. `RecursionError` if it calls itself without an end."""
+        if self._waiting[code] >= _MOST_CALLS:
+            raise RecursionError(code.co_name)
+        self._waiting[code] += 1
+        try:
+            yield
+        finally:
+            self._waiting[code] -= 1
 
     @contextmanager
     def within(self, **changes: Any) -> Iterator[None]:

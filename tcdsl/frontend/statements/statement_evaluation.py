@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.names.language_functions import undefined_name_hint
@@ -34,6 +35,7 @@ from tcdsl.frontend.statements.accesses import filled_read
 from tcdsl.frontend.statements.evaluator import Evaluator
 from tcdsl.frontend.statements.point_functions import at_points
 from tcdsl.frontend.statements.reductions import reduction
+from tcdsl.frontend.surroundings.named_values import users_function
 from tcdsl.frontend.symbols.point_calls import AtEachPoint, PointCall
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, REDUCTIONS, recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function
@@ -276,8 +278,11 @@ def _users(
     here = place is not None and bool(points)
     letters = session.context.letters.union(*(each.variables() for each in points if here))
 
+    plain, _ = users_function(function)
+    waits = nullcontext() if plain is None else session.waiting_for(plain.__code__)
+
     def run() -> object:
-        with session.within(at_points=here, letters=letters):
+        with session.within(at_points=here, letters=letters), waits:
             return called(*given, **named)
 
     try:

@@ -261,6 +261,7 @@ class Repeat(NamesTold):
 
     The only round of a call of ``host`` code is made by a function of Python, which the first input after the number
     names (`tcdsl.ir.interpreter.host_code`): the body says what the results depend on, and nothing of their cells.
+    Lowering finds that the rounds of some loops may run in any order, ``unordered``.
     """
 
     results: tuple[str, ...]
@@ -272,6 +273,7 @@ class Repeat(NamesTold):
     checkpoints: int = 0
     begin: Expr = _ZERO
     host: bool = False
+    unordered: bool = False
 
     @property
     def ends(self) -> tuple[Expr, Expr]:

@@ -361,3 +361,30 @@ def test_faults_are_those_of_the_first_round() -> None:
     np.testing.assert_allclose(picked(X, W, np.array([3, 3, 2, 1, 0])), (X @ W) * W[[3, 3, 2, 1, 0]])
     with pytest.raises(DataIndexError, match="7"):
         picked(X, W, np.array([3, 7, 2, 9, 0]))
+
+
+@cd
+def relaxed(u, f, w, steps):
+    n, m = u.shape
+    for t in range(steps):
+        for i in range(1, n - 1):
+            for j in range(1 + (i + t) % 2, m - 1, 2):
+                r = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4.0 * u[i, j] - f[i, j]
+                u[i, j] += 0.25 * w * r
+
+
+def test_scalars_made_of_what_rounds_change_are_not_kept_for_a_second_pass() -> None:
+    for n, m in ((7, 8), (8, 7), (3, 3), (2, 5), (1, 0)):
+        u, f = (np.random.default_rng(k).random((n, m)) for k in range(2))
+        wanted = u.copy()
+        for t in range(3):
+            for i in range(1, n - 1):
+                for j in range(1 + (i + t) % 2, m - 1, 2):
+                    four = wanted[i - 1, j] + wanted[i + 1, j] + wanted[i, j - 1] + wanted[i, j + 1]
+                    wanted[i, j] += 0.3 * (four - 4 * wanted[i, j] - f[i, j])
+        relaxed(u, f, 1.2, 3)
+        np.testing.assert_allclose(u, wanted)
+    text = str(relaxed.explain("loops", u, f, 1.2, 3))
+    assert "temporary r" not in text
+    # Each round changes cells of another color than those that it reads, which sets alone show.
+    assert "parallel for i_round in" in text

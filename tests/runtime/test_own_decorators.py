@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tcdsl.frontend.surroundings.named_values import named_paths
 
 x = np.ones(3)
 
@@ -42,6 +44,15 @@ def test_another_decorator_between() -> None:
 
     assert second.tag
     np.testing.assert_array_equal(second(x), [2, 2, 2])
+
+
+def test_what_decorators_name_is_no_reading() -> None:
+    text = (
+        "@kept(lambda: table.cells)\ndef f(x):\n    @inside\n    def g(y):\n        return y\n    return scale * g(x)"
+    )
+    (definition,) = ast.parse(text).body
+    assert isinstance(definition, ast.FunctionDef)
+    assert named_paths(definition) == (("y",), ("inside",), ("scale",), ("g",), ("x",))
 
 
 def timed(function: Any) -> Any:

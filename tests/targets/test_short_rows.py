@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,40 @@ def test_sums_of_short_rows_are_joined_once() -> None:
     text = "total = float32(0.0)\nfor i in range(m):\n    for j in range(n):\n        total += x[i, j]\nz[0, 0] = total"
     ((_, code),) = emitted_nests(nest_kernel(text, SHAPES), (True, True), {0: "nest"}, Machine(32, masks=False))
     assert sum("call" in line and "llvm.vector.reduce" in line for line in code.splitlines()) == 1
+
+
+def test_few_terms_are_added_up_one_by_one() -> None:
+    text = (
+        "for i in range(m):\n    total = float32(0.0)\n    for j in range(n):\n        total += x[i, j]\n"
+        "    z[i, 0] = total"
+    )
+    ((_, code),) = emitted_nests(nest_kernel(text, SHAPES), (True, True), {0: "nest"}, Machine(64, masks=True))
+    assert re.search(r"icmp slt i64 %v\d+, 7\n", code)
+
+
+@op
+def nearest(X, C):
+    label, distance = np.zeros(X.shape[0], np.int64), np.zeros(X.shape[0], X.dtype)
+    for i in range(X.shape[0]):
+        best = np.inf
+        for c in range(C.shape[0]):
+            s = 0.0
+            for k in range(X.shape[1]):
+                s += (X[i, k] - C[c, k]) ** 2
+            if s < best:
+                best = s
+                label[i] = c
+        distance[i] = best
+    return label, distance
+
+
+@pytest.mark.parametrize("terms", [0, 1, 6, 7, 8, 33])
+def test_sums_of_few_and_many_terms(terms: int) -> None:
+    X, C = (np.random.default_rng(terms).random((n, terms)) for n in (9, 4))
+    squares = ((X[:, None] - C) ** 2).sum(2)
+    label, distance = nearest(X, C)
+    np.testing.assert_array_equal(label, squares.argmin(1))
+    np.testing.assert_allclose(distance, squares.min(1), rtol=1e-12)
 
 
 @op

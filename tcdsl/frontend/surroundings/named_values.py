@@ -56,10 +56,11 @@ def _base(node: ast.AST) -> ast.expr | None:
             return None
 
 
-def _outer_names(node: ast.AST) -> Iterator[Path]:
+def _outer_names(node: ast.AST, decided: Collection[ast.AST]) -> Iterator[Path]:
     """The paths that are read under ``node``, index variables left out."""
     # In the order of the source, without recursion: generators inside generators would pass a name on for each level.
-    waiting: list[tuple[ast.AST, frozenset[str]]] = [(each, frozenset()) for each in _children(node)]
+    nothing: frozenset[str] = frozenset()
+    waiting = [(each, nothing) for each in _children(node) if each not in decided]
     while waiting:
         child, letters = waiting.pop()
         if isinstance(child, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
@@ -76,8 +77,11 @@ def _children(node: ast.AST) -> list[ast.AST]:
 
 
 def named_paths(definition: ast.FunctionDef) -> tuple[Path, ...]:
-    """The names that a function reads, with the attributes and items that are taken from them."""
-    return tuple(dict.fromkeys(_outer_names(definition)))
+    """The names that a function reads, with the attributes and items that are taken from them.
+
+    Not those of its decorators, which Python has evaluated before.
+    """
+    return tuple(dict.fromkeys(_outer_names(definition, definition.decorator_list)))
 
 
 def outer_names(definition: ast.FunctionDef, own: Collection[str]) -> dict[str, None]:

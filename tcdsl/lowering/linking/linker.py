@@ -352,7 +352,7 @@ class _Linker:
         held = memory.get(counter.name)
         if held is not None and not any(held in buffers_read(nest.body) for nest in nests_of(inside)):
             held = None
-        rounds = Rounds(number, label, count, most, inside, counted, condition, held, swaps, start)
+        rounds = Rounds(number, label, count, most, inside, counted, condition, held, swaps, start, repeat.unordered)
         own = self.buffers.keys() - around
         # Host code is called by the thread of the call alone, which may hold what it waits for.
         hosted = any(isinstance(node, ProcedureCall) for each in nests_of(inside) for node in each.body)

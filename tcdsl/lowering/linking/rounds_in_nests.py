@@ -86,7 +86,7 @@ def _nodes(
         name = names.fresh(f"end_of_{rounds.number}")
         ahead = (*ahead, Define(name, plain_read(rounds.counted, (), "int64"), index=True))
         stop = Local(name, "int64")
-    parallel = not ahead and holds is None and independent(body, rounds.number, own)
+    parallel = not ahead and holds is None and independent(body, rounds.number, own, known=rounds.unordered)
     if not parallel and any(_is_on_threads(node, with_rows) for node in body):
         return None  # Its rounds run one after the other, and each of them on threads.
     kind: LoopKind = "parallel" if parallel else "serial"

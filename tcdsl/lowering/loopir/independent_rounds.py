@@ -18,8 +18,11 @@ from tcdsl.polyhedra.linear import linear_form
 __all__ = ["accesses", "independent"]
 
 
-def independent(nodes: tuple[Node, ...], number: str, own: Set[str]) -> bool:
-    """Whether rounds of ``nodes`` are independent. ``own`` are the buffers that each round makes anew."""
+def independent(nodes: tuple[Node, ...], number: str, own: Set[str], *, known: bool = False) -> bool:
+    """Whether rounds of ``nodes`` are independent. ``own`` are the buffers that each round makes anew.
+
+    With ``known`` no round touches what another one writes of the others.
+    """
     changing = {number, *(node.variable for node in walk_nodes(nodes) if isinstance(node, Loop))}
     for buffer in set(buffers_written(nodes)):
         found = set(accesses(nodes, buffer))
@@ -27,6 +30,8 @@ def independent(nodes: tuple[Node, ...], number: str, own: Set[str]) -> bool:
             # A scalar is a register of each thread; an array is in memory that all have.
             if found != {()}:
                 return False
+            continue
+        if known:
             continue
         written = {
             node.indices for node in walk_nodes(nodes) if isinstance(node, Store | Update) and node.buffer == buffer

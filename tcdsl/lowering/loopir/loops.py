@@ -297,7 +297,7 @@ class Rounds:
     most ``most``, if anything bounds it. The first number is 0, or what ``begin``, an int64 buffer of rank 0, holds. A
     round runs only if the buffer ``condition``, a bool of rank 0, holds true. The buffer ``counter``, an int64 of rank
     0, holds the number too. After each round the buffers of each of ``swaps`` have each other's memory, one after the
-    other.
+    other. Where nests do not show it, the rounds may still be known to be ``unordered``, each with cells of its own.
     """
 
     number: str
@@ -310,6 +310,7 @@ class Rounds:
     counter: str | None = None
     swaps: tuple[tuple[str, str], ...] = ()
     begin: str | None = None
+    unordered: bool = False
 
     @property
     def held(self) -> tuple[str, ...]:

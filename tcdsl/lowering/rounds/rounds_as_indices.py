@@ -9,7 +9,9 @@
 
 So an op that is called for each row costs what whole arrays cost: its sums need no nest of their own in each round, and
 what it makes in between is seen by all passes. What a round makes has a row for each round then. Where that could take
-more memory than the arrays that the loop reads or fills, the rounds stay.
+more memory than the arrays that the loop reads or fills, the rounds stay. So do rounds of scalars of which one is made
+of cells that the loop changes, as in ``r = u[i - 1] + u[i + 1]; u[i] += r``: kept for all rounds, it would take a
+second pass over the cells.
 """
 
 from __future__ import annotations
@@ -96,16 +98,17 @@ def _converted(program: Program, depth: int) -> tuple[Program, Program]:
             left.append(repeat)
             continue
         bodies = _converted(repeat.body, depth + 1)
-        found = _Rounds.of(every, replace(repeat, body=bodies[0]))
+        found = _Rounds.of(every, replace(repeat, body=bodies[0]), _has_points(repeat.body))
         made = None if found is None else found.statements()
         if made is not None:
             every = _with(every, repeat, made)
         else:
             left.append(replace(repeat, body=bodies[1]))
-        if made is not None and _is_worth_it(repeat, depth):
+        if made is not None and _is_worth_it(repeat, depth) and not made.twice:
             some = _with(some, repeat, made)
         else:
-            kept.append(replace(repeat, body=bodies[1]))
+            unordered = made is not None and found is not None and found.apart
+            kept.append(replace(repeat, body=bodies[1], unordered=unordered))
     return _in_order(every, left), _in_order(some, kept)
 
 
@@ -158,7 +161,11 @@ class _UnfitError(Exception):
 
 @dataclass(slots=True)
 class _Made:
-    """A program that takes in the statements of one round: a `tcdsl.rewrite.inlining.Host`."""
+    """A program that takes in the statements of one round: a `tcdsl.rewrite.inlining.Host`.
+
+    ``own`` is what each round makes for itself. ``twice``: statements store, for a second pass, what rounds of scalars
+    have in registers.
+    """
 
     program: Program
     names: FreshNames
@@ -166,6 +173,8 @@ class _Made:
     sizes: list[Size] = field(default_factory=list)
     tensors: list[Tensor] = field(default_factory=list)
     made: list[Statement] = field(default_factory=list)
+    own: Set[str] = frozenset()
+    twice: bool = False
 
     def fresh_name(self, hint: str) -> str:
         """A name that is new."""
@@ -204,16 +213,19 @@ class _Made:
 class _Rounds:
     """A loop of ``program`` over straight code, and which version of what each of its statements makes.
 
-    ``rows`` are what it carries and its versions: each round changes rows of its own, or adds to what no round reads.
+    ``rows`` are what it carries and its versions: each round changes rows of its own, or, where they are not ``apart``,
+    adds to what no round reads. A round has ``points`` if it is more than scalars, in loops or not.
     """
 
     program: Program
     repeat: Repeat
     number: str
     rows: Set[str]
+    apart: bool
+    points: bool
 
     @staticmethod
-    def of(program: Program, repeat: Repeat) -> _Rounds | None:
+    def of(program: Program, repeat: Repeat, points: bool) -> _Rounds | None:
         """The loop, if its rounds may run in any order."""
         body = repeat.body
         if body.repeats or body.outputs or body.rules or repeat.begin != integer(0) or isinstance(repeat.count, Cast):
@@ -226,14 +238,16 @@ class _Rounds:
         if sum(can_fail(each, tensors) for each in body.statements) > 1 or any(each.unique for each in body.statements):
             return None
         rows: set[str] = set()
+        apart = True
         for name, new in body.updates:
             versions = _versions(body, name, new)
             if versions[-1] != name or len(versions) < 2 or not rows.isdisjoint(versions):
                 return None
-            if not (
-                _is_row(body, versions, number) or _is_sum(body, versions, number) or _are_apart(body, versions, number)
-            ):
-                return None
+            if not _is_row(body, versions, number):
+                adds = _is_sum(body, versions, number)
+                if not adds and not _are_apart(body, versions, number):
+                    return None
+                apart = apart and not adds
             rows.update(versions)
         made = {each.target.tensor for each in body.statements}
         for statement in body.statements:
@@ -244,7 +258,7 @@ class _Rounds:
                 number in size_names(start.value) or any(read.tensor in made for read in reads(start.value))
             ):
                 return None
-        return _Rounds(program, repeat, number, rows)
+        return _Rounds(program, repeat, number, rows, apart, points)
 
     def statements(self) -> _Made | None:
         """The statements with one index more, and what they make; ``None`` if they would need much more memory."""
@@ -273,7 +287,8 @@ class _Rounds:
         number, extent = index(made.number), self.repeat.count
         value: dict[Expr, Expr] = {SizeValue(made.number): number}
         # In the order of the body, as they were appended.
-        own = {each.name for each, old in zip(made.tensors, self._made_names(), strict=True) if old not in self.rows}
+        pairs = zip(made.tensors, self._made_names(), strict=True)
+        made.own = own = {each.name for each, old in pairs if old not in self.rows}
         tensors: list[Tensor] = []
         found: list[Statement] = []
 
@@ -341,6 +356,14 @@ class _Rounds:
         context = size_context(program)
         fused = fuse(program, context, names_of(program))
         kept = {each.target.tensor for each in fused.statements}.difference(results)
+        changed = {given for _, _, given in self.repeat.carried}.union(results)
+        made.twice = not self.points and any(
+            each.target.tensor in kept & made.own
+            and each.accumulate == "assign"
+            and len(each.domain.variables) == len(each.target.indices)
+            and not changed.isdisjoint(tensors_read(each))
+            for each in fused.statements
+        )
         return all(any(_is_within(program.tensor(name).shape, each, context) for each in large) for name in kept)
 
     def _is_input(self, name: str) -> bool:

@@ -45,6 +45,7 @@ from tcdsl.targets.cpu.emission.vector_loops import (
     vector_loop,
 )
 from tcdsl.targets.cpu.emission.vector_steps import (
+    FEW_TERMS,
     OWN_VECTORS,
     VectorScan,
     VectorSum,
@@ -453,10 +454,20 @@ class NestEmission(ExpressionEmission):
         return dtype in DTYPES and (not is_floating(dtype) or "reassoc" in self._accumulating)
 
     def _in_vectors(self, loop: Loop, known: VectorLoop, first: Scalar, last: Scalar) -> None:
-        assert self._machine is not None
+        many = partial(self._in_many_vectors, loop, known, first, last)
+        steady = isinstance(last.value, ir.ConstantOperand) or len(self._loops) < 2 or loop.seldom
         if known.own:
             self._if(first < last, lambda: self._in_wide_vectors(loop, known, first, last))
-            return
+        elif steady or known.scans or not known.sums or self._across.keys() & known.sums.keys():
+            many()
+        else:
+            # A sum of its own in each step of a loop around may have few terms.
+            count = first.like(self._builder.sub(last.value, first.value, steady=True))
+            in_turn = partial(counted, self._builder, first, last, 1, partial(self._step, loop))
+            self._if(count < FEW_TERMS, in_turn, many)
+
+    def _in_many_vectors(self, loop: Loop, known: VectorLoop, first: Scalar, last: Scalar) -> None:
+        assert self._machine is not None
         builder, plan, variable = self._builder, plan_of(known, self._machine), ("", loop.variable)
         start, after = builder.append_block(), builder.append_block()
         builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)

@@ -22,6 +22,7 @@ from tcdsl.targets.cpu.intrinsics.llvm_scalars import Scalar
 _DONE = ('!{!"llvm.loop.isvectorized", i32 1}', '!{!"llvm.loop.unroll.disable"}')
 
 __all__ = [
+    "FEW_TERMS",
     "OWN_VECTORS",
     "VectorScan",
     "VectorSum",
@@ -39,6 +40,8 @@ _NARROWEST = 128
 """Bits of the smallest vectors."""
 OWN_VECTORS = 4
 """Vectors in which steps with loops of their own are made."""
+FEW_TERMS = 7
+"""So many terms, and more, are added up in lanes: joining these takes about as long as adding six terms in turn."""
 _MUCH = 25
 """What an elementary function and a little arithmetic are."""
 

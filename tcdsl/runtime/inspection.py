@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING, Any
 from tcdsl.tracebacks import user_facing
 
 if TYPE_CHECKING:
+    # Checkers know this package; a bare `TensorFunction` is one of any parameters.
+    from typing_extensions import ParamSpec, TypeVar
+
     from tcdsl.runtime.calling.arguments import Signature
     from tcdsl.runtime.calls.staged import CacheInfo, StagedFunction
     from tcdsl.runtime.cost import Cost
     from tcdsl.runtime.profiles.profile import Profile
 
-__all__ = ["Inspected"]
+    Parameters = ParamSpec("Parameters", default=...)
+    Result = TypeVar("Result", default=Any)
+else:
+    from typing import ParamSpec, TypeVar
+
+    Parameters = ParamSpec("Parameters")
+    Result = TypeVar("Result")
+
+__all__ = ["Inspected", "Parameters", "Result"]
 
 
 # What the house asks of functions, and users do not.

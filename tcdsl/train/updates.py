@@ -76,5 +76,5 @@ def _decided(name: str, value: Any) -> Any:
     return fixed_number(name, value) if name == "momentum" else number(name, value)
 
 
-sgd_update, adam_update, adamw_update = map(_on_all, (sgd, adam, adamw))
-rmsprop_update, lion_update = map(_on_all, (rmsprop, lion))
+sgd_update, adam_update, adamw_update = _on_all(sgd), _on_all(adam), _on_all(adamw)
+rmsprop_update, lion_update = _on_all(rmsprop), _on_all(lion)

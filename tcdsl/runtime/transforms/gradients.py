@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from tcdsl.errors import ConfigurationError, DataIndexError, DifferentiationError, RaisedError, ShapeError
 from tcdsl.frontend.names.absent_attributes import missing_attribute
@@ -19,7 +19,7 @@ from tcdsl.locks import COMPILING, computed_once
 from tcdsl.runtime.calling.structure import LEAF, Structure
 from tcdsl.runtime.calls.content import Contents
 from tcdsl.runtime.calls.table import CallTable
-from tcdsl.runtime.inspection import Inspected
+from tcdsl.runtime.inspection import Inspected, Parameters, Result
 from tcdsl.runtime.transforms.derivation import Argnums, Derivation, kept, name_of, require_values, signature_of
 from tcdsl.tracebacks import hide_library_frames, told_of_a_wrong_call, user_facing, with_large_stack
 
@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 
-class DerivedFunction(Inspected):
+class DerivedFunction(Inspected, Generic[Parameters, Result]):
     """A derivative that is a function: called like the function itself, on arrays or inside a decorated function."""
 
-    def __init__(self, function: Callable[..., Any], derivation: Derivation, kind: str) -> None:
+    def __init__(self, function: Callable[Parameters, object], derivation: Derivation, kind: str) -> None:
         functools.update_wrapper(self, function, updated=())
         self.__name__ = name_of(function)
         self.function = function
@@ -67,8 +67,11 @@ class DerivedFunction(Inspected):
             staging.calls = self.calls
             return staging
 
-    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *positional: Parameters.args, **named: Parameters.kwargs) -> Result:
         """The derivative, arranged as JAX does."""
+        arguments: Any = positional
+        keywords: Any = named
+        result: Result
         try:
             session = ACTIVE_SESSION.get()
             if session is None:
@@ -76,13 +79,15 @@ class DerivedFunction(Inspected):
                     arguments, keywords = self.signature.placed(arguments, keywords)
                 again = self.calls.again
                 done = (again and again(arguments, keywords, None)) or self.calls.found(arguments, keywords)
-                return self.staging.run_anew(self.signature, arguments, keywords) if done is None else done[0]
+                result = self.staging.run_anew(self.signature, arguments, keywords) if done is None else done[0]
+                return result
             from tcdsl.frontend.staging.subprograms import symbolic
             from tcdsl.runtime.transforms.derivations import put
 
             part, traced, given = self.staging.inline(session, arguments, keywords)
             rows = self._rows(given, part.output_rows)
-            return traced.structure.build(symbolic(session.builder, put(session, part, traced), rows))
+            result = traced.structure.build(symbolic(session.builder, put(session, part, traced), rows))
+            return result
         except (DataIndexError, RaisedError, ShapeError) as error:
             from tcdsl.runtime.transforms.derivations import fault_of_values
 
@@ -143,7 +148,9 @@ class DerivedFunction(Inspected):
         return f"<{self._kind} of {name_of(self.function)}>"
 
 
-def derived(function: Callable[..., Any], derivation: Derivation, kind: str) -> DerivedFunction:
+def derived(
+    function: Callable[Parameters, object], derivation: Derivation, kind: str
+) -> DerivedFunction[Parameters, Any]:
     """The derivative of ``function``: one object, as long as the function lives."""
     require_values(derivation.title, function)
     return kept(function, (DerivedFunction, derivation), lambda: DerivedFunction(function, derivation, kind))
@@ -207,7 +214,9 @@ def _no_loss(function: str, structure: Structure) -> Exception:
 
 
 @user_facing
-def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> DerivedFunction:
+def grad(
+    fun: Callable[Parameters, object], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> DerivedFunction[Parameters, Any]:
     """``grad(loss)(w, x)``: the gradient of a loss of one element by the arguments ``argnums``.
 
     With ``has_aux``, ``fun`` returns ``(loss, aux)`` and the result is ``(gradient, aux)``. The gradient has the
@@ -219,7 +228,9 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
 
 
 @user_facing
-def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> DerivedFunction:
+def value_and_grad(
+    fun: Callable[Parameters, Result], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> DerivedFunction[Parameters, tuple[Result, Any]]:
     """``loss, dw = value_and_grad(loss)(w, x)``: the value and the gradient, computed by one program."""
     derivation = Gradient(checked_argnums(argnums), has_aux, with_value=True)
     return derived(fun, derivation, f"value and gradient by {derivation.argnums}")

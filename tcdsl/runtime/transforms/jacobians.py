@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import ConfigurationError, DifferentiationError
 from tcdsl.runtime.calling.structure import NOTHING, Structure
+from tcdsl.runtime.inspection import Parameters
 from tcdsl.runtime.transforms.derivation import Derivation
 from tcdsl.runtime.transforms.gradients import (
     DerivedFunction,
@@ -77,8 +78,11 @@ class Hessian(Derivation):
 
 @user_facing
 def jacobian(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str | None = None
-) -> DerivedFunction:
+    fun: Callable[Parameters, object],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    mode: str | None = None,
+) -> DerivedFunction[Parameters, Any]:
     """``jacobian(f)(x)[i, k]`` is the derivative of ``f(x)[i]`` by ``x[k]``.
 
     The result has the structure of the outputs; in the place of each array is one for each of ``argnums``, with the
@@ -98,7 +102,9 @@ def jacobian(
 
 
 @user_facing
-def hessian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> DerivedFunction:
+def hessian(
+    fun: Callable[Parameters, object], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> DerivedFunction[Parameters, Any]:
     """``hessian(f)(x)[i, k]`` is the second derivative of ``f``, which returns one number, by ``x[i]`` and ``x[k]``.
 
     The shape is the argument's, twice. For several ``argnums`` the result is a tuple of tuples: ``result[a][b]`` has

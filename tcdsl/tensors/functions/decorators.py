@@ -5,18 +5,31 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from tcdsl.errors import ConfigurationError
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION, DeclarationMet
 from tcdsl.runtime.calling.arguments import is_graph_tensor
 from tcdsl.runtime.function import DecoratedFunction, decorated
+from tcdsl.runtime.inspection import Parameters, Result
 from tcdsl.tracebacks import user_facing
+
+if TYPE_CHECKING:
+    from typing import Concatenate, Self
+
+    from typing_extensions import ParamSpec, TypeVar
+
+    from tcdsl.tensors.functions.layers import Layer
+    from tcdsl.tensors.graphs.tensor import Tensor
+
+    Others = ParamSpec("Others")
+    Buffers = TypeVar("Buffers")
+    Made = TypeVar("Made")
 
 __all__ = ["TensorFunction", "cd", "op"]
 
 
-class TensorFunction(DecoratedFunction):
+class TensorFunction(DecoratedFunction, Generic[Parameters, Result]):
     """A decorated function. Call it with arrays; ``explain``, ``interpret`` and ``cache_info`` show what it does.
 
     ::
@@ -34,6 +47,31 @@ class TensorFunction(DecoratedFunction):
 
     #: Whether staging has met a parameter that a string declares.
     _declares = False
+
+    if TYPE_CHECKING:
+        # What checkers know of a call, in this order: the function's own signature; `out=`; tensors, which are no
+        # arrays; configuration alone. A method has no `self`.
+
+        @overload
+        def __call__(self, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result: ...
+        @overload
+        def __call__(self, *arguments: Any, out: Buffers, **keywords: Any) -> Buffers: ...
+        @overload
+        def __call__(self, first: Tensor, /, *arguments: Any, **keywords: Any) -> Any: ...
+        @overload
+        def __call__(self, first: Any, second: Tensor, /, *arguments: Any, **keywords: Any) -> Any: ...
+        @overload
+        def __call__(self, **configuration: Any) -> Layer: ...
+        def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+            """Run on arrays or tensors, or configure."""
+
+        @overload
+        def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+        @overload
+        def __get__(
+            self: TensorFunction[Concatenate[Any, Others], Made], instance: object, owner: type | None = None
+        ) -> TensorFunction[Others, Made]: ...
+        def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
 
     def __getattr__(self, name: str) -> Any:
         from tcdsl.frontend.names.absent_attributes import missing_attribute
@@ -90,9 +128,9 @@ class TensorFunction(DecoratedFunction):
 
 
 @overload
-def op(function: Callable[..., Any], /) -> TensorFunction: ...
+def op(function: Callable[Parameters, Result], /) -> TensorFunction[Parameters, Result]: ...
 @overload
-def op(*, oob: str = "check") -> Callable[[Callable[..., Any]], TensorFunction]: ...
+def op(*, oob: str = "check") -> Callable[[Callable[Parameters, Result]], TensorFunction[Parameters, Result]]: ...
 @user_facing
 def op(function: Any = None, /, *, oob: str = "check") -> Any:
     """Define an operation: arrays in, new arrays out, differentiable.
@@ -113,9 +151,9 @@ def op(function: Any = None, /, *, oob: str = "check") -> Any:
 
 
 @overload
-def cd(function: Callable[..., Any], /) -> TensorFunction: ...
+def cd(function: Callable[Parameters, object], /) -> TensorFunction[Parameters, Any]: ...
 @overload
-def cd(*, oob: str = "check") -> Callable[[Callable[..., Any]], TensorFunction]: ...
+def cd(*, oob: str = "check") -> Callable[[Callable[Parameters, object]], TensorFunction[Parameters, Any]]: ...
 @user_facing
 def cd(function: Any = None, /, *, oob: str = "check") -> Any:
     """Define code: assignments that change arrays in place, such as an optimizer's update.

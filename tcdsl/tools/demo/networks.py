@@ -60,7 +60,8 @@ class CompiledNetwork:
 
     def predict(self, images: FloatArray) -> IntArray:
         """The most likely class of each image."""
-        classes: IntArray = predictions(*self.parameters, images)
+        W1, b1, W2, b2 = self.parameters
+        classes: IntArray = predictions(W1, b1, W2, b2, images)
         return classes
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import string
 from typing import Any
 
-__all__ = ["IndexLetter"]
+__all__ = ["ImportedLetter"]
 __all__ += list(string.ascii_lowercase)
 
 
-class IndexLetter:
-    """A name that stands for an index variable. It can only be used inside a decorated function's statements."""
+class ImportedLetter:
+    """A letter that static checkers know and decorated functions take as if it were not there: a lower-case one for an
+    index variable, a capital from `tcdsl.sizes` for a size. It does nothing by itself.
+    """
 
     __slots__ = ("name",)
 
@@ -54,5 +56,5 @@ x: Any
 y: Any
 z: Any
 for _letter in string.ascii_lowercase:
-    globals()[_letter] = IndexLetter(_letter)
+    globals()[_letter] = ImportedLetter(_letter)
 del _letter

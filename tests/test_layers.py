@@ -35,6 +35,7 @@ MODULES_MAY_IMPORT = {
     "pass_names": {"errors"},
     "primitives": {"tensors", "tracebacks"},
     "recent": set(),
+    "sizes": {"frontend", "indices"},
     "span": {"recent"},
     "target_names": {"errors"},
     "tile": {"frontend", "tensors", "tracebacks"},

@@ -27,7 +27,7 @@ from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.symbols.operators import IndexSymbol
 from tcdsl.frontend.symbols.recognition import CONSTANTS
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor
-from tcdsl.indices import IndexLetter
+from tcdsl.indices import ImportedLetter
 from tcdsl.recent import Recent
 from tcdsl.span import Span
 
@@ -111,7 +111,7 @@ class FunctionScope:
             raise StagingStopped
         if isinstance(value, OfARound):
             raise value.fault(letter=len(name) == 1 and name.islower())
-        return UNBOUND if isinstance(value, Unwritten | DeclaredTarget | IndexLetter | IndexSymbol) else value
+        return UNBOUND if isinstance(value, Unwritten | DeclaredTarget | ImportedLetter | IndexSymbol) else value
 
     def may_be_tensor(self, name: str) -> bool:
         """Whether what ``name`` holds now, or will hold, could be a tensor: it is no container of Python's."""
@@ -124,14 +124,14 @@ class FunctionScope:
     def enclosing(self, name: str) -> object:
         """The value of ``name`` in the enclosing functions."""
         value = self._closed_over(name)
-        return UNBOUND if isinstance(value, IndexLetter | IndexSymbol) else value
+        return UNBOUND if isinstance(value, ImportedLetter | IndexSymbol) else value
 
     def is_index_letter(self, name: str) -> bool:
         """Whether ``name`` is imported from `tcdsl.indices`."""
         held = self._closed_over(name)
         if held is UNBOUND:
             held = self._function.__globals__.get(name)
-        return isinstance(held, IndexLetter)
+        return isinstance(held, ImportedLetter) and held.name.islower()
 
     def is_index_symbol(self, name: str) -> bool:
         """Whether ``name`` is an object that indexes by Python's operators, `tcdsl.tile.TensorIndex`."""
@@ -154,7 +154,7 @@ class FunctionScope:
     def module(self, name: str) -> object:
         """The module's global ``name``."""
         value = self._function.__globals__.get(name, UNBOUND)
-        return UNBOUND if isinstance(value, IndexLetter | IndexSymbol) else value
+        return UNBOUND if isinstance(value, ImportedLetter | IndexSymbol) else value
 
     def builtin(self, name: str) -> object:
         """Python's builtin ``name``."""

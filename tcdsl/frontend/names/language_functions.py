@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tcdsl.ir.primitives import PRIMITIVES
 __all__ = [
     "LANGUAGE_FUNCTIONS",
     "CastFunction",
+    "ElementType",
     "LaterFunction",
     "PrimitiveFunction",
     "is_language_name",
@@ -81,7 +82,24 @@ class PrimitiveFunction(_Named):
         return made.item() if all(type(argument) in _WEAK for argument in arguments) else made
 
 
-class CastFunction(_Named):
+class ElementType:
+    """A type of elements, ``real`` or another one, which annotations give extents: ``real[N, K]``."""
+
+    #: What indexes it is extents, and it has no items.
+    __iter__ = None
+
+    def __init__(self, name: str) -> None:
+        self.__tcdsl_name__ = self.__name__ = name
+
+    def __getitem__(self, extents: Any) -> Any:
+        shown = ", ".join(map(str, extents)) if isinstance(extents, tuple) else extents
+        return Annotated[Any, f"{self.__name__}[{shown}]"]
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+class CastFunction(_Named, ElementType):
     """``float32(x)`` as a function of the language."""
 
     kind = "cast"

@@ -66,7 +66,7 @@ from tcdsl.frontend.surroundings.origins import (
 )
 from tcdsl.frontend.surroundings.plain_values import PLAIN, same_plain
 from tcdsl.frontend.surroundings.readings import MISSING, AbsentNames, Inside, Instance, Reading, attribute, snapshot
-from tcdsl.indices import IndexLetter
+from tcdsl.indices import ImportedLetter
 from tcdsl.span import Span
 
 __all__ = ["Surroundings", "called_readings"]
@@ -173,7 +173,7 @@ class _Reached:
     def path(self, steps: Path, root: Any) -> None:
         """What a path leads to, as far as its steps only look up what is there."""
         value = Reading(steps[:1], root).current()
-        if self._asked(value, steps[:1]) is IndexLetter:
+        if self._asked(value, steps[:1]) is ImportedLetter:
             return
         if value is MISSING and type(vars(builtins).get(str(steps[0]), len)) not in _OF_BUILTINS:
             root, value = vars(builtins), vars(builtins)[str(steps[0])]
@@ -218,7 +218,7 @@ class _Reached:
 
     def _visit(self, value: Any, names: Path, root: Any, around: tuple[int, ...]) -> None:
         kind = type(value)
-        if kind in PLAIN or value is MISSING or self._asked(value, names) is IndexLetter:
+        if kind in PLAIN or value is MISSING or self._asked(value, names) is ImportedLetter:
             return
         if is_array(value):
             self._array(value, names, root)

@@ -40,7 +40,7 @@ from tcdsl.frontend.source.annotations import annotation_names
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
 from tcdsl.frontend.surroundings.named_values import chains, outer_names
 from tcdsl.frontend.surroundings.readings import MISSING, Instance, Reading, attribute, snapshot
-from tcdsl.indices import IndexLetter
+from tcdsl.indices import ImportedLetter
 
 __all__ = ["Contents", "HasContent", "UnknownContentError"]
 
@@ -136,8 +136,8 @@ class Contents:
             self._add_container(value)
         elif kind is FunctionType:
             self._add_function(value)
-        elif isinstance(value, IndexLetter):
-            self.put("index", value.name)
+        elif isinstance(value, ImportedLetter):
+            self.put("letter", value.name)
         elif _is_own(kind) and hasattr(kind, "add_content"):
             if not self._is_known(value):
                 value.add_content(self)
@@ -255,7 +255,7 @@ class Contents:
                 self._add_array(value)
             else:
                 self.add(MISSING_CELL if value is MISSING else value)
-        if not isinstance(value, IndexLetter):
+        if not isinstance(value, ImportedLetter):
             seen = MISSING if value is not reading.current() else snapshot(value)
             self.readings.append(Reading((name,), root, seen))
 

@@ -26,12 +26,32 @@ import numpy as np
 from tcdsl.errors import ConfigurationError
 from tcdsl.locks import lock_of_this_process
 from tcdsl.pass_names import chosen_passes
-from tcdsl.target_names import known_target
 from tcdsl.tracebacks import NamesTold, missing_name, user_facing
 
-__all__ = ["CHECKS", "CURRENT", "PROCESS", "Settings", "config", "from_environment", "settings", "tape_memory"]
+__all__ = [
+    "CHECKS",
+    "CURRENT",
+    "PROCESS",
+    "TARGET_NAMES",
+    "Settings",
+    "config",
+    "from_environment",
+    "known_target",
+    "settings",
+    "tape_memory",
+]
 
 CHECKS = ("bounds", "nan", "ir")
+# Settings are read before any target is loaded. `tcdsl.targets.registry` holds the targets.
+TARGET_NAMES: set[str] = {"cpu", "numba"}
+"""The names that ``tc.config(target=...)`` takes."""
+
+
+def known_target(name: object) -> str:
+    """``name``; a `ConfigurationError` if no target has it."""
+    if not isinstance(name, str) or name not in TARGET_NAMES:
+        raise ConfigurationError(f"there is no target {name!r}; the targets are {', '.join(sorted(TARGET_NAMES))}")
+    return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import string
 from typing import TYPE_CHECKING, Any
 
-from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS, ElementType
+from tcdsl.frontend.names.language_functions import LANGUAGE_FUNCTIONS, ElementKind
 from tcdsl.indices import ImportedLetter
 
 __all__ = ["real"]
@@ -77,6 +77,6 @@ if TYPE_CHECKING:
     Y = _Size
     Z = _Size
 else:
-    real = ElementType("real")
-    globals().update((name, each) for name, each in LANGUAGE_FUNCTIONS.items() if isinstance(each, ElementType))
+    real = ElementKind("real")
+    globals().update((name, each) for name, each in LANGUAGE_FUNCTIONS.items() if isinstance(each, ElementKind))
     globals().update((letter, ImportedLetter(letter)) for letter in string.ascii_uppercase)

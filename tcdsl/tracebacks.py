@@ -49,6 +49,7 @@ __all__ = [
     "missing_name",
     "told_of_a_wrong_call",
     "user_facing",
+    "user_globals",
     "user_location",
     "warn_user",
     "warnings_given",
@@ -276,10 +277,21 @@ def user_location() -> Span | None:
     """The innermost expression that is being executed and is not the library's own."""
     from tcdsl.span import Span
 
+    frame = _users_frame()
+    return None if frame is None else Span.executed(frame, frame.f_lasti)
+
+
+def user_globals() -> dict[str, Any]:
+    """The global names of the code that has called the library."""
+    frame = _users_frame()
+    return {} if frame is None else frame.f_globals
+
+
+def _users_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_library(frame):
         frame = frame.f_back
-    return None if frame is None else Span.executed(frame, frame.f_lasti)
+    return frame
 
 
 def missing_name(

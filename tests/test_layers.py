@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tcdsl"
 
 # What `import tcdsl` itself loads.
-FIRST = {"config", "errors", "installation", "large_stack", "locks", "pass_names", "target_names", "tracebacks"}
+FIRST = {"config", "errors", "installation", "large_stack", "locks", "pass_names", "tracebacks"}
 
 # What modules directly under tcdsl/ may import; folders say it in the last lines of their READMEs.
 MODULES_MAY_IMPORT = {
@@ -25,7 +25,7 @@ MODULES_MAY_IMPORT = {
         *("tensors", "tile", "train"),
     },
     "__main__": {"tools"},
-    "config": {"errors", "locks", "pass_names", "target_names", "tracebacks"},
+    "config": {"errors", "locks", "pass_names", "tracebacks"},
     "errors": {"span"},
     "indices": set(),
     "installation": set(),
@@ -37,7 +37,6 @@ MODULES_MAY_IMPORT = {
     "recent": set(),
     "sizes": {"frontend", "indices"},
     "span": {"recent"},
-    "target_names": {"errors"},
     "tile": {"frontend", "tensors", "tracebacks"},
     "tracebacks": {"errors", "installation", "large_stack", "span"},
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tcdsl.config import TARGET_NAMES, known_target
 from tcdsl.errors import ConfigurationError
-from tcdsl.target_names import TARGET_NAMES, known_target
 from tcdsl.targets.protocol.target import HOST, Target
 
 __all__ = ["register", "target_named"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,7 +130,7 @@ def test_a_target_knows_the_memory_of_arguments(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(registry, "_MAKERS", {"elsewhere": Elsewhere})
     monkeypatch.setattr(registry, "_MADE", {})
-    monkeypatch.setattr("tcdsl.target_names.TARGET_NAMES", {"elsewhere"})
+    monkeypatch.setattr(sys.modules["tcdsl.config"], "TARGET_NAMES", {"elsewhere"})
     with pytest.raises(tc.TcdslError, match="knows no memory space 'host'"):
         registry.target_named("elsewhere")
 

@@ -20,7 +20,7 @@ from tcdsl.ir.primitives import PRIMITIVES
 __all__ = [
     "LANGUAGE_FUNCTIONS",
     "CastFunction",
-    "ElementType",
+    "ElementKind",
     "LaterFunction",
     "PrimitiveFunction",
     "is_language_name",
@@ -82,7 +82,7 @@ class PrimitiveFunction(_Named):
         return made.item() if all(type(argument) in _WEAK for argument in arguments) else made
 
 
-class ElementType:
+class ElementKind:
     """A type of elements, ``real`` or another one, which annotations give extents: ``real[N, K]``."""
 
     #: What indexes it is extents, and it has no items.
@@ -99,7 +99,7 @@ class ElementType:
         return self.__name__
 
 
-class CastFunction(_Named, ElementType):
+class CastFunction(_Named, ElementKind):
     """``float32(x)`` as a function of the language."""
 
     kind = "cast"

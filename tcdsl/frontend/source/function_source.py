@@ -48,7 +48,10 @@ def _fault(function: FunctionType, fact: str, hint: str) -> TcdslError:
 
 
 def _unavailable(function: FunctionType, name: str) -> TcdslError:
-    hint = "define it in a file or a notebook cell (not through exec, standard input or a frozen application)"
+    hint = (
+        "define it in a file or a notebook cell; where Python keeps no source (exec, standard input, a frozen "
+        f'application), give the text: `{name} = op(source="""def {function.__name__}(...): ...""")`'
+    )
     if function.__code__.co_filename == _BY_VALUE:
         hint = "the function around it came by value, without its text: put that into a module, or pickle what it gives"
     return _fault(function, f"the source of `{name}` is not available, so its tensor statements cannot be read", hint)
@@ -97,7 +100,7 @@ def text_of(function: FunctionType) -> FunctionText | None:
 
 def _lines_of(function: FunctionType) -> list[str] | None:
     name = function.__code__.co_filename
-    # So is called what exec runs, and %%prun, and from Python 3.13 on also the text of `python -c`, which is found.
+    # So is called what exec runs, and %%prun, and the text of `python -c`.
     if name == "<string>" and not _is_found_in_cell(function):
         return _block_of(function.__code__, name, linecache.getlines(name))
     for _ in range(2):

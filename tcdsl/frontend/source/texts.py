@@ -1,4 +1,5 @@
-"""The texts of functions that stand in no file: of cells that a magic runs, and of functions from another process.
+"""The texts of functions that stand in no file: of cells that a magic runs, of `python -c`, of functions from another
+process, and those that users give.
 
 ::
 
@@ -11,11 +12,13 @@ function gets that name.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import linecache
 import os
 import sys
+import textwrap
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,9 +26,12 @@ from itertools import chain, count
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from tcdsl.errors import ConfigurationError, DslSyntaxError
+
 __all__ = [
     "FunctionText",
     "cells_with",
+    "function_of_text",
     "is_run_by_magic",
     "name_of_running_cell",
     "named_code",
@@ -40,6 +46,7 @@ Parser = Callable[[str], ast.Module]
 # Files that are not plain Python, by name, with what parses their text: the literal spelling's files are entered here
 # when they are compiled.
 _PARSERS: dict[str, Parser] = {}
+_COMMAND = "<python -c>"
 # The names of cells whose code has another name; the last one first.
 _CELLS: deque[str] = deque(maxlen=256)
 
@@ -73,7 +80,8 @@ def place_text(function: FunctionType, text: FunctionText) -> None:
     """Have ``function`` stand in the lines of ``text``: in the file of that name if it has them, or there is none."""
     first = function.__code__.co_firstlineno - 1
     last = first + len(text.rows)
-    names = (text.filename if version == 0 else f"<{text.filename}, version {version}>" for version in count())
+    others = (f"<{text.filename.strip('<>')}, version {version}>" for version in count(1))
+    names = chain((text.filename,), others)
     name = next(each for each in names if _has_room(each, first, text.rows))
     known = linecache.getlines(name)
     if tuple(known[first:last]) != text.rows:
@@ -97,6 +105,43 @@ def named_code(code: CodeType, filename: str) -> CodeType:
     return code.replace(co_filename=filename, co_consts=tuple(constants))
 
 
+# -- texts that users give ---------------------------------------------------------------------------------------
+
+# Annotations stay text, because they may name what the language alone knows.
+_TEXT_ANNOTATIONS = __future__.annotations.compiler_flag
+
+
+def function_of_text(text: object, names: dict[str, Any]) -> FunctionType:
+    """The function that ``text`` defines, one `def`, with ``names`` around it. `DslSyntaxError` for other texts."""
+    if not isinstance(text, str):
+        raise ConfigurationError(f"a {type(text).__name__} as source; give the text of a function")
+    given = textwrap.dedent(text).strip("\n") + "\n"
+    try:
+        module = ast.parse(given)
+    except SyntaxError as error:
+        line = [*given.splitlines(), ""][(error.lineno or 1) - 1]
+        raise DslSyntaxError(f"line {error.lineno} of the source is no Python: {error.msg}\n    {line}") from None
+    if len(module.body) != 1 or not isinstance(module.body[0], ast.FunctionDef) or module.body[0].decorator_list:
+        fact = "the source is not one function without decorators"
+        raise DslSyntaxError(f"{fact}\ngive one `def`, to which `op` and `cd` do what they do to a function under them")
+    name = module.body[0].name
+    code = compile(given, f"<source of {name}>", "exec", flags=_TEXT_ANNOTATIONS, dont_inherit=True)
+    made: dict[str, FunctionType] = {}
+    exec(code, names, made)  # noqa: S102  # the user's function
+    place_text(made[name], FunctionText(code.co_filename, tuple(given.splitlines(keepends=True)), ast.parse))
+    return made[name]
+
+
+def _command(line: int) -> Iterator[tuple[str, Sequence[str]]]:
+    # The text of `python -c`, among the arguments; which of them it is, the caller finds out.
+    for each in sys.orig_argv[1:]:
+        if "\n" in each:
+            rows = (each.partition("c")[2] if each.startswith("-") else each).splitlines(keepends=True)
+            if len(rows) >= line:
+                linecache.cache[_COMMAND] = (len(each), None, rows, _COMMAND)
+                yield _COMMAND, rows
+
+
 # -- cells that a magic runs -------------------------------------------------------------------------------------
 
 
@@ -116,12 +161,13 @@ def store_cell(shell: Any, text: str) -> str:
 
 
 def cells_with(line: int) -> Iterator[tuple[str, Sequence[str]]]:
-    """The names and lines of cells where a function in line ``line`` of code without a file may stand."""
+    """The names and lines of cells, and of `python -c`, where a function in line ``line`` of no file may stand."""
     # The running one first: an equal one that ran before has another number.
     for name in chain(_running_cell(), tuple(_CELLS)):
         rows = linecache.getlines(name)
         if len(rows) >= line:
             yield name, rows
+    yield from _command(line)
 
 
 def is_run_by_magic() -> bool:

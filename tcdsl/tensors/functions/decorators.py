@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from tcdsl.errors import ConfigurationError
+from tcdsl.frontend.source.texts import function_of_text
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION, DeclarationMet
 from tcdsl.runtime.calling.arguments import is_graph_tensor
 from tcdsl.runtime.function import DecoratedFunction, decorated
 from tcdsl.runtime.inspection import Parameters, Result
-from tcdsl.tracebacks import user_facing
+from tcdsl.tracebacks import user_facing, user_globals
 
 if TYPE_CHECKING:
     from typing import Concatenate, Self
@@ -130,9 +131,13 @@ class TensorFunction(DecoratedFunction, Generic[Parameters, Result]):
 @overload
 def op(function: Callable[Parameters, Result], /) -> TensorFunction[Parameters, Result]: ...
 @overload
-def op(*, oob: str = "check") -> Callable[[Callable[Parameters, Result]], TensorFunction[Parameters, Result]]: ...
+def op(*, oob: str = "check", source: str) -> TensorFunction[..., Any]: ...
+@overload
+def op(
+    *, oob: str = "check", source: None = None
+) -> Callable[[Callable[Parameters, Result]], TensorFunction[Parameters, Result]]: ...
 @user_facing
-def op(function: Any = None, /, *, oob: str = "check") -> Any:
+def op(function: Any = None, /, *, oob: str = "check", source: str | None = None) -> Any:
     """Define an operation: arrays in, new arrays out, differentiable.
 
     ::
@@ -144,18 +149,23 @@ def op(function: Any = None, /, *, oob: str = "check") -> Any:
 
     ``oob`` says what happens where a data index is out of range: ``"check"`` raises `DataIndexError`, ``"skip"`` leaves
     the point out, ``"clamp"`` moves it to the nearest end.
+
+    ``f = op(source="def f(x): ...")`` defines an operation by its text, for where Python keeps none: under ``exec``, in
+    a shell, in an application that has no sources. Names in the text are those of the calling module.
     """
-    if function is None:
-        return functools.partial(decorated, TensorFunction, in_place=False, oob=oob)
-    return decorated(TensorFunction, function, False, oob)
+    return _decorating(function, False, oob, source)
 
 
 @overload
 def cd(function: Callable[Parameters, object], /) -> TensorFunction[Parameters, Any]: ...
 @overload
-def cd(*, oob: str = "check") -> Callable[[Callable[Parameters, object]], TensorFunction[Parameters, Any]]: ...
+def cd(*, oob: str = "check", source: str) -> TensorFunction[..., Any]: ...
+@overload
+def cd(
+    *, oob: str = "check", source: None = None
+) -> Callable[[Callable[Parameters, object]], TensorFunction[Parameters, Any]]: ...
 @user_facing
-def cd(function: Any = None, /, *, oob: str = "check") -> Any:
+def cd(function: Any = None, /, *, oob: str = "check", source: str | None = None) -> Any:
     """Define code: assignments that change arrays in place, such as an optimizer's update.
 
     ::
@@ -167,6 +177,15 @@ def cd(function: Any = None, /, *, oob: str = "check") -> Any:
     Written arguments must be writable NumPy arrays that do not overlap any other argument. A failed call changes
     nothing.
     """
+    return _decorating(function, True, oob, source)
+
+
+def _decorating(function: Any, in_place: bool, oob: str, source: str | None) -> Any:
+    if source is not None:
+        if function is not None:
+            name = "cd" if in_place else "op"
+            raise ConfigurationError(f"@{name} with a function and a source; the source alone defines the function")
+        function = function_of_text(source, user_globals())
     if function is None:
-        return functools.partial(decorated, TensorFunction, in_place=True, oob=oob)
-    return decorated(TensorFunction, function, True, oob)
+        return functools.partial(decorated, TensorFunction, in_place=in_place, oob=oob)
+    return decorated(TensorFunction, function, in_place, oob)

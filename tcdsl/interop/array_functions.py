@@ -17,6 +17,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,16 @@ from tcdsl.runtime.transforms.derivations import DerivationValues, kept_staging
 from tcdsl.runtime.transforms.pullbacks import vjp
 from tcdsl.runtime.transforms.pushforwards import jvp
 
-__all__ = ["ArrayFunction", "CallForm", "Hole", "ResultTypes", "function_named", "function_numbered", "taken_apart"]
+__all__ = [
+    "ArrayFunction",
+    "CallForm",
+    "Hole",
+    "ResultTypes",
+    "function_named",
+    "function_numbered",
+    "runs",
+    "taken_apart",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +158,8 @@ class ArrayFunction:
         self._staging, self._form, self._run = staging, form, run
         self._signature: Signature = getattr(run, "signature", None) or staging.signature  # type: ignore[attr-defined]
         self._derived: dict[Hashable, ArrayFunction] = {}
+        #: Whether it is called with its operands as they are.
+        self._plain = not form.keywords and all(each == _ARRAY for each in form.positions)
         _BY_NUMBER[self.number] = self
 
     @staticmethod
@@ -161,10 +173,15 @@ class ArrayFunction:
 
     def results(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], Structure]:
         """The results, and the structure around them."""
-        operands = [hole.operand(array) for hole, array in zip(self.holes, arrays, strict=True)]
-        found = self._form.call(self._run, operands)
+        if self._plain:
+            found = self._run(*arrays)
+        else:
+            operands = [hole.operand(array) for hole, array in zip(self.holes, arrays, strict=True)]
+            found = self._form.call(self._run, operands)
         if type(found) is np.ndarray:
             return [found], _LEAF
+        if type(found) is tuple and set(map(type, found)) == {np.ndarray}:
+            return list(found), _tuple_of(len(found))
         leaves, structure = flatten(found, _is_array)
         return [np.asarray(each) for each in leaves], structure
 
@@ -195,19 +212,19 @@ class ArrayFunction:
 
     def pullback(self, by: tuple[int, ...], of: tuple[int, ...]) -> ArrayFunction:
         """The function of the operands, and of cotangents of the results ``of``, that gives the adjoints of ``by``."""
-        return self._derivative(_Pullback(self, by, of), len(of))
+        return self._derivative(_Pullback, by, of, len(of))
 
     def pushforward(self, by: tuple[int, ...], of: tuple[int, ...]) -> ArrayFunction:
         """The function of the operands, and of tangents of ``by``, that gives the tangents of the results ``of``."""
-        return self._derivative(_Pushforward(self, by, of), len(by))
+        return self._derivative(_Pushforward, by, of, len(by))
 
     def batched(self, by: tuple[int, ...]) -> ArrayFunction:
         """The function of batches of the operands ``by``, along first axes, that gives batches of the results."""
-        return self._derivative(_Batched(self, by, ()), 0)
+        return self._derivative(_Batched, by, (), 0)
 
     def summed(self, results: tuple[int, ...]) -> ArrayFunction:
         """The function that gives the sums of ``results`` along their first axes, and the other results."""
-        return self._derivative(_Summed(self, results, ()), 0)
+        return self._derivative(_Summed, results, (), 0)
 
     def transposed(self, linear: tuple[int, ...]) -> ArrayFunction:
         """The adjoint of a derivative, which is linear in its operands ``linear``, the last ones or some of them.
@@ -238,15 +255,18 @@ class ArrayFunction:
         arguments, keywords = self._form.filled(operands)
         self._run(*arguments, out=tuple(results), **keywords)
 
-    def _derivative(self, made: _Derived, directions: int) -> ArrayFunction:
-        key = (type(made), made.by, made.of)
-        if key not in self._derived:
-            holes = (*self.holes, *(_ARRAY,) * directions)
+    def _derivative(
+        self, kind: type[_Derived], by: tuple[int, ...], of: tuple[int, ...], directions: int
+    ) -> ArrayFunction:
+        found = self._derived.get((kind, by, of))
+        if found is None:
+            made, holes = kind(self, by, of), (*self.holes, *(_ARRAY,) * directions)
             made.name_operands(len(holes))
             staging = kept_staging(made, DerivationValues(()))
             run = _Staged(staging, made)
-            self._derived[key] = ArrayFunction(made.__name__, holes, staging, CallForm(holes, ()), run)
-        return self._derived[key]
+            found = ArrayFunction(made.__name__, holes, staging, CallForm(holes, ()), run)
+            self._derived[kind, by, of] = found
+        return found
 
     def inline(self, operands: Sequence[Any]) -> tuple[Any, ...]:
         """The results as part of what is being staged."""
@@ -255,6 +275,11 @@ class ArrayFunction:
 
 
 _LEAF = Structure("leaf")
+
+
+@lru_cache
+def _tuple_of(count: int) -> Structure:
+    return flatten((np.empty(0),) * count, _is_array)[1]
 
 
 def _is_array(value: Any) -> bool:
@@ -351,12 +376,17 @@ class _Batched(_Derived):
         return whole.summed(shared) if shared else whole
 
 
-def _of(function: Callable[..., Any], form: CallForm) -> ArrayFunction:
+def runs(function: Callable[..., Any]) -> tuple[StagedFunction, Callable[..., Any]]:
+    """What is staged of ``function``, and what runs it."""
     staging = getattr(function, "staging", None)
-    run: Any = function
-    if not isinstance(staging, StagedFunction):
-        staging = kept_staging(function, DerivationValues(()))
-        run = _Staged(staging, function)
+    if isinstance(staging, StagedFunction):
+        return staging, function
+    staging = kept_staging(function, DerivationValues(()))
+    return staging, _Staged(staging, function)
+
+
+def _of(function: Callable[..., Any], form: CallForm) -> ArrayFunction:
+    staging, run = runs(function)
     return ArrayFunction(name_of(function), form.holes, staging, form, run)
 
 

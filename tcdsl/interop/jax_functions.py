@@ -15,6 +15,8 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from tcdsl.errors import DtypeError
+from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.interop.array_functions import ArrayFunction, ResultTypes, taken_apart
 from tcdsl.interop.ffi_handler import HANDLER, NUMBER
 
@@ -34,7 +36,7 @@ class JaxFunction:
         """The results as arrays of JAX, nested as ``f`` returns them."""
         form, operands = taken_apart(self.__name__, arguments, keywords, _is_array, numbers=(float,))
         function = ArrayFunction.of(self.function, form)
-        given = [each if _is_array(each) else np.asarray(each, np.float64) for each in operands]
+        given = [_array(function, k, each) for k, each in enumerate(operands)]
         results = _CALL.bind(*given, function=function)
         return _result_types(function, [jax.typeof(each) for each in given]).structure.build(results)
 
@@ -47,6 +49,18 @@ class JaxFunction:
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, jax.Array | np.ndarray | np.generic)
+
+
+def _array(function: ArrayFunction, place: int, value: Any) -> Any:
+    if not _is_array(value):
+        return np.asarray(value, np.float64)
+    if not isinstance(value, jax.Array):
+        given_array(value, function.operand_names()[place], f"{function.name}(): ")
+    elif jax.numpy.issubdtype(value.dtype, jax.dtypes.extended):
+        name = function.operand_names()[place]
+        fact = f"{function.name}(): `{name}` has the element type {value.dtype}, which tcdsl does not handle"
+        raise DtypeError.at(fact, hint=f"pass the numbers that it is made of, `jax.random.key_data({name})`")
+    return value
 
 
 _CALL = Primitive("tcdsl_call")

@@ -2,7 +2,8 @@
 
 All are one operation of ``torch.library``, ``tcdsl::call(str function, Tensor[] arrays) -> Tensor[]``, whose first
 operand is the key of an `ArrayFunction`. A derivative, or a batch, is that operation with another key: so there are
-derivatives of every order, and compiled graphs hold no Python.
+derivatives of every order, and compiled graphs hold no Python. Where nobody watches operations, the function is called
+on the tensors' memory at once, which takes a third of the time.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch as pytorch
+from torch.autograd import forward_ad
 
 from tcdsl.errors import DtypeError, TcdslError
 from tcdsl.frontend.staging.given_arrays import given_array
-from tcdsl.interop.array_functions import ArrayFunction, CallForm, Hole, ResultTypes, function_named, taken_apart
-from tcdsl.runtime.calling.structure import Structure
+from tcdsl.interop.array_functions import ArrayFunction, CallForm, Hole, ResultTypes, function_named, runs, taken_apart
+from tcdsl.runtime.calling.structure import Structure, flatten
 
 __all__ = ["TorchFunction"]
 
@@ -40,6 +42,7 @@ class TorchFunction:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function, updated=())
         self.function = function
+        self._run = runs(function)[1]
         self._functions: dict[Any, ArrayFunction] = {}
         #: Those for so many tensors by position.
         self._alone: dict[int, ArrayFunction] = {}
@@ -49,22 +52,43 @@ class TorchFunction:
         """The results as tensors, nested as ``f`` returns them."""
         if pytorch.compiler.is_compiling():
             return self._compiled(arguments, keywords)
-        if not keywords and set(map(type, arguments)) <= _PLAIN:
+        if (not keywords or set(map(type, keywords.values())) <= _SCALARS) and _is_unwatched():
+            given = _untracked(arguments)
+            if given is not None:
+                found = self._run(*given, **keywords)
+                if type(found) is np.ndarray:
+                    return pytorch.from_numpy(found)
+                leaves, structure = flatten(found, _is_array)
+                return structure.build([pytorch.from_numpy(np.asarray(each)) for each in leaves])
+        if not keywords and _PLAIN.issuperset(map(type, arguments)):
             function, tensors = self._served_alone(len(arguments)), arguments
         else:
             form, operands = taken_apart(
                 self.__name__, arguments, keywords, _is_array, self._numbers((*arguments, *keywords.values()))
             )
-            function, tensors = self.served(form), tuple(map(_tensor, operands))
-        for k, each in enumerate(tensors):
-            if each.layout is not pytorch.strided or each.device.type not in _DEVICES:
-                raise _elsewhere(function, k, each)
-        results = _called(function.key, *tensors)
+            function = self.served(form)
+            tensors = tuple([self._tensor(function, k, each) for k, each in enumerate(operands)])
+        if pytorch._C._are_functorch_transforms_active():
+            _require_strided(function, tensors)
+            results, structure = _called(function, tensors), self._structure(function, tensors)
+        else:
+            applied = _Applied(function)
+            results = _Call.apply(applied, *tensors) if _is_tracked(tensors) else applied.results(tensors)
+            structure = applied.structure or self._structure(function, tensors)
+        return results[0] if structure.kind == "leaf" else structure.build(results)
+
+    def _structure(self, function: ArrayFunction, tensors: Sequence[pytorch.Tensor]) -> Structure:
         key = (function.key, *[(each.dtype, each.dim()) for each in tensors])
         found = self._structures.get(key)
         if found is None:
             found = self._structures[key] = _result_types(function, tensors).structure
-        return results[0] if found.kind == "leaf" else found.build(results)
+        return found
+
+    @staticmethod
+    def _tensor(function: ArrayFunction, place: int, value: Any) -> pytorch.Tensor:
+        if isinstance(value, np.ndarray | np.generic):
+            given_array(value, function.operand_names()[place], f"{function.name}(): ")
+        return _tensor(value)
 
     @staticmethod
     def _numbers(given: Sequence[Any]) -> tuple[type, ...]:
@@ -116,17 +140,78 @@ class TorchFunction:
 
 _DEVICES = ("cpu", "meta")
 _PLAIN = {pytorch.Tensor}
+_TENSORS = frozenset((pytorch.Tensor, pytorch.nn.Parameter))
+_SCALARS = frozenset((float, int, bool, str, type(None)))
+_KEYS = pytorch._C.DispatchKey
+_USUAL = [
+    (pytorch._C.DispatchKeySet(_KEYS.BackendSelect) | more).raw_repr()
+    for more in (pytorch._C.DispatchKeySet(_KEYS.ADInplaceOrView), pytorch._C.DispatchKeySet(_KEYS.BackendSelect))
+]
+
+
+def _is_unwatched() -> bool:
+    # Whether nothing wants to see operations: no mode, transform, tracer or profiler. Of the dispatcher's keys there
+    # are those of any call, but for the one that inference mode leaves out.
+    return (
+        pytorch._C._dispatch_tls_local_include_set().raw_repr() in _USUAL
+        and not pytorch._C._len_torch_function_stack()
+        and not pytorch._C._autograd._profiler_enabled()
+    )
+
+
+def _untracked(arguments: Sequence[Any]) -> list[Any] | None:
+    # Tensors as arrays, and numbers, if no derivative is asked for; None of what takes the long way, or is refused.
+    tracking = pytorch.is_grad_enabled()
+    if forward_ad._current_level >= 0:
+        return None
+    given: list[Any] = []
+    for each in arguments:
+        kind = type(each)
+        if kind in _TENSORS:
+            if not each.requires_grad:
+                tensor = each
+            elif tracking:
+                return None
+            else:
+                tensor = each.detach()
+            try:
+                given.append(tensor.numpy())
+            except (TypeError, RuntimeError):
+                return None
+        elif kind in _SCALARS:
+            given.append(each)
+        else:
+            return None
+    return given
 
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, pytorch.Tensor | np.ndarray | np.generic)
 
 
+def _require_strided(function: ArrayFunction, tensors: Sequence[pytorch.Tensor]) -> None:
+    for k, each in enumerate(tensors):
+        if (
+            each.layout is not pytorch.strided
+            or each.is_quantized
+            or each.is_nested
+            or each.device.type not in _DEVICES
+        ):
+            raise _elsewhere(function, k, each)
+
+
 def _elsewhere(function: ArrayFunction, place: int, tensor: pytorch.Tensor) -> TcdslError:
     name = function.operand_names()[place]
+    if tensor.is_nested:
+        fact = f"{function.name}(): `{name}` is a nested tensor, whose rows differ in length"
+        return DtypeError.at(fact, hint=f"pass its tensors one by one, or `{name}.to_padded_tensor(0.0)`")
     if tensor.layout is not pytorch.strided:
         kind = str(tensor.layout).removeprefix("torch.")
         return DtypeError.at(f"{function.name}(): `{name}` has the layout {kind}", hint=f"pass `{name}.to_dense()`")
+    if tensor.is_quantized:
+        kind = str(tensor.dtype).removeprefix("torch.")
+        fact = f"{function.name}(): `{name}` is quantized, with the element type {kind}"
+        return DtypeError.at(fact, hint=f"pass `{name}.dequantize()`")
     fact = f"{function.name}(): `{name}` lies on the device {tensor.device}"
     return DtypeError.at(fact, hint=f"pass a copy in the computer's own memory, `{name}.cpu()`")
 
@@ -154,18 +239,31 @@ def _tensor(value: Any) -> pytorch.Tensor:
     if isinstance(value, pytorch.Tensor):
         return value
     kind = _NUMBERS.get(type(value))
-    return pytorch.as_tensor(value) if kind is None else pytorch.tensor(value, dtype=kind)
+    return pytorch.as_tensor(value) if kind is None else pytorch.scalar_tensor(value, dtype=kind)
 
 
 def _run(function: str, arrays: Sequence[pytorch.Tensor]) -> list[pytorch.Tensor]:
     made = function_named(function)
-    try:
-        given = [each.detach().numpy() for each in arrays]
-    except (TypeError, RuntimeError):
+    given = _arrays(arrays)
+    if given is None:
+        _require_strided(made, arrays)
         names = made.operand_names()
         found = [given_array(each.detach(), names[k], f"{made.name}(): ") for k, each in enumerate(arrays)]
         given = [each for each in found if each is not None]
-    return [pytorch.from_numpy(each) for each in made(given)]
+    return _results(made, given)[0]
+
+
+def _arrays(tensors: Sequence[pytorch.Tensor]) -> list[np.ndarray] | None:
+    # Their memory; None if some of them is not as NumPy has arrays.
+    try:
+        return [each.detach().numpy() if each.requires_grad else each.numpy() for each in tensors]
+    except (TypeError, RuntimeError):
+        return None
+
+
+def _results(made: ArrayFunction, arrays: Sequence[np.ndarray]) -> tuple[list[pytorch.Tensor], Structure]:
+    results, structure = made.results(arrays)
+    return [pytorch.from_numpy(each) for each in results], structure
 
 
 def _result_types(function: ArrayFunction, tensors: Sequence[pytorch.Tensor]) -> ResultTypes:
@@ -197,10 +295,43 @@ def _fake(function: str, arrays: Sequence[pytorch.Tensor]) -> list[pytorch.Tenso
     ]
 
 
-def _called(function: str, *arrays: pytorch.Tensor) -> Sequence[pytorch.Tensor]:
-    # Transforms of functions want the context apart, which takes ten times as long.
-    kind = _Transformed if pytorch._C._are_functorch_transforms_active() else _Call
-    results: Sequence[pytorch.Tensor] = kind.apply(function, *arrays)
+def _is_tracked(tensors: Sequence[pytorch.Tensor]) -> bool:
+    # Whether a derivative is asked for.
+    if forward_ad._current_level >= 0:
+        return True
+    return pytorch.is_grad_enabled() and any([each.requires_grad for each in tensors])  # noqa: C419  # it is faster
+
+
+class _Applied:
+    """A function that is called, and then the structure around its results, if that is known."""
+
+    __slots__ = ("function", "structure")
+
+    def __init__(self, function: ArrayFunction) -> None:
+        self.function = function
+        self.structure: Structure | None = None
+
+    def results(self, tensors: Sequence[pytorch.Tensor]) -> tuple[pytorch.Tensor, ...]:
+        """The results, without derivatives."""
+        arrays = _arrays(tensors) if _is_unwatched() else None
+        if arrays is not None:
+            results, self.structure = _results(self.function, arrays)
+            return tuple(results)
+        _require_strided(self.function, tensors)
+        # The operation's own derivative is for compiled graphs.
+        with pytorch._C._AutoDispatchBelowAutograd():
+            return tuple(_call(self.function.key, *tensors))
+
+
+def _called(function: ArrayFunction, tensors: Sequence[pytorch.Tensor]) -> Sequence[pytorch.Tensor]:
+    results: Sequence[pytorch.Tensor]
+    if pytorch._C._are_functorch_transforms_active():
+        # They want the context apart, which takes ten times as long.
+        results = _Transformed.apply(function.key, *tensors)
+    elif _is_tracked(tensors):
+        results = _Call.apply(_Applied(function), *tensors)
+    else:
+        results = _Applied(function).results(tensors)
     return results
 
 
@@ -208,18 +339,19 @@ class _Call(pytorch.autograd.Function):
     generate_vmap_rule: ClassVar[bool] = False
 
     @staticmethod
-    def forward(ctx: Any, function: str, *arrays: pytorch.Tensor) -> tuple[pytorch.Tensor, ...]:
-        # The operation's own derivative is for compiled graphs; this is one.
-        with pytorch._C._AutoDispatchBelowAutograd():
-            results = tuple(_call(function, *arrays))
-        _Call.keep(ctx, function, arrays, results)
+    def forward(ctx: Any, applied: _Applied, *arrays: pytorch.Tensor) -> tuple[pytorch.Tensor, ...]:
+        results = applied.results(arrays)
+        _Call.keep(ctx, applied.function, arrays, results)
         return results
 
     @staticmethod
-    def keep(ctx: Any, function: str, arrays: Sequence[pytorch.Tensor], output: tuple[pytorch.Tensor, ...]) -> None:
-        ctx.function, ctx.results = function_named(function), len(output)
+    def keep(
+        ctx: Any, function: ArrayFunction, arrays: Sequence[pytorch.Tensor], output: tuple[pytorch.Tensor, ...]
+    ) -> None:
+        ctx.function, ctx.results = function, len(output)
         ctx.of = tuple([k for k, each in enumerate(output) if each.is_floating_point()])
-        ctx.mark_non_differentiable(*[each for each in output if not each.is_floating_point()])
+        if len(ctx.of) < len(output):
+            ctx.mark_non_differentiable(*[each for each in output if not each.is_floating_point()])
         ctx.save_for_backward(*arrays)
         ctx.save_for_forward(*arrays)
 
@@ -227,40 +359,43 @@ class _Call(pytorch.autograd.Function):
     def backward(ctx: Any, *cotangents: pytorch.Tensor) -> tuple[Any, ...]:
         by = tuple([k - 1 for k, needed in enumerate(ctx.needs_input_grad) if needed])
         pullback = ctx.function.pullback(by, ctx.of)
-        adjoints = iter(_called(pullback.key, *ctx.saved_tensors, *[cotangents[k] for k in ctx.of]))
+        adjoints = iter(_called(pullback, (*ctx.saved_tensors, *[cotangents[k] for k in ctx.of])))
         return tuple([next(adjoints) if needed else None for needed in ctx.needs_input_grad])
 
     @staticmethod
     def jvp(ctx: Any, _function: None, *tangents: pytorch.Tensor | None) -> tuple[pytorch.Tensor | None, ...]:
         by = tuple([k for k, each in enumerate(tangents) if each is not None])
         pushforward = ctx.function.pushforward(by, ctx.of)
-        made = _called(pushforward.key, *ctx.saved_tensors, *[each for each in tangents if each is not None])
+        made = _called(pushforward, (*ctx.saved_tensors, *[each for each in tangents if each is not None]))
         moved = dict(zip(ctx.of, made, strict=True))
         return tuple([moved.get(k) for k in range(ctx.results)])
 
 
 class _Transformed(_Call):
     @staticmethod
-    def forward(function: str, *arrays: pytorch.Tensor) -> tuple[pytorch.Tensor, ...]:  # type: ignore[override]
+    def forward(function: str, *arrays: pytorch.Tensor) -> tuple[pytorch.Tensor, ...]:
         return tuple(_call(function, *arrays))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[pytorch.Tensor, ...]) -> None:
-        _Call.keep(ctx, inputs[0], inputs[1:], output)
+        _Call.keep(ctx, function_named(inputs[0]), inputs[1:], output)
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], function: str, *arrays: pytorch.Tensor
     ) -> tuple[tuple[pytorch.Tensor, ...], tuple[int, ...]]:
-        return _batched(info, (in_dims[0], in_dims[1:]), function, arrays, _called)
+        return _batched(in_dims[1:], function, arrays, _called)
 
 
 def _batched(
-    _info: Any, in_dims: tuple[Any, Sequence[int | None]], function: str, arrays: Sequence[pytorch.Tensor], call: Any
+    dims: Sequence[int | None],
+    function: str,
+    arrays: Sequence[pytorch.Tensor],
+    call: Callable[[ArrayFunction, Sequence[pytorch.Tensor]], Sequence[pytorch.Tensor]],
 ) -> tuple[tuple[pytorch.Tensor, ...], tuple[int, ...]]:
-    by = tuple([k for k, axis in enumerate(in_dims[1]) if axis is not None])
-    moved = [each if axis is None else each.movedim(axis, 0) for each, axis in zip(arrays, in_dims[1], strict=True)]
-    results = tuple(call(function_named(function).batched(by).key, *moved))
+    by = tuple([k for k, axis in enumerate(dims) if axis is not None])
+    moved = [each if axis is None else each.movedim(axis, 0) for each, axis in zip(arrays, dims, strict=True)]
+    results = tuple(call(function_named(function).batched(by), moved))
     return results, (0,) * len(results)
 
 
@@ -287,5 +422,9 @@ _LIBRARY.impl("call", _run, "CPU")
 pytorch.library.register_autograd("tcdsl::call", _pulled_back, setup_context=_setup, lib=_LIBRARY)
 pytorch.library.register_fake("tcdsl::call", _fake, lib=_LIBRARY)
 pytorch.library.register_vmap(
-    "tcdsl::call", lambda info, dims, function, arrays: _batched(info, dims, function, arrays, _call), lib=_LIBRARY
+    "tcdsl::call",
+    lambda info, dims, function, arrays: _batched(
+        dims[1], function, arrays, lambda made, moved: _call(made.key, *moved)
+    ),
+    lib=_LIBRARY,
 )

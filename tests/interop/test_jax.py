@@ -164,3 +164,18 @@ def test_shapes_that_integers_decide() -> None:
     f = tc.interop.jax(repeated)
     for n in (2, 5, 0):
         assert f(np.arange(3.0), n).tolist() == [k % 3 for k in range(n)]
+
+
+REFUSED = [
+    (lambda: np.ma.masked_array(np.ones((3, 4)), False), "`a` is a masked array, whose mask would be lost"),
+    (lambda: jax.random.key(0), "`a` has the element type key<fry>, which tcdsl does not handle"),
+    (lambda: jax.numpy.ones((3, 4), "bfloat16"), "`a` has the element type bfloat16, which tcdsl does not handle"),
+    (lambda: jax.numpy.ones((3, 4), "complex64"), "`a` has the element type complex64, which tcdsl does not handle"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED, ids=["masked", "key", "bfloat16", "complex"])
+def test_what_would_be_lost_is_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(tc.DtypeError) as caught:
+        ours(make(), B)
+    assert message in str(caught.value)

@@ -16,6 +16,8 @@ from tcdsl import op
 
 torch = pytest.importorskip("torch")
 FakeTensorMode = pytest.importorskip("torch._subclasses.fake_tensor").FakeTensorMode
+TorchDispatchMode = pytest.importorskip("torch.utils._python_dispatch").TorchDispatchMode
+make_fx = pytest.importorskip("torch.fx.experimental.proxy_tensor").make_fx
 
 # What PyTorch says of its own parts when it loads them.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -188,14 +190,50 @@ REFUSED = [
     (lambda: torch.complex(A, A), "has the element type complex128"),
     (A.to_sparse, "dense(): `a` has the layout sparse_coo\npass `a.to_dense()`"),
     (lambda: [[1.0]], "is a list, but positional arguments are arrays and numbers"),
+    (lambda: A.to(torch.float8_e4m3fn), "has the element type float8_e4m3fn, which tcdsl does not handle"),
+    (
+        lambda: torch.quantize_per_tensor(A.float(), 0.1, 0, torch.qint8),
+        "`a` is quantized, with the element type qint8",
+    ),
+    (lambda: torch.nested.nested_tensor([A[0], A[1]]), "`a` is a nested tensor, whose rows differ in length"),
+    (lambda: np.ma.masked_array(A.numpy(), False), "`a` is a masked array, whose mask would be lost"),
 ]
+IDS = ["bfloat16", "complex", "sparse", "list", "float8", "quantized", "nested", "masked"]
 
 
-@pytest.mark.parametrize(("make", "message"), REFUSED, ids=["bfloat16", "complex", "sparse", "list"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("make", "message"), REFUSED, ids=IDS)
 def test_what_would_be_lost_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(tc.DtypeError) as caught:
         ours(make(), B)
     assert message in str(caught.value)
+
+
+def test_who_watches_operations_sees_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, given: Any = (), named: Any = None) -> Any:
+            seen.append(str(function))
+            return function(*given, **(named or {}))
+
+    a, b = tensors((3, 4), (4, 2), grad=True)
+    with Watch():
+        ours(a, b).sum().backward()
+    assert seen.count("tcdsl.call.default") == 2
+    with torch.profiler.profile() as profile:
+        ours(a, b)
+    assert "tcdsl::call" in {each.key for each in profile.key_averages()}
+    assert "tcdsl.call" in str(make_fx(ours)(A, B).graph)
+    assert "tcdsl::call" in str(torch.jit.trace(ours, (A, B), check_trace=False).graph)
+    # Else the way goes past the operation.
+    monkeypatch.setattr("tcdsl.interop.torch_functions._call", None)
+    first = torch.autograd.grad(ours(a, b).sum(), (a, b), create_graph=True)
+    torch.testing.assert_close(first, torch.autograd.grad(theirs(a, b).sum(), (a, b)))
+    with torch.inference_mode():
+        torch.testing.assert_close(ours(a, b), theirs(a, b))
+    with torch.no_grad():
+        assert not ours(a, b).requires_grad
 
 
 def test_arrays_of_numpy_and_tensors_without_cells() -> None:

@@ -321,3 +321,10 @@ def test_objects_of_python_that_are_no_arrays() -> None:
     for place in (lambda: around(whole, range(3)), lambda: tc.tensor(X) + range(3)):
         with pytest.raises(tc.DtypeError, match=r"a range does not take part .*(\n.*)*`np\.asarray\(x\)`"):
             place()
+
+
+def test_units_are_refused() -> None:
+    quantity = pytest.importorskip("pint").UnitRegistry().Quantity(X, "meter")
+    with pytest.raises(tc.DtypeError, match=r"`x` has a unit, meter, which would be lost") as caught:
+        doubled(quantity)
+    assert "`x.to('meter').magnitude`" in str(caught.value)

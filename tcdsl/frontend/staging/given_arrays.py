@@ -109,6 +109,10 @@ def _of_another_library(value: Any, label: str, context: str, span: Span | None)
     if isinstance(value, type):
         return None
     _require_readable(value, label, context, span)
+    if {"units", "magnitude"} <= set(dir(type(value))):
+        fact = f"{context}{_called(label)} has a unit, {value.units}, which would be lost"
+        hint = f"pass its cells alone, in a unit of your choice: `{_code(label)}.to({str(value.units)!r}).magnitude`"
+        raise _fault(fact, span, hint)
     reason: Exception | None = None
     for attribute, read in (("__dlpack__", np.from_dlpack), ("__array__", np.asarray)):
         if attribute in dir(type(value)):
@@ -123,6 +127,12 @@ def _of_another_library(value: Any, label: str, context: str, span: Span | None)
         raise _fault(f"{called} is sparse ({kind})", span, f"pass all of its cells, `{code}.toarray()`")
     if reason is None:
         return None
+    fact, hint = _unread(value, called, code, reason)
+    raise _fault(fact, span, hint) from None
+
+
+def _unread(value: Any, called: str, code: str, reason: Exception) -> tuple[str, str]:
+    # Why it could not be read, as it says itself, and what to write instead.
     if any(each.__name__ == "Tracer" for each in type(value).__mro__):
         fact = f"{called} is traced by JAX, so its cells are not known"
         hint = "call it outside of jax.jit, jax.grad and jax.vmap, or through jax.pure_callback"
@@ -135,13 +145,21 @@ def _of_another_library(value: Any, label: str, context: str, span: Span | None)
     elif getattr(value, "is_conj", bool)():
         fact = f"{called} has the element type complex and its conjugate bit set, which tcdsl does not handle"
         hint = f"pass its parts as two arrays, `{code}.real` and `{code}.imag.resolve_neg()`"
-    elif "bfloat16" in str(getattr(value, "dtype", "")):
-        fact = f"{called} has the element type bfloat16, which tcdsl does not handle"
+    elif "strided" not in str(getattr(value, "layout", "strided")):
+        fact = f"{called} has the layout {str(value.layout).rpartition('.')[2]}"
+        hint = f"pass all of its cells, `{code}.to_dense()`"
+    elif getattr(value, "is_quantized", False) is True:
+        fact = f"{called} is quantized, with the element type {str(value.dtype).rpartition('.')[2]}"
+        hint = f"pass `{code}.dequantize()`"
+    elif (element := str(getattr(value, "dtype", "")).rpartition(".")[2]) and element not in DTYPES:
+        fact = f"{called} has the element type {element}, which tcdsl does not handle"
         hint = f"convert it: `{code}.float()`" if hasattr(value, "float") else f'convert it: `{code}.astype("float32")`'
     else:
-        fact = f"{called} is a {kind} that cannot be read as an array: {str(reason).partition(chr(10))[0]}"
+        fact = (
+            f"{called} is a {type(value).__name__} that cannot be read as an array: {str(reason).partition(chr(10))[0]}"
+        )
         hint = "convert it to an array of NumPy"
-    raise _fault(fact, span, hint) from None
+    return fact, hint
 
 
 # As DLPack numbers them, but for those whose memory the CPU reads: 1 is the CPU, 3 and 11 are its pinned memory.

@@ -4,6 +4,7 @@
 
     layer = tc.interop.torch(f)      # f for tensors of PyTorch, with derivatives of every order
     layer = tc.interop.jax(f)        # f for arrays of JAX, inside jit, grad, jvp and vmap
+    g = tc.interop.xarray(f)         # f for DataArrays; pandas and polars: for Series and DataFrames
     solve = tc.interop.host(np.linalg.solve, shape=..., vjp=...)    # NumPy and SciPy in ops
 
 None of these packages is needed by tcdsl: each is imported when it is asked for.
@@ -21,7 +22,7 @@ from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.runtime.transforms.derivation import kept, require_values
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["host", "jax", "numba", "torch"]
+__all__ = ["host", "jax", "numba", "pandas", "polars", "torch", "xarray"]
 
 
 @user_facing
@@ -134,6 +135,59 @@ def numba(function: Any, *, derivative: Callable[..., Any] | None = None) -> Cal
     key = (NumbaFunction, derivative)
     made: Callable[..., Any] = kept(function, key, lambda: NumbaFunction(function, derivative))
     return made
+
+
+@user_facing
+def xarray(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``g = tc.interop.xarray(f)``: an op, a derivative or a Python function of ops, for DataArrays and Datasets.
+
+    ::
+
+        @op
+        def warming(t, mean):
+            y[k, i, j] = t[k, i, j] - mean[i, j]
+            return y
+
+        warmer = tc.interop.xarray(warming)(t, t.mean("time"))    # has the coordinates of t
+
+    Axes over which one index goes must have one dimension name; they are joined as xarray's ``arithmetic_join`` says.
+    Results have the names of the axes that they come from, and the coordinates where these are read at the index alone.
+    Datasets are taken variable by variable. `ShapeError` for dimensions that do not fit; `ConfigurationError` if xarray
+    is not installed.
+    """
+    return _made("xarray", "xarray", "xarray", function)
+
+
+@user_facing
+def pandas(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``g = tc.interop.pandas(f)``: an op, a derivative or a Python function of ops, for Series and DataFrames.
+
+    ::
+
+        @op
+        def value(shares, price):
+            return shares * price
+
+        worth = tc.interop.pandas(value)(frame["shares"], prices)     # a Series, aligned by index
+
+    A Series has one axis, a DataFrame two. Axes over which one index goes are aligned as in pandas, by an outer join.
+    Results have the index and the columns of the axes that they come from. `DtypeError` for missing values other than
+    not-a-number; `ConfigurationError` if pandas is not installed.
+    """
+    return _made("pandas", "pandas", "pandas", function)
+
+
+@user_facing
+def polars(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``g = tc.interop.polars(f)``: an op, a derivative or a Python function of ops, for Series and DataFrames.
+
+    ::
+
+        worth = tc.interop.polars(value)(frame["shares"], frame["price"])
+
+    Columns keep their names. `DtypeError` for nulls; `ConfigurationError` if polars is not installed.
+    """
+    return _made("polars", "polars", "polars", function)
 
 
 def _made(name: str, title: str, package: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -198,17 +198,28 @@ class ArrayFunction:
 
     def result_types(self, arrays: Sequence[np.ndarray]) -> ResultTypes:
         """What it gives for operands of these types and about these shapes; it is staged, and not run."""
+        entry, inputs, found = self.entry(arrays)
+        # Where the inputs of the program come from: an operand, or something that has a shape of its own.
+        places = [each.shape if place is None else place for each, place in zip(inputs, found, strict=True)]
+        return _result_types(entry, places)
+
+    def entry(self, arrays: Sequence[np.ndarray]) -> tuple[Entry, list[np.ndarray], list[int | None]]:
+        """The staged program for operands like these, its inputs, and of each the operand that it is, if it is one."""
         operands = [hole.operand(array) for hole, array in zip(self.holes, arrays, strict=True)]
         arguments, keywords = self._form.filled(operands)
         call = self._signature.call(arguments, keywords)
         entry, inputs = self._staging.entry(call)
-        # Where the inputs of the program come from: an operand, or something that has a shape of its own.
-        places: list[int | tuple[int, ...]] = []
-        for source, given in zip(entry.inputs, inputs, strict=True):
+        places: list[int | None] = []
+        for source in entry.inputs:
             value = call.arguments[source].given if isinstance(source, int) else None
-            found = [k for k, operand in enumerate(operands) if operand is value and isinstance(operand, np.ndarray)]
-            places.append(found[0] if found else given.shape)
-        return _result_types(entry, places)
+            found = (k for k, operand in enumerate(operands) if operand is value and isinstance(operand, np.ndarray))
+            places.append(next((k for k in found if k not in places), None))
+        return entry, inputs, [*places, *[None] * (len(inputs) - len(places))]
+
+    def operand_positions(self) -> list[int | None]:
+        """Of each positional argument of the function the operand that it is, or ``None`` for a constant."""
+        places, _ = self._signature.split(*self._form.filled([_Numbered(k) for k in range(len(self.holes))]))
+        return [value.number if isinstance(value, _Numbered) else None for _, value in places]
 
     def pullback(self, by: tuple[int, ...], of: tuple[int, ...]) -> ArrayFunction:
         """The function of the operands, and of cotangents of the results ``of``, that gives the adjoints of ``by``."""
@@ -272,6 +283,10 @@ class ArrayFunction:
         """The results as part of what is being staged."""
         run = self._run.function if isinstance(self._run, _Staged) else self._run
         return tuple(staged_leaves(self._form.call(run, operands))[0])
+
+
+class _Numbered(NamedTuple):
+    number: int
 
 
 _LEAF = Structure("leaf")

@@ -272,14 +272,21 @@ def test_tensors_made_of_series_keep_their_labels() -> None:
         (tc.tensor(grid) + tc.tensor(grid.T)).value  # computes it
 
 
-def test_labels_of_other_axes_count_where_they_are_the_same_in_another_order() -> None:
+@op
+def by_each_other(x, y):
+    z[i, j] = x[i] * y[j]
+    return z
+
+
+def test_labels_count_along_axes_that_one_index_goes_over() -> None:
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame([[1.0, 10.0], [2.0, 20.0]], index=["mon", "tue"], columns=["a", "b"])
     np.testing.assert_array_equal(applied(table, pandas.Series([1.0, 2.0], ["a", "b"])), [21, 42])
-    # Labels of neither axis: it is for the function to say what they have to do with each other.
-    np.testing.assert_array_equal(applied(table, pandas.Series([1.0, 2.0])), [21, 42])
-    with pytest.raises(tc.DtypeError, match="`A` and `v` have different labels"):
-        applied(table, pandas.Series([1.0, 2.0], ["b", "a"]))
+    days, letters = table["a"], pandas.Series([1.0, 2.0], ["b", "a"])
+    np.testing.assert_array_equal(by_each_other(days, letters), [[1, 2], [2, 4]])
+    for other in (letters, pandas.Series([1.0, 2.0])):
+        with pytest.raises(tc.DtypeError, match=r"`A` and `v` have different labels.*\n.*: `v.to_numpy\(\)`"):
+            applied(table, other)
 
 
 def test_dimensions_and_coordinates_of_xarray() -> None:
@@ -293,6 +300,41 @@ def test_dimensions_and_coordinates_of_xarray() -> None:
         added(grid, grid.T)
     with pytest.raises(tc.DtypeError, match=r"different coordinates along 't'\n.*xr.align\(x, y\)"):
         added(grid, grid.assign_coords(t=[20, 30]))
+    t, u = grid[:, 0], xarray.DataArray([1.0, 2.0], dims="u")
+    np.testing.assert_array_equal(by_each_other(t, u), [[1, 2], [3, 6]])
+    refused: list[Callable[[], Any]] = [
+        lambda: added(t, u),
+        lambda: added(t, u.variable),
+        lambda: added.interpret(t, u),
+        lambda: applied(grid, u),
+        lambda: tc.grad(lambda x, y: (x + y).sum())(t, u),
+        lambda: (tc.tensor(t) + tc.tensor(u)).value,
+    ]
+    for call in refused:
+        with pytest.raises(
+            tc.DtypeError, match=r"index goes over '[tz]' and 'u'(.|\n)*rename\({'u': .*tc.interop.xarray"
+        ):
+            call()
+
+
+def test_units_and_missing_cells_are_not_dropped() -> None:
+    pandas, xarray, polars, pint = map(pytest.importorskip, ("pandas", "xarray", "polars", "pint"))
+    meters = pint.UnitRegistry().Quantity(X, "m")
+    missing = pandas.Series([1, None], dtype="Int64")
+    refused = {
+        r"has the unit meter, which would be lost\n.*`x.magnitude`": [meters],
+        r"has the unit meter.*\n.*`x.copy\(data=x.data.magnitude\)`": [xarray.DataArray(meters)],
+        r"has missing cells.*\n.*`x.fillna\(0\)`.*`x.isna\(\)`": [missing, missing.to_frame()],
+        r"has nulls.*\n.*`x.fill_null\(0\)`.*`x.is_null\(\)`": [
+            polars.Series([1.0, None]),
+            polars.DataFrame({"a": [1], "b": [None]}),
+        ],
+    }
+    for message, values in refused.items():
+        for value in values:
+            with pytest.raises(tc.DtypeError, match=message):
+                doubled(value)
+    np.testing.assert_array_equal(doubled(missing[:1]), [2])
 
 
 def test_objects_of_python_that_are_no_arrays() -> None:

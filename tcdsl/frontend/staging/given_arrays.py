@@ -8,7 +8,7 @@ by which pandas and xarray align.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence, Set, ValuesView
+from collections.abc import Iterable, Iterator, Set, ValuesView
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Number
@@ -18,6 +18,7 @@ import numpy as np
 
 from tcdsl.errors import DtypeError, TcdslError
 from tcdsl.ir.dtypes import DTYPES
+from tcdsl.ir.program import Program
 from tcdsl.span import Span
 
 __all__ = ["Labels", "element_type", "given_array", "instead_of", "labels_of", "require_aligned", "require_plain"]
@@ -105,14 +106,33 @@ def _require_readable(value: Any, label: str, context: str, span: Span | None) -
         raise _fault(fact, span, "pass a copy in the computer's own memory")
 
 
+def _require_complete(value: Any, label: str, context: str, span: Span | None) -> None:
+    """Raise `DtypeError` for cells that have a unit or are missing, which an array of NumPy cannot say."""
+    code, called = _code(label), context + _called(label)
+    holder: Any = getattr(value, "data", value) if labels_of(value) is not None else value
+    unit = getattr(holder, "units", None) if hasattr(type(holder), "magnitude") else None
+    if unit is not None:
+        of_numbers = f"{code}.magnitude" if holder is value else f"{code}.copy(data={code}.data.magnitude)"
+        fact = f"{called} has the unit {str(unit) or 'of a number'}, which would be lost"
+        raise _fault(fact, span, f"pass its numbers in a unit of your choice: `{of_numbers}`")
+    columns = [each for _, each in value.items()] if hasattr(value, "columns") and hasattr(value, "items") else [value]
+    for each in columns:
+        kind = getattr(each, "dtype", None)
+        if hasattr(kind, "numpy_dtype") and hasattr(each, "isna") and bool(each.isna().any()):
+            hint = f"fill them, `{code}.fillna(0)`, and pass where they are as an array of its own, `{code}.isna()`"
+            raise _fault(f"{called} has missing cells, which would be lost", span, hint)
+    count = getattr(value, "null_count", 0)
+    nulls = count() if callable(count) else count
+    if nulls if isinstance(nulls, int) else any(nulls.row(0)):
+        hint = f"fill them, `{code}.fill_null(0)`, and pass where they are as an array of its own, `{code}.is_null()`"
+        raise _fault(f"{called} has nulls, which would be lost", span, hint)
+
+
 def _of_another_library(value: Any, label: str, context: str, span: Span | None) -> np.ndarray | None:
     if isinstance(value, type):
         return None
     _require_readable(value, label, context, span)
-    if {"units", "magnitude"} <= set(dir(type(value))):
-        fact = f"{context}{_called(label)} has a unit, {value.units}, which would be lost"
-        hint = f"pass its cells alone, in a unit of your choice: `{_code(label)}.to({str(value.units)!r}).magnitude`"
-        raise _fault(fact, span, hint)
+    _require_complete(value, label, context, span)
     reason: Exception | None = None
     for attribute, read in (("__dlpack__", np.from_dlpack), ("__array__", np.asarray)):
         if attribute in dir(type(value)):
@@ -204,65 +224,85 @@ def instead_of(value: Any, label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What an array of another library calls its cells: of each axis its name, if axes have names, and its labels."""
+    """What an array of another library calls its cells: of each axis its name, if axes have names, and its labels.
 
+    ``library`` is what the library is called.
+    """
+
+    library: str
     names: tuple[Any, ...] | None
     axes: tuple[Any, ...]
 
 
 def labels_of(value: Any) -> Labels | None:
-    """The labels of a Series, DataFrame or index of pandas or of a DataArray of xarray; ``None`` of anything else."""
-    pandas, xarray = sys.modules.get("pandas"), sys.modules.get("xarray")
+    """The labels of an object of pandas, xarray or polars, such as rows and columns; ``None`` if it has none."""
+    pandas, xarray, polars = map(sys.modules.get, ("pandas", "xarray", "polars"))
     if pandas is not None and isinstance(value, pandas.Series | pandas.DataFrame):
-        return Labels(None, tuple(value.axes))
-    if xarray is not None and isinstance(value, xarray.DataArray):
-        return Labels(value.dims, tuple(value.indexes.get(name) for name in value.dims))
+        return Labels("pandas", None, tuple(value.axes))
+    if xarray is not None and isinstance(value, xarray.DataArray | xarray.Variable):
+        indexes = getattr(value, "indexes", {})
+        return Labels("xarray", value.dims, tuple(indexes.get(name) for name in value.dims))
+    if polars is not None and isinstance(value, polars.DataFrame):
+        return Labels("polars", None, (None, value.columns))
     return value if isinstance(value, Labels) else None
 
 
-def require_aligned(given: Sequence[tuple[str, Any]], context: str = "", span: Span | None = None) -> None:
-    """Raise `DtypeError` where the labels of two arrays say that other cells belong together than their positions do.
-
-    ``given`` are names and values, or their `Labels`. pandas counts axes that are equally long, and xarray those of one
-    name.
-    """
-    labelled = [(name, labels) for name, value in given if (labels := labels_of(value)) is not None]
-    for (name, one), (other_name, other) in combinations(labelled, 2):
-        if one.names is not None and other.names is not None:
-            _require_same_dimensions(name, one, other_name, other, context, span)
-        elif one.names is other.names and _labels_differ(one.axes, other.axes):
-            code, other_code = _code(name), _code(other_name)
-            hint = f"align them, as in `{code}, {other_code} = {code}.align({other_code})`, or pass cells by their "
-            hint += f"positions: `{code}.to_numpy()`"
-            fact = f"{context}{_called(name)} and {_called(other_name)} have different labels for their cells"
-            raise _fault(fact + ", which would be lost", span, hint)
-
-
-def _labels_differ(axes: Sequence[Any], others: Sequence[Any]) -> bool:
-    # Axes that stand in one place, or have the same labels in another order.
-    return any(
-        len(labels) == len(other)
-        and not labels.equals(other)
-        and ((len(axes) == len(others) and place == where) or bool(labels.isin(other).all()))
-        for place, labels in enumerate(axes)
-        for where, other in enumerate(others)
-    )
-
-
-def _require_same_dimensions(
-    name: str, one: Labels, other_name: str, other: Labels, context: str, span: Span | None
+def require_aligned(
+    program: Program, given: Iterable[tuple[str, str, Any]], context: str = "", span: Span | None = None
 ) -> None:
-    by_name, others = (dict(zip(each.names or (), each.axes, strict=True)) for each in (one, other))
-    shared = [dimension for dimension in by_name if dimension in others]
-    code, other_code = _code(name), _code(other_name)
-    if shared != [dimension for dimension in others if dimension in by_name]:
-        fact = f"{context}{_called(name)} has the dimensions {one.names}, and {_called(other_name)} {other.names}"
-        raise _fault(fact, span, f"put them in one order: `{other_code}.transpose(*{code}.dims)`")
-    for dimension in shared:
-        labels, met = by_name[dimension], others[dimension]
-        if labels is not None and met is not None and _labels_differ([labels], [met]):
-            fact = f"{context}{_called(name)} and {_called(other_name)} have different coordinates along {dimension!r}"
-            raise _fault(fact, span, f"align them: `{code}, {other_code} = xr.align({code}, {other_code})`")
+    """Raise `DtypeError` where one index goes over axes whose labels say that other cells belong together.
+
+    ``given`` are names of inputs of ``program``, what users call them, and values, or their `Labels`.
+    """
+    labelled = {name: (label, labels) for name, label, value in given if (labels := labels_of(value)) is not None}
+    if len(labelled) < 2:
+        return
+    from tcdsl.rewrite.axis_origins import axis_origins  # few calls need isl
+
+    for group in axis_origins(program).tied:
+        axes = sorted((list(labelled).index(name), axis) for name, axis in group if name in labelled)
+        for (k, axis), (m, other) in combinations(axes, 2):
+            if k != m:
+                first, second = list(labelled.values())[k], list(labelled.values())[m]
+                _require_same_labels(*first, axis, *second, other, context, span)
+
+
+def _require_same_labels(
+    name: str,
+    one: Labels,
+    axis: int,
+    other_name: str,
+    other: Labels,
+    other_axis: int,
+    context: str,
+    span: Span | None,
+) -> None:
+    called, code, other_code = f"{context}{_called(name)}", _code(name), _code(other_name)
+    if one.names is not None and other.names is not None and one.names[axis] != other.names[other_axis]:
+        fact = f"{called} has the dimensions {one.names}, and {_called(other_name)} {other.names}"
+        hint = f"put them in one order: `{other_code}.transpose(*{code}.dims)`"
+        if set(one.names) != set(other.names):
+            fact += f": one index goes over {one.names[axis]!r} and {other.names[other_axis]!r}"
+            hint = f"give both one name: `{other_code}.rename({{{other.names[other_axis]!r}: {one.names[axis]!r}}})`"
+        raise _fault(fact, span, hint + ", or call `tc.interop.xarray(f)`, which goes by names")
+    labels, met = one.axes[axis], other.axes[other_axis]
+    if labels is None or met is None or len(labels) != len(met):
+        return  # of other lengths is a fault of its own
+    if labels.equals(met) if hasattr(labels, "equals") and hasattr(met, "equals") else list(labels) == list(met):
+        return
+    if one.names is not None and other.names is not None:
+        fact = f"{called} and {_called(other_name)} have different coordinates along {one.names[axis]!r}"
+        hint = f"align them: `{code}, {other_code} = xr.align({code}, {other_code})`, or call `tc.interop.xarray(f)`"
+        raise _fault(fact, span, hint + ", which does")
+    hint = f"pass cells by their positions: `{other_code}.to_numpy()`"
+    if len(one.axes) == len(other.axes):
+        hint = f"align them, as in `{code}, {other_code} = {code}.align({other_code})`, or {hint}"
+    if one.library == other.library == "polars":
+        hint = f"choose the same columns: `{other_code}.select({code}.columns)`"
+    elif one.library == other.library:
+        hint += f"; `tc.interop.{one.library}(f)` aligns its arguments"
+    fact = f"{called} and {_called(other_name)} have different labels for their cells, which would be lost"
+    raise _fault(fact, span, hint)
 
 
 def _called(label: str) -> str:

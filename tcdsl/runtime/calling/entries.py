@@ -138,19 +138,20 @@ class Entry(Served):
         if not self._is_of_now():
             return None
         arrays: list[np.ndarray] = []
-        given = [(argument.label, argument.given) for argument in call.arguments]
-        for source in self.inputs:
+        given: list[tuple[str, str, Any]] = []
+        for source, tensor in zip(self.inputs, self.executable.program.inputs, strict=False):
             if isinstance(source, int):
-                arrays.append(call.arguments[source].array)
+                argument = call.arguments[source]
+                given.append((tensor.name, argument.label, argument.given))
+                arrays.append(argument.array)
             elif isinstance(source, CarriedInteger):
                 carrier = source.array(call.at(source.place).given)
                 if carrier is None:
                     return None
                 arrays.append(carrier)
             else:
-                tensor = self.executable.program.tensor(source.tensor)
                 label, value = tensor.label or tensor.name, source.current()
-                given.append((label, value))
+                given.append((tensor.name, label, value))
                 try:
                     array = tensor_argument(self.executable.program.name, label, 0, value).array
                 except DtypeError:
@@ -160,7 +161,7 @@ class Entry(Served):
                 arrays.append(array)
         if not self.serves(tuple([array.shape for array in arrays])):
             return None
-        require_aligned(given, f"{self.executable.program.name}(): ")
+        require_aligned(self.executable.program, given, f"{self.executable.program.name}(): ")
         arrays.extend(seeds)
         if self.narrowed:
             check_narrowed(self.narrowed, self.executable.program, arrays, self.executable.sizes(arrays))

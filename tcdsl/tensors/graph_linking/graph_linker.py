@@ -62,7 +62,7 @@ class Linker:
         self._current: dict[TensorMemory, str] = {}
         self._inputs: dict[TensorMemory | Setting, str] = {}
         #: The leaves whose cells have labels, which another library would align.
-        self._labelled: list[tuple[str, object]] = []
+        self._labelled: list[tuple[str, str, object]] = []
         self._written: dict[TensorMemory, None] = {}
         self._shifted = {id(tensor): tensor for tensor in shifted}
         #: Where the programs of nodes have been put: the tensors that are their inputs and outputs.
@@ -144,11 +144,10 @@ class Linker:
 
     def _read_memory(self, buffer: TensorMemory) -> None:
         owner = buffer.owner
-        if isinstance(owner.initial, Given) and owner.initial.labels is not None:
-            self._labelled.append((owner.name, owner.initial.labels))
-            require_aligned(self._labelled, span=user_location())
         made = self.session.builder.fixed_input(buffer.label, owner.element_type, owner.sizes)
         self._inputs[buffer] = self._current[buffer] = made.name
+        if isinstance(owner.initial, Given) and owner.initial.labels is not None:
+            self._labelled.append((made.name, owner.name, owner.initial.labels))
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -242,6 +241,11 @@ class Linker:
         label = "ones" if number else "zeros"
         return filled(self.session, number, like.element_type, list(map(integer, like.sizes)), label).name
 
+    def aligned(self, program: Program) -> Program:
+        """The program, where no labels say that other cells belong together than it puts together."""
+        require_aligned(program, self._labelled, span=user_location())
+        return program
+
     # -- the whole -------------------------------------------------------------------------------------------
 
     def finished(self, wanted: Sequence[TensorMemory] = ()) -> LinkedProgram:
@@ -264,7 +268,7 @@ class Linker:
                 updates.append((self._inputs[buffer], name))
             else:
                 outputs[name] = buffer
-        program = builder.program(tuple(outputs), updates)
+        program = self.aligned(builder.program(tuple(outputs), updates))
         positions = {
             name: each.owner.extent
             for each, name in self._inputs.items()
@@ -290,7 +294,7 @@ def forward_program(loss: Tensor, shifted: Sequence[Tensor]) -> tuple[Program, l
         if loss.is_leaf:
             result = (symbolic(builder, [builder.tensor(result)])[0] + 0).materialize(loss.name).name
         shifts = dict(linker.shifts)
-        program = builder.program((result,))
+        program = linker.aligned(builder.program((result,)))
     shift_names = list(shifts.values())
     memory = {name: buffer for buffer, name in linker._inputs.items()}
     first = [tensor for tensor in program.inputs if tensor.name not in shift_names]

@@ -1,0 +1,200 @@
+"""Functions for xarray: ``g = tc.interop.xarray(f)`` takes and gives DataArrays, and Datasets variable by variable."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray
+
+from tcdsl.interop.array_functions import ArrayFunction
+from tcdsl.interop.labelled_arrays import LabelledFunction, OperandAxes, OperandAxis, ResultLabels
+
+__all__ = ["XarrayFunction"]
+
+
+class XarrayFunction(LabelledFunction):
+    """``g = tc.interop.xarray(f)``: ``f`` for DataArrays; see `tcdsl.interop.xarray`."""
+
+    library = "xarray"
+
+    def is_labelled(self, value: Any) -> bool:
+        """Whether it is a DataArray or a Dataset."""
+        return isinstance(value, xarray.DataArray | xarray.Dataset)
+
+    def result(self, function: ArrayFunction, operands: Sequence[Any]) -> Any:
+        """The result for DataArrays, or those for each variable of Datasets."""
+        datasets = [each for each in operands if isinstance(each, xarray.Dataset)]
+        if not datasets:
+            return super().result(function, operands)
+        variables = [list(each.data_vars) for each in datasets]
+        if any(set(each) != set(variables[0]) for each in variables):
+            raise self.fault(
+                f"the Datasets have the variables {', '.join(map(str, variables))}",
+                "choose those that all have: `a[names], b[names]`",
+            )
+        made = {
+            name: super(XarrayFunction, self).result(
+                function, [each[name] if isinstance(each, xarray.Dataset) else each for each in operands]
+            )
+            for name in variables[0]
+        }
+        if all(isinstance(each, xarray.DataArray) for each in made.values()):
+            return xarray.Dataset(made)
+        if all(type(each) is tuple for each in made.values()):
+            return tuple(
+                [xarray.Dataset(dict(zip(made, each, strict=True))) for each in zip(*made.values(), strict=True)]
+            )
+        raise self.fault("results of Datasets are arrays or tuples of arrays", "call it variable by variable")
+
+    def cells(self, value: Any, name: str) -> Any:
+        """The array in a DataArray."""
+        if value.chunks is not None:
+            raise self.refused(
+                f"`{name}` is chunked, and all of its chunks would be loaded",
+                'write `xr.apply_ufunc(f, x, ..., dask="parallelized")`, or load it: `x.compute()`',
+            )
+        return value.data
+
+    def aligned(self, operands: Sequence[Any], axes: OperandAxes, names: Sequence[str]) -> list[Any]:
+        """The operands, their dimensions in the order of the function's axes, joined as ``arithmetic_join`` says."""
+        found = list(operands)
+        dimensions: dict[tuple[OperandAxis, ...], Hashable] = {}
+        for k in sorted({each.operand for group in axes.tied for each in group}):
+            wanted = {
+                each.axis: dimensions[group]
+                for group in axes.tied
+                for each in group
+                if each[0] == k and group in dimensions
+            }
+            found[k] = self._ordered(found[k], wanted, k, axes, names)
+            for group in axes.tied:
+                for each in group:
+                    if each.operand == k:
+                        dimensions.setdefault(group, found[k].dims[each.axis])
+        for group in axes.tied:
+            self._join(found, group, names)
+        return found
+
+    def _ordered(
+        self, array: Any, wanted: Mapping[int, Hashable], k: int, axes: OperandAxes, names: Sequence[str]
+    ) -> Any:
+        dims = array.dims
+        if all(dims[axis] == name for axis, name in wanted.items()):
+            return array
+        if set(wanted.values()) <= set(dims) and len(set(wanted.values())) == len(wanted):
+            rest = iter([name for name in dims if name not in wanted.values()])
+            return array.transpose(*[wanted[axis] if axis in wanted else next(rest) for axis in range(len(dims))])
+        axis, name = next((axis, name) for axis, name in wanted.items() if name not in dims or dims[axis] != name)
+        others = [each for group in axes.tied if OperandAxis(k, axis) in group for each in group if each.operand < k]
+        met = f"`{names[others[0].operand]}`" if others else "it"
+        raise self.fault(
+            f"one index goes over {dims[axis]!r} of `{names[k]}` and over {name!r} of {met}",
+            f"give both one name, `{names[k]}.rename({{{dims[axis]!r}: {name!r}}})`, or all their dimensions, as in "
+            f"`{names[k]}.broadcast_like(...)`",
+        )
+
+    def _join(self, arrays: list[Any], group: Sequence[OperandAxis], names: Sequence[str]) -> None:
+        places = list(dict.fromkeys(each.operand for each in group))
+        indexes = [arrays[each.operand].indexes.get(arrays[each.operand].dims[each.axis]) for each in group]
+        if len(places) < len(group):
+            # Two dimensions of one array: to join them is for the user.
+            known = [each for each in indexes if each is not None]
+            if any(not each.equals(known[0]) for each in known):
+                whose = " and ".join(f"`{names[k]}`" for k in places)
+                raise self.fault(
+                    f"one index goes over dimensions of {whose} with different coordinates", "align them before"
+                )
+            return
+        name = arrays[group[0].operand].dims[group[0].axis]
+        options: Any = xarray.get_options
+        join = options()["arithmetic_join"]
+        others = {dim for k in places for dim in arrays[k].dims if dim != name}
+        try:
+            joined = xarray.align(*[arrays[k] for k in places], join=join, copy=False, exclude=others)
+        except ValueError as fault:
+            called = ", ".join(f"`{names[k]}`" for k in places)
+            raise self.fault(
+                f"{called} cannot be joined along {name!r}: {str(fault).partition(chr(10))[0]}",
+                "align them before, or name another join: `xr.set_options(arithmetic_join=...)`",
+            ) from None
+        for k, array in zip(places, joined, strict=True):
+            arrays[k] = array
+
+    def labelled(self, array: np.ndarray, axes: Sequence[ResultLabels], operands: Sequence[Any]) -> Any:
+        """A DataArray with the dimensions and coordinates of the axes that the result comes from."""
+        dims = _dimensions(axes, operands)
+        # Of each operand the dimensions that are kept, and the axes of the result with their coordinates.
+        labelled = {k: each for k, each in enumerate(operands) if self.is_labelled(each)}
+        kept: dict[int, dict[Hashable, list[int]]] = {k: {} for k in labelled}
+        for place, axis in enumerate(axes):
+            for each in axis.kept:
+                source = labelled.get(each.operand)
+                if source is not None and array.shape[place] <= source.shape[each.axis]:
+                    kept[each.operand].setdefault(source.dims[each.axis], []).append(place)
+        coordinates = [_coordinates(labelled[k], found, dims, array.shape) for k, found in kept.items()]
+        try:
+            merged = xarray.merge(coordinates, compat="minimal", join="exact", combine_attrs="drop_conflicts")
+        except ValueError as fault:
+            raise self.fault(
+                f"arguments give a result different coordinates: {str(fault).partition(chr(10))[0]}",
+                "align them before",
+            ) from None
+        # Name and attributes: by the library's own rule for arithmetic.
+        told = [xarray.DataArray(0.0, name=each.name, attrs=each.attrs) for each in labelled.values()]
+        told_by = functools.reduce(operator.add, told) if len(told) > 1 else -told[0]
+        return xarray.DataArray(array, merged.coords, dims, told_by.name, told_by.attrs)
+
+    def gradient(self, array: np.ndarray, operand: Any, aligned: Any) -> Any:
+        """The gradient by ``operand``: cells that the join left out have had no effect."""
+        found = xarray.DataArray(array, aligned.coords, aligned.dims)
+        if found.sizes != operand.sizes or any(
+            not found.indexes[k].equals(each) for k, each in operand.indexes.items()
+        ):
+            found = found.reindex_like(operand, fill_value=0)
+        return found.transpose(*operand.dims)
+
+
+def _dimensions(axes: Sequence[ResultLabels], operands: Sequence[Any]) -> list[Hashable]:
+    """The names of a result's axes: those of the axes that they come from, as far as that is one each; else letters."""
+
+    def names_of(places: Sequence[OperandAxis]) -> list[Hashable]:
+        arrays = [(operands[k], axis) for k, axis in places if isinstance(operands[k], xarray.DataArray)]
+        return list(dict.fromkeys(array.dims[axis] for array, axis in arrays))
+
+    claims: list[tuple[int, Hashable] | None] = []
+    for axis in axes:
+        own, near = names_of((*axis.kept, *axis.own)), names_of(axis.near)
+        found = own or near
+        claims.append((0 if own else 1, found[0]) if len(found) == 1 else None)
+    names: list[Any] = []
+    for claim in claims:
+        # A name goes to one axis, before others to one that is read at its own place.
+        rivals = [each[0] for each in claims if claim and each and each[1] == claim[1]]
+        names.append(claim[1] if claim and claim[0] == min(rivals) and rivals.count(claim[0]) == 1 else None)
+    for place, axis in enumerate(axes):
+        if names[place] is None:
+            wanted = axis.letter or f"dim_{place}"
+            while wanted in names:
+                wanted += "_"
+            names[place] = wanted
+    return names
+
+
+def _coordinates(
+    array: Any, kept: Mapping[Hashable, list[int]], dims: Sequence[Hashable], shape: tuple[int, ...]
+) -> Any:
+    """The coordinates of ``array`` that go with the dimensions ``kept``, as a Dataset with the result's dimensions."""
+    once = {dim: places[0] for dim, places in kept.items() if len(places) == 1}
+    dropped = [name for name, each in array.coords.items() if not set(each.dims) <= set(once)]
+    found = array.coords.to_dataset().drop_vars(dropped)
+    found = found.isel({dim: slice(shape[place]) for dim, place in once.items() if dim in found.dims})
+    found = found.rename({dim: dims[place] for dim, place in once.items() if dim in found.dims and dim != dims[place]})
+    for dim, places in kept.items():
+        if len(places) > 1 and dim in array.indexes:
+            index = array.indexes[dim]
+            found = found.assign_coords({dims[k]: (dims[k], np.asarray(index[: shape[k]])) for k in places})
+    return found

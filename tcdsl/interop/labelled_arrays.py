@@ -87,11 +87,13 @@ class LabelledFunction(ABC):
     def result(self, function: ArrayFunction, operands: Sequence[Any]) -> Any:
         """The result for these operands."""
         names = function.operand_names()
-        axes = self._axes(function, operands, names)
-        labelled = [k for k, each in enumerate(operands) if self.is_labelled(each)]
-        axes = OperandAxes(axes.results, _of_several(axes.tied, labelled), axes.gradients)
+        arrays = [self._array(*each).view() for each in zip(operands, names, strict=True)]
+        axes = self._axes(function, operands, arrays)
         aligned = self.aligned(operands, axes, names)
-        leaves, structure = function.results([self._array(*each) for each in zip(aligned, names, strict=True)])
+        for k, each in enumerate(aligned):
+            if each is not operands[k]:
+                arrays[k] = self._array(each, names[k])
+        leaves, structure = function.results(arrays)
         made: list[Any] = []
         for k, array in enumerate(leaves):
             by = axes.gradients.get(k)
@@ -103,14 +105,15 @@ class LabelledFunction(ABC):
                 made.append(array)
         return structure.build(made)
 
-    def _axes(self, function: ArrayFunction, operands: Sequence[Any], names: Sequence[str]) -> OperandAxes:
-        arrays = [self._array(*each).view() for each in zip(operands, names, strict=True)]
+    def _axes(self, function: ArrayFunction, operands: Sequence[Any], arrays: Sequence[np.ndarray]) -> OperandAxes:
         # An axis of one cell would be stretched over another one, whatever its label: it meets it as others do.
-        longer = [_without_single_cells(a) if self.is_labelled(x) else a for a, x in zip(arrays, operands, strict=True)]
+        labelled = [k for k, each in enumerate(operands) if self.is_labelled(each)]
+        longer = [_without_single_cells(each) if k in labelled else each for k, each in enumerate(arrays)]
         try:
-            return _operand_axes(self.function, function, longer)
+            axes = _operand_axes(self.function, function, longer)
         except ShapeError:
-            return _operand_axes(self.function, function, arrays)  # the function wants one cell
+            axes = _operand_axes(self.function, function, arrays)  # the function wants one cell
+        return OperandAxes(axes.results, _of_several(axes.tied, labelled), axes.gradients)
 
     def fault(self, fact: str, hint: str) -> TcdslError:
         """What is raised where labels do not fit."""

@@ -62,33 +62,30 @@ class XarrayFunction(LabelledFunction):
     def aligned(self, operands: Sequence[Any], axes: OperandAxes, names: Sequence[str]) -> list[Any]:
         """The operands, their dimensions in the order of the function's axes, joined as ``arithmetic_join`` says."""
         found = list(operands)
-        dimensions: dict[tuple[OperandAxis, ...], Hashable] = {}
+        # The names that an index may go over: of two axes of a square array either.
+        dimensions: dict[tuple[OperandAxis, ...], list[Hashable]] = {}
         for k in sorted({each.operand for group in axes.tied for each in group}):
-            wanted = {
-                each.axis: dimensions[group]
-                for group in axes.tied
-                for each in group
-                if each[0] == k and group in dimensions
-            }
+            mine = {group: [each.axis for each in group if each.operand == k] for group in axes.tied}
+            wanted = {axis: dimensions[group] for group in dimensions for axis in mine[group]}
             found[k] = self._ordered(found[k], wanted, k, axes, names)
-            for group in axes.tied:
-                for each in group:
-                    if each.operand == k:
-                        dimensions.setdefault(group, found[k].dims[each.axis])
+            for group, places in mine.items():
+                if places:
+                    dimensions.setdefault(group, [found[k].dims[axis] for axis in places])
         for group in axes.tied:
             self._join(found, group, names)
         return found
 
     def _ordered(
-        self, array: Any, wanted: Mapping[int, Hashable], k: int, axes: OperandAxes, names: Sequence[str]
+        self, array: Any, wanted: Mapping[int, Sequence[Hashable]], k: int, axes: OperandAxes, names: Sequence[str]
     ) -> Any:
         dims = array.dims
-        if all(dims[axis] == name for axis, name in wanted.items()):
+        if all(dims[axis] in allowed for axis, allowed in wanted.items()):
             return array
-        if set(wanted.values()) <= set(dims) and len(set(wanted.values())) == len(wanted):
-            rest = iter([name for name in dims if name not in wanted.values()])
-            return array.transpose(*[wanted[axis] if axis in wanted else next(rest) for axis in range(len(dims))])
-        axis, name = next((axis, name) for axis, name in wanted.items() if name not in dims or dims[axis] != name)
+        order = {axis: allowed[0] for axis, allowed in wanted.items()}
+        if set(order.values()) <= set(dims) and len(set(order.values())) == len(order):
+            rest = iter([name for name in dims if name not in order.values()])
+            return array.transpose(*[order[axis] if axis in order else next(rest) for axis in range(len(dims))])
+        axis, name = next((axis, order[axis]) for axis, allowed in wanted.items() if dims[axis] not in allowed)
         others = [each for group in axes.tied if OperandAxis(k, axis) in group for each in group if each.operand < k]
         met = f"`{names[others[0].operand]}`" if others else "it"
         raise self.fault(
@@ -110,6 +107,8 @@ class XarrayFunction(LabelledFunction):
                 )
             return
         name = arrays[group[0].operand].dims[group[0].axis]
+        if all(_same_labels(arrays[places[0]], arrays[k], name) for k in places[1:]):
+            return
         options: Any = xarray.get_options
         join = options()["arithmetic_join"]
         others = {dim for k in places for dim in arrays[k].dims if dim != name}
@@ -135,18 +134,25 @@ class XarrayFunction(LabelledFunction):
                 source = labelled.get(each.operand)
                 if source is not None and array.shape[place] <= source.shape[each.axis]:
                     kept[each.operand].setdefault(source.dims[each.axis], []).append(place)
-        coordinates = [_coordinates(labelled[k], found, dims, array.shape) for k, found in kept.items()]
-        try:
-            merged = xarray.merge(coordinates, compat="minimal", join="exact", combine_attrs="drop_conflicts")
-        except ValueError as fault:
-            raise self.fault(
-                f"arguments give a result different coordinates: {str(fault).partition(chr(10))[0]}",
-                "align them before",
-            ) from None
+        # Whoever is given twice has its coordinates once.
+        found = {id(labelled[k]): _coordinates(labelled[k], places, dims, array.shape) for k, places in kept.items()}
+        coordinates, *others = found.values()
+        if others:
+            try:
+                merged = xarray.merge(
+                    [coordinates.to_dataset(), *[each.to_dataset() for each in others]],
+                    compat="minimal",
+                    join="exact",
+                    combine_attrs="drop_conflicts",
+                )
+            except ValueError as fault:
+                fact = f"arguments give a result different coordinates: {str(fault).partition(chr(10))[0]}"
+                raise self.fault(fact, "align them before") from None
+            coordinates = merged.coords
         # Name and attributes: by the library's own rule for arithmetic.
         told = [xarray.DataArray(0.0, name=each.name, attrs=each.attrs) for each in labelled.values()]
         told_by = functools.reduce(operator.add, told) if len(told) > 1 else -told[0]
-        return xarray.DataArray(array, merged.coords, dims, told_by.name, told_by.attrs)
+        return xarray.DataArray(array, coordinates, dims, told_by.name, told_by.attrs)
 
     def gradient(self, array: np.ndarray, operand: Any, aligned: Any) -> Any:
         """The gradient by ``operand``: cells that the join left out have had no effect."""
@@ -187,9 +193,17 @@ def _dimensions(axes: Sequence[ResultLabels], operands: Sequence[Any]) -> list[H
 def _coordinates(
     array: Any, kept: Mapping[Hashable, list[int]], dims: Sequence[Hashable], shape: tuple[int, ...]
 ) -> Any:
-    """The coordinates of ``array`` that go with the dimensions ``kept``, as a Dataset with the result's dimensions."""
+    """The coordinates of ``array`` that go with the dimensions ``kept``, which have the names of the result's."""
+    # An axis of the result that lost its labels may have the name of another coordinate.
+    clashes = [name for name, each in array.coords.items() if name in dims and each.dims != (name,)]
+    whole = len(kept) == array.ndim and all(
+        len(places) == 1 and dims[places[0]] == dim and shape[places[0]] == array.sizes[dim]
+        for dim, places in kept.items()
+    )
+    if whole and not clashes:
+        return array.coords
     once = {dim: places[0] for dim, places in kept.items() if len(places) == 1}
-    dropped = [name for name, each in array.coords.items() if not set(each.dims) <= set(once)]
+    dropped = {*clashes, *[name for name, each in array.coords.items() if not set(each.dims) <= set(once)]}
     found = array.coords.to_dataset().drop_vars(dropped)
     found = found.isel({dim: slice(shape[place]) for dim, place in once.items() if dim in found.dims})
     found = found.rename({dim: dims[place] for dim, place in once.items() if dim in found.dims and dim != dims[place]})
@@ -197,4 +211,11 @@ def _coordinates(
         if len(places) > 1 and dim in array.indexes:
             index = array.indexes[dim]
             found = found.assign_coords({dims[k]: (dims[k], np.asarray(index[: shape[k]])) for k in places})
-    return found
+    return found.coords
+
+
+def _same_labels(array: Any, other: Any, dim: Hashable) -> bool:
+    one, two = array.indexes.get(dim), other.indexes.get(dim)
+    if one is None or two is None:
+        return one is two and bool(array.sizes[dim] == other.sizes[dim])
+    return bool(one.equals(two))

@@ -111,6 +111,8 @@ def test_what_is_read_at_its_own_place_keeps_its_coordinates() -> None:
 def test_shifted_and_reduced_axes_lose_them() -> None:
     expected = T.diff("time").drop_vars(["time", "season"])
     xr.testing.assert_identical(DIFFERENCE(T), expected)
+    changes = tc.interop.xarray(lambda x, y: difference(x) + y)(T, T[0])  # whose time is a coordinate of one cell
+    assert (changes.dims, "time" in changes.coords) == (T.dims, False)
     windowed = tc.interop.xarray(windows)(T[:, 0, 0])
     assert windowed.dims == ("i", "k")
     assert set(windowed.coords) == {"lat", "lon", "area", "height"}
@@ -141,6 +143,31 @@ def test_arguments_are_ordered_and_joined_by_name() -> None:
         ADDED(A, B)
     with pytest.raises(tc.ShapeError, match=r"`x`, `y` cannot be joined along 'k'(.|\n)*align them before"):
         ADDED(A.drop_vars("k"), B.drop_vars("k")[:2])
+
+
+@op
+def step(a: real[n, n], p: real[n]):
+    q[j] += a[i, j] * p[i]
+    return q
+
+
+@op
+def back(a: real[n, n], p: real[n]):
+    q[i] += a[i, j] * p[j]
+    return q
+
+
+def test_axes_of_a_square_array_have_names_of_their_own() -> None:
+    chances = xr.DataArray([[0.5, 0.5], [1.0, 0.0]], dims=("old", "new"), coords={"new": ["a", "b"]})
+    old, new = xr.DataArray([1.0, 3.0], dims="old"), xr.DataArray([1.0, 3.0], dims="new", coords={"new": ["a", "b"]})
+    xr.testing.assert_identical(tc.interop.xarray(step)(chances, old), (chances * old).sum("old"))
+    xr.testing.assert_identical(tc.interop.xarray(back)(chances, new), (chances * new).sum("new"))
+    np.testing.assert_array_equal(step(chances, old), [3.5, 0.5])
+    np.testing.assert_array_equal(back(chances, new), [2, 1])
+    with pytest.raises(tc.DtypeError, match="one index goes over 'old' and 'u'"):
+        step(chances, old.rename(old="u"))
+    with pytest.raises(tc.ShapeError, match="one index goes over 'u' of `p` and over 'old' of `a`"):
+        tc.interop.xarray(step)(chances, old.rename(old="u"))
 
 
 def test_dimensions_that_do_not_fit_are_refused() -> None:

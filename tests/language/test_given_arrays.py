@@ -367,6 +367,6 @@ def test_objects_of_python_that_are_no_arrays() -> None:
 
 def test_units_are_refused() -> None:
     quantity = pytest.importorskip("pint").UnitRegistry().Quantity(X, "meter")
-    with pytest.raises(tc.DtypeError, match=r"`x` has a unit, meter, which would be lost") as caught:
+    with pytest.raises(tc.DtypeError, match=r"`x` has the unit meter, which would be lost") as caught:
         doubled(quantity)
-    assert "`x.to('meter').magnitude`" in str(caught.value)
+    assert "`x.magnitude`" in str(caught.value)

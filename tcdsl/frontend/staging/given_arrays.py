@@ -135,7 +135,7 @@ def _of_another_library(value: Any, label: str, context: str, span: Span | None)
     _require_complete(value, label, context, span)
     reason: Exception | None = None
     for attribute, read in (("__dlpack__", np.from_dlpack), ("__array__", np.asarray)):
-        if attribute in dir(type(value)):
+        if _defines(value, attribute):
             try:
                 return read(value)
             except TcdslError:
@@ -179,7 +179,14 @@ def _unread(value: Any, called: str, code: str, reason: Exception) -> tuple[str,
             f"{called} is a {type(value).__name__} that cannot be read as an array: {str(reason).partition(chr(10))[0]}"
         )
         hint = "convert it to an array of NumPy"
+        if type(value).__module__.partition(".")[0] == "xarray":
+            hint = "call `tc.interop.xarray(f)`, which takes it variable by variable"
     return fact, hint
+
+
+def _defines(value: Any, attribute: str) -> bool:
+    # What classes give for any name is nothing that they define; `dir` takes a hundred times as long.
+    return any(attribute in vars(each) for each in type(value).__mro__)
 
 
 # As DLPack numbers them, but for those whose memory the CPU reads: 1 is the CPU, 3 and 11 are its pinned memory.
@@ -197,7 +204,7 @@ _DEVICES = {
 
 def _other_device(value: Any) -> str:
     # By the protocol: what libraries say in words of their own is told where reading fails.
-    if "device" in dir(type(value)) or not hasattr(type(value), "__dlpack_device__"):
+    if _defines(value, "device") or not hasattr(type(value), "__dlpack_device__"):
         return ""
     kind, number = value.__dlpack_device__()
     return "" if kind in (1, 3, 11) else f"{_DEVICES.get(int(kind), f'of kind {int(kind)}')}:{number}"
@@ -260,14 +267,19 @@ def require_aligned(
     from tcdsl.rewrite.axis_origins import axis_origins  # few calls need isl
 
     for group in axis_origins(program).tied:
-        axes = sorted((list(labelled).index(name), axis) for name, axis in group if name in labelled)
-        for (k, axis), (m, other) in combinations(axes, 2):
-            if k != m:
-                first, second = list(labelled.values())[k], list(labelled.values())[m]
-                _require_same_labels(*first, axis, *second, other, context, span)
+        axes = {name: sorted(axis for tensor, axis in group if tensor == name) for name in labelled}
+        for one, other in combinations([name for name in labelled if axes[name]], 2):
+            # Of two axes of a square one it is enough that one fits.
+            faults = [
+                _fault_of_labels(*labelled[one], axis, *labelled[other], other_axis, context, span)
+                for axis in axes[one]
+                for other_axis in axes[other]
+            ]
+            if all(fault is not None for fault in faults):
+                raise next(fault for fault in faults if fault is not None)
 
 
-def _require_same_labels(
+def _fault_of_labels(
     name: str,
     one: Labels,
     axis: int,
@@ -276,7 +288,7 @@ def _require_same_labels(
     other_axis: int,
     context: str,
     span: Span | None,
-) -> None:
+) -> TcdslError | None:
     called, code, other_code = f"{context}{_called(name)}", _code(name), _code(other_name)
     if one.names is not None and other.names is not None and one.names[axis] != other.names[other_axis]:
         fact = f"{called} has the dimensions {one.names}, and {_called(other_name)} {other.names}"
@@ -284,16 +296,16 @@ def _require_same_labels(
         if set(one.names) != set(other.names):
             fact += f": one index goes over {one.names[axis]!r} and {other.names[other_axis]!r}"
             hint = f"give both one name: `{other_code}.rename({{{other.names[other_axis]!r}: {one.names[axis]!r}}})`"
-        raise _fault(fact, span, hint + ", or call `tc.interop.xarray(f)`, which goes by names")
+        return _fault(fact, span, hint + ", or call `tc.interop.xarray(f)`, which goes by names")
     labels, met = one.axes[axis], other.axes[other_axis]
     if labels is None or met is None or len(labels) != len(met):
-        return  # of other lengths is a fault of its own
+        return None  # of other lengths is a fault of its own
     if labels.equals(met) if hasattr(labels, "equals") and hasattr(met, "equals") else list(labels) == list(met):
-        return
+        return None
     if one.names is not None and other.names is not None:
         fact = f"{called} and {_called(other_name)} have different coordinates along {one.names[axis]!r}"
         hint = f"align them: `{code}, {other_code} = xr.align({code}, {other_code})`, or call `tc.interop.xarray(f)`"
-        raise _fault(fact, span, hint + ", which does")
+        return _fault(fact, span, hint + ", which does")
     hint = f"pass cells by their positions: `{other_code}.to_numpy()`"
     if len(one.axes) == len(other.axes):
         hint = f"align them, as in `{code}, {other_code} = {code}.align({other_code})`, or {hint}"
@@ -302,7 +314,7 @@ def _require_same_labels(
     elif one.library == other.library:
         hint += f"; `tc.interop.{one.library}(f)` aligns its arguments"
     fact = f"{called} and {_called(other_name)} have different labels for their cells, which would be lost"
-    raise _fault(fact, span, hint)
+    return _fault(fact, span, hint)
 
 
 def _called(label: str) -> str:

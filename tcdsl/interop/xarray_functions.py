@@ -67,7 +67,7 @@ class XarrayFunction(LabelledFunction):
         for k in sorted({each.operand for group in axes.tied for each in group}):
             mine = {group: [each.axis for each in group if each.operand == k] for group in axes.tied}
             wanted = {axis: dimensions[group] for group in dimensions for axis in mine[group]}
-            found[k] = self._ordered(found[k], wanted, k, axes, names)
+            found[k] = self._ordered(found, k, wanted, axes, names)
             for group, places in mine.items():
                 if places:
                     dimensions.setdefault(group, [found[k].dims[axis] for axis in places])
@@ -76,9 +76,14 @@ class XarrayFunction(LabelledFunction):
         return found
 
     def _ordered(
-        self, array: Any, wanted: Mapping[int, Sequence[Hashable]], k: int, axes: OperandAxes, names: Sequence[str]
+        self,
+        found: Sequence[Any],
+        k: int,
+        wanted: Mapping[int, Sequence[Hashable]],
+        axes: OperandAxes,
+        names: Sequence[str],
     ) -> Any:
-        dims = array.dims
+        array, dims = found[k], found[k].dims
         if all(dims[axis] in allowed for axis, allowed in wanted.items()):
             return array
         order = {axis: allowed[0] for axis, allowed in wanted.items()}
@@ -87,12 +92,12 @@ class XarrayFunction(LabelledFunction):
             return array.transpose(*[order[axis] if axis in order else next(rest) for axis in range(len(dims))])
         axis, name = next((axis, order[axis]) for axis, allowed in wanted.items() if dims[axis] not in allowed)
         others = [each for group in axes.tied if OperandAxis(k, axis) in group for each in group if each.operand < k]
-        met = f"`{names[others[0].operand]}`" if others else "it"
-        raise self.fault(
-            f"one index goes over {dims[axis]!r} of `{names[k]}` and over {name!r} of {met}",
-            f"give both one name, `{names[k]}.rename({{{dims[axis]!r}: {name!r}}})`, or all their dimensions, as in "
-            f"`{names[k]}.broadcast_like(...)`",
-        )
+        met = names[others[0].operand]
+        hint = f"give both one name, `{names[k]}.rename({{{dims[axis]!r}: {name!r}}})`"
+        if dims[axis] in found[others[0].operand].dims:
+            hint = f"put the dimensions of `{met}` in the order of the function's axes, `{met}.transpose(...)`, "
+            hint += f"or give `{names[k]}` all of them: `{names[k]}.broadcast_like({met})`"
+        raise self.fault(f"one index goes over {dims[axis]!r} of `{names[k]}` and over {name!r} of `{met}`", hint)
 
     def _join(self, arrays: list[Any], group: Sequence[OperandAxis], names: Sequence[str]) -> None:
         places = list(dict.fromkeys(each.operand for each in group))

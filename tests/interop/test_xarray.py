@@ -175,6 +175,8 @@ def test_dimensions_that_do_not_fit_are_refused() -> None:
         tc.ShapeError, match=r"index goes over 'u' of `y` and over 'k' of `x`\n.*y.rename\({'u': 'k'}\)"
     ):
         ADDED(A, B.rename(k="u"))
+    with pytest.raises(tc.ShapeError, match=r"'lat' of `y` and over 'lon' of `x`\n.*`y.broadcast_like\(x\)`"):
+        ADDED(T, T[0, :, 0])
     square = xr.DataArray(np.eye(2), dims=("old", "new"))
     with pytest.raises(tc.ShapeError, match=r"one index goes over 'new' of `a` and over 'old' of `a`|'old'"):
         tc.interop.xarray(chained)(

@@ -26,6 +26,7 @@ include_patterns = [
     "docs/sections/*.md",
     "notebooks/*.ipynb",
     "tcdsl/**/README.md",
+    "tcdsl/error_catalogue/*.md",
     "examples/README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",

@@ -54,11 +54,34 @@ class TcdslError(Exception):
         super().__init__(message)
         self.message = message
         self.diagnostics = diagnostics
+        self._notes: list[str] | None = None
 
     @classmethod
     def at(cls, fact: str, span: Span | None = None, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
         """The error of one fault: the fact, where it is, and what to write instead."""
         return Diagnostic(cls, fact, span, tuple(notes), hint).error()
+
+    @property
+    def entry(self) -> str:
+        """The name of its entry in the catalogue of errors, if any: ``python -m tcdsl help NAME`` prints it."""
+        # Errors are often caught and forgotten: the catalogue is read when one is shown.
+        from tcdsl.error_catalogue import entry_of
+
+        if isinstance(self, RaisedError):  # the user's own words
+            return ""
+        found = entry_of(self.diagnostics[0].fact if self.diagnostics else self.message.partition("\n")[0])
+        return found.name if found else ""
+
+    @property
+    def __notes__(self) -> list[str]:
+        """What Python shows below the message: where to read more."""
+        if self._notes is None:
+            self._notes = [f"more: python -m tcdsl help {self.entry}"] if self.entry else []
+        return self._notes
+
+    @__notes__.setter
+    def __notes__(self, notes: list[str]) -> None:
+        self._notes = notes
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.message, self.diagnostics))

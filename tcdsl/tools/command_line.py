@@ -11,7 +11,8 @@ from pathlib import Path
 from rich.console import Console
 
 import tcdsl
-from tcdsl.errors import TcdslError
+from tcdsl.error_catalogue import entries
+from tcdsl.errors import ConfigurationError, TcdslError, suggestion
 from tcdsl.runtime.explanation import STAGES
 
 __all__ = ["main"]
@@ -56,6 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.add_argument("--stage", choices=STAGES, default="ir", help="what to show (default: ir)")
     explain.set_defaults(run=_explain)
+
+    help_ = commands.add_parser("help", help="say more about an error")
+    help_.add_argument("name", nargs="?", help="what the error's last line says; without it, all names")
+    help_.set_defaults(run=_help)
 
     cache = commands.add_parser("cache", help="compiled programs on disk")
     cache.add_argument("action", choices=("info", "clear"), help="say what is there, or remove it")
@@ -144,6 +149,21 @@ def _explain(console: Console, options: argparse.Namespace) -> int:
     from tcdsl.tools.compiled_programs import explain_function
 
     return explain_function(console, options.function, options.arguments, options.stage)
+
+
+def _help(console: Console, options: argparse.Namespace) -> int:
+    from rich.markdown import Markdown
+
+    known = entries()
+    if options.name is None:
+        for each in known.values():
+            console.print(f"{each.name}: {each.title}", markup=False, highlight=False)
+        return 0
+    if options.name not in known:
+        hint = suggestion(options.name, known, "`python -m tcdsl help` lists all names")
+        raise ConfigurationError.at(f"there is no entry {options.name!r} in the catalogue of errors", hint=hint)
+    console.print(Markdown(f"# {known[options.name].title}\n\n{known[options.name].text}"))
+    return 0
 
 
 def _compile(console: Console, options: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx-mathjax-offline"]
 root_doc = "docs/index"
 include_patterns = [
     "docs/*.md",
+    "docs/gallery/*.md",
     "docs/lessons/*.md",
     "docs/reference/*.md",
     "docs/sections/*.md",

@@ -20,6 +20,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "lessons").glob("*.md")),
+    *sorted((ROOT / "docs" / "sections").glob("*.md")),
     *sorted((ROOT / "tcdsl" / "error_catalogue").glob("*.md")),
 ]
 

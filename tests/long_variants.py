@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["few", "in_turn", "seeds"]
+__all__ = ["every", "few", "in_turn", "seeds"]
 
 
 def few(rows: Iterable[Any], names: Collection[str]) -> list[Any]:
@@ -16,6 +16,17 @@ def few(rows: Iterable[Any], names: Collection[str]) -> list[Any]:
     unknown = set(names) - set(map(str, found))
     assert not unknown, unknown
     return [row if str(row) in names else pytest.param(row, marks=pytest.mark.long) for row in found]
+
+
+def every(step: int, rows: Iterable[Any]) -> list[Any]:
+    """``every(3, ROWS)``: all rows, of which one in three is not long; rows that are long anyway are not counted."""
+    found, k = [], 0
+    for row in rows:
+        values, marks = (row.values, row.marks) if isinstance(row, type(pytest.param())) else ((row,), ())
+        long = any(mark.name == "long" for mark in marks)
+        found.append(row if long or k % step == 0 else pytest.param(*values, marks=pytest.mark.long))
+        k += not long
+    return found
 
 
 def seeds(few: int, many: int) -> list[Any]:

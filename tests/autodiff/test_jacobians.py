@@ -21,6 +21,7 @@ from tests.autodiff.kept_derivatives import kept_adjoint, kept_jacobian, kept_ta
 from tests.autodiff.programs import program, values
 from tests.autodiff.random_programs import random_case
 from tests.golden_texts import Golden
+from tests.long_variants import every
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 from tests.range_checks import verify_deeply
 
@@ -183,7 +184,7 @@ def test_jacobians_of_the_characteristic_programs(row: CharacteristicProgram) ->
             check_jacobian(row.function.program(*arrays, **row.options), arrays)
 
 
-@pytest.mark.parametrize("row", ONE_OF_EACH, ids=str)
+@pytest.mark.parametrize("row", every(3, ONE_OF_EACH), ids=str)
 def test_jacobians_at_hard_cases(row: HardCase) -> None:
     arrays = row.typed("float64")
     check_jacobian(program_of(row.function, arrays), arrays)

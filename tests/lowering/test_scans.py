@@ -18,7 +18,7 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.text.parser import parse_program
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.pass_log import PassLog
-from tests.long_variants import in_turn
+from tests.long_variants import every, in_turn
 from tests.lowering.loop_interpreter import execute
 
 rng = np.random.default_rng(0)
@@ -328,7 +328,9 @@ def shares(function: Any, arrays: Sequence[np.ndarray], weights: np.ndarray) -> 
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in RUNNING if name not in ("largest_squares", "largest_chosen")])
+@pytest.mark.parametrize(
+    "name", every(2, (name for name in RUNNING if name not in ("largest_squares", "largest_chosen")))
+)
 def test_zeros_and_ties_share_as_in_other_reductions(name: str) -> None:
     function, arrays = RUNNING[name]
     given = arrays(6)

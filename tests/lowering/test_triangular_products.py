@@ -11,6 +11,7 @@ import tcdsl as tc
 from tcdsl import op, output
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.lower import lower
+from tests.long_variants import few
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_plausible_faults import staged
 
@@ -102,7 +103,7 @@ CASES: dict[str, tuple[Any, list[Arrays]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", few(CASES, {"covariance", "on the right", "banded", "of windows", "of even ones"}))
 def test_what_a_condition_leaves_out_is_no_term(name: str) -> None:
     function, given = CASES[name]
     for arrays in given:

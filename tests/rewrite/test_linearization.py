@@ -22,6 +22,7 @@ from tests.autodiff.hard_cases.compositions import program_of
 from tests.autodiff.hard_cases.rows import ONE_OF_EACH
 from tests.autodiff.programs import floating_inputs, program
 from tests.golden_texts import Golden
+from tests.long_variants import every
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 from tests.range_checks import verify_deeply
 
@@ -63,7 +64,7 @@ def test_both_parts_of_the_characteristic_programs(row: CharacteristicProgram) -
         check_parts(row.function.program(*arrays, **row.options), arrays)
 
 
-@pytest.mark.parametrize("row", ONE_OF_EACH, ids=str)
+@pytest.mark.parametrize("row", every(3, ONE_OF_EACH), ids=str)
 def test_both_parts_of_hard_cases(row: HardCase) -> None:
     arrays = row.typed("float64")
     check_parts(program_of(row.function, arrays), arrays)

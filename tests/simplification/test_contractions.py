@@ -17,6 +17,7 @@ from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification.contractions import contracted
 from tests.language.running_programs import program
+from tests.long_variants import every
 from tests.lowering.loop_interpreter import execute
 
 rng = np.random.default_rng(0)
@@ -118,7 +119,7 @@ PROGRAMS: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", every(2, PROGRAMS))
 def test_values_are_those_of_one_sum(name: str) -> None:
     function, arguments = PROGRAMS[name]
     program = function.program(*arguments)

@@ -19,6 +19,7 @@ from tcdsl.autodiff.jacobians.program_jacobians import jacobian
 from tcdsl.ir.interpreter.interpreter import interpret
 from tcdsl.ir.program import Program
 from tests.differential.loading import loaded
+from tests.long_variants import in_turn
 
 TABLE = np.array([0.5, 1.5, -0.8])
 PLACES = np.array([0, 2, 2, 1, 0, 0, 1])
@@ -416,9 +417,8 @@ def derivatives(program: Program) -> tuple[Program, Program, Program, list[Progr
     return tangent(program, wrt), slope, tangent(slope, wrt, keep_outputs=False), blocks
 
 
-@pytest.mark.parametrize("n", [0, 1, 3])
-@pytest.mark.parametrize("name", PATHS)
-def test_derivatives_are_those_of_python(n: int, name: str) -> None:
+@pytest.mark.parametrize(("name", "n"), in_turn(PATHS, [0, 1, 3]))
+def test_derivatives_are_those_of_python(name: str, n: int) -> None:
     function, reference = loaded(source_of(name), _BEFORE), by_hand(name)
     generator = np.random.default_rng(len(name))
     v, d = generator.uniform(0.4, 1.1, 8), generator.normal(size=8)

@@ -22,9 +22,9 @@ def every(step: int, rows: Iterable[Any]) -> list[Any]:
     """``every(3, ROWS)``: all rows, of which one in three is not long; rows that are long anyway are not counted."""
     found, k = [], 0
     for row in rows:
-        values, marks = (row.values, row.marks) if isinstance(row, type(pytest.param())) else ((row,), ())
-        long = any(mark.name == "long" for mark in marks)
-        found.append(row if long or k % step == 0 else pytest.param(*values, marks=pytest.mark.long))
+        given = row if isinstance(row, type(pytest.param())) else pytest.param(row)
+        long = any(mark.name == "long" for mark in given.marks)
+        found.append(row if long or k % step == 0 else pytest.param(*given.values, marks=pytest.mark.long, id=given.id))
         k += not long
     return found
 

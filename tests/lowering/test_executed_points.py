@@ -15,6 +15,7 @@ from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Buffer, Kernel, Loop, Nest, Node, Store, Update
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
+from tests.long_variants import every
 from tests.lowering.loop_interpreter import execute
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 
@@ -62,7 +63,7 @@ def kernel_sizes(kernel: Kernel, arrays: list[np.ndarray]) -> dict[str, int]:
 ON_DATA = {"argmax_rows"}
 
 
-@pytest.mark.parametrize("program", [p for p in PROGRAMS.values() if p.name not in ON_DATA], ids=str)
+@pytest.mark.parametrize("program", every(2, (p for p in PROGRAMS.values() if p.name not in ON_DATA)), ids=str)
 def test_points_of_characteristic_programs(program: CharacteristicProgram) -> None:
     for call in program.calls:
         arrays = arguments_of(program, call, "float64")

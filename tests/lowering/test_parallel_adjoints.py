@@ -14,6 +14,7 @@ from tcdsl.ir.program import Program
 from tcdsl.lowering.loopir.loops import Branch, Kernel, LocalBuffer, Loop, Nest, Update
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
+from tests.long_variants import every
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 
 RNG = np.random.default_rng(1)
@@ -122,7 +123,7 @@ def check_plan(made: Kernel) -> None:
         assert is_parallel(nest) or works_at_the_border(nest), nest.title
 
 
-@pytest.mark.parametrize("program", [row for row in PROGRAMS.values() if row.smooth], ids=str)
+@pytest.mark.parametrize("program", every(2, (row for row in PROGRAMS.values() if row.smooth)), ids=str)
 def test_nests_of_adjoints_of_characteristic_programs(program: CharacteristicProgram) -> None:
     arguments = arguments_of(program, program.calls[0], "float32")
     made = adjoint_of(staged(program.function, arguments, program.options))

@@ -22,6 +22,7 @@ from tcdsl.lowering.pass_log import PassLog
 from tcdsl.lowering.pipeline import NEST_PASSES, PASSES
 from tcdsl.pass_names import OF_ROUNDS, OPTIONAL, chosen_passes
 from tests.golden_texts import Golden
+from tests.long_variants import every
 from tests.lowering import (
     test_contraction_tiles,
     test_data_ranges,
@@ -144,7 +145,7 @@ def effective(name: str) -> frozenset[str]:
     return frozenset(done for done, changes in log.changes.items() if changes) & OPTIONAL
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", every(2, SAMPLES))
 def test_programs_run_without_any_one_pass(name: str) -> None:
     program, arrays = SAMPLES[name].program, SAMPLES[name].arrays
     expected = interpret(program, arrays)

@@ -15,7 +15,7 @@ from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.loops import Kernel
 from tcdsl.lowering.loopir.machine import Machine
 from tcdsl.lowering.lower import lower
-from tests.long_variants import few
+from tests.long_variants import every, few
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_plausible_faults import staged
 
@@ -169,7 +169,7 @@ def alone(function: Any, *arrays: np.ndarray) -> Any:
         return function(*arrays)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", every(2, CASES))
 def test_blocks_change_no_bit(name: str) -> None:
     function, wanted, given = CASES[name]
     assert in_rows(lower(staged(function, *given[0])))

@@ -18,6 +18,7 @@ from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.lower import lower
 from tcdsl.simplification import specialized
 from tests.golden_texts import Golden
+from tests.long_variants import every
 from tests.lowering.cases import CASES, real, whole
 from tests.lowering.loop_interpreter import execute
 from tests.lowering.test_lowering import agree
@@ -114,7 +115,7 @@ def steps(made: Kernel) -> list[int]:
     return [loop.step for loop in loops(made)]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", every(2, CASES))
 def test_every_case_computes_the_same_for_its_sizes(name: str) -> None:
     case = CASES[name]
     for sizes in case.sizes:

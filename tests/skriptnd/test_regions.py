@@ -7,6 +7,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl.library import image
+from tests.long_variants import every
 
 REGIONS = np.float32(
     [[0, 0, 6, 8], [1.4, 2.5, 4.6, 6.4], [3, 3, 3, 3], [5, 6, 9, 12], [-3, -2, 2, 3], [4, 4, 2, 1], [20, 20, 22, 22]]
@@ -32,7 +33,7 @@ def pooled(x: np.ndarray, regions: np.ndarray, images: np.ndarray, size: list[in
     return found
 
 
-@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("mean", every(2, [False, True]))
 def test_pools_over_regions(mean: bool) -> None:
     pool = image.avg_roi_pool if mean else image.max_roi_pool
     rng = np.random.default_rng(0)

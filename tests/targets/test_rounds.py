@@ -25,6 +25,7 @@ from tcdsl.targets.cpu.layout.call_block import PAUSED
 from tests.autodiff.loop_derivatives.test_adjoints import shapes_of
 from tests.autodiff.programs import floating_inputs
 from tests.ir.loop_programs import DERIVED, LOOPS, LOWERED, rounds_of
+from tests.long_variants import every
 
 
 def check(executable: Executable, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -294,7 +295,7 @@ def test_loops_whose_bounds_depend_on_the_round_run_on_threads(monkeypatch: pyte
     np.testing.assert_allclose(results[0], states, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", DERIVED)
+@pytest.mark.parametrize("name", every(2, DERIVED))
 def test_derivatives_of_loops_are_compiled(name: str) -> None:
     case = LOOPS[name]
     program = adjoint(case.program, floating_inputs(case.program))

@@ -10,6 +10,7 @@ import pytest
 import tcdsl as tc
 from tcdsl import op, tile
 from tests.autodiff.program_gradients import check_interpreted_gradient
+from tests.long_variants import every
 from tests.tile.idioms import IDIOMS
 from tests.tile.more_idioms import MORE_IDIOMS
 from tests.tile.reference_programs import PROGRAMS, Program
@@ -30,7 +31,7 @@ def assert_right(program: Program, found: Any) -> None:
         np.testing.assert_allclose(np.asarray(one), other, atol=1e-12)
 
 
-@pytest.mark.parametrize("program", ALL, ids=lambda each: each.name)
+@pytest.mark.parametrize("program", every(2, ALL), ids=lambda each: each.name)
 def test_programs_on_arrays(program: Program) -> None:
     with tc.config(check="ir"):
         assert_right(program, DECORATED[program.name](*program.arguments))

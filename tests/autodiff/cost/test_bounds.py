@@ -15,7 +15,7 @@ from tests.autodiff.programs import floating_inputs, program
 from tests.autodiff.random_programs import random_case
 from tests.differential.loading import loaded
 from tests.differential.test_random_gradients import differentiable
-from tests.long_variants import seeds
+from tests.long_variants import every, seeds
 from tests.programs.table import LARGE, PROGRAMS, CharacteristicProgram, arguments_of
 
 SMOOTH = [each for each in PROGRAMS.values() if each.smooth]
@@ -76,7 +76,7 @@ def scaled(shapes: tuple[tuple[int, ...], ...], factor: int) -> tuple[tuple[int,
     return tuple(tuple(extent * factor for extent in shape) for shape in shapes)
 
 
-@pytest.mark.parametrize("characteristic", SMOOTH, ids=str)
+@pytest.mark.parametrize("characteristic", every(2, SMOOTH), ids=str)
 def test_points_executed_by_adjoints_grow_like_operations(characteristic: CharacteristicProgram) -> None:
     factors = [1, 3, 9]
     points: list[float] = []

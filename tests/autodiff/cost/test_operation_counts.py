@@ -14,7 +14,7 @@ from tcdsl.ir.sizes.size_binding import bind_sizes, evaluate_size
 from tests.autodiff.cost.point_by_point import counted
 from tests.autodiff.programs import floating_inputs
 from tests.autodiff.random_programs import random_case
-from tests.long_variants import seeds
+from tests.long_variants import every, seeds
 from tests.programs.table import PROGRAMS, CharacteristicProgram, arguments_of
 
 
@@ -38,7 +38,7 @@ def agree(made: Program, arrays: list[np.ndarray], wrt: list[str]) -> None:
         assert count_operations(each, inputs) == counted(each, inputs)
 
 
-@pytest.mark.parametrize("characteristic", PROGRAMS.values(), ids=str)
+@pytest.mark.parametrize("characteristic", every(2, PROGRAMS.values()), ids=str)
 def test_characteristic_programs(characteristic: CharacteristicProgram) -> None:
     # One by one takes its time: of convolutions the small shapes only.
     for call in (call for call in characteristic.calls if sum(map(prod, call)) < 300):

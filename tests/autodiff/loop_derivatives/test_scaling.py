@@ -17,6 +17,7 @@ from tcdsl.lowering.loop_passes.liveness import peak_bytes
 from tcdsl.lowering.loopir.point_counts import executed_points
 from tcdsl.lowering.lower import lower
 from tests.autodiff.program_gradients import check_interpreted_gradient
+from tests.long_variants import every
 
 
 @op
@@ -265,7 +266,7 @@ CASES: dict[str, tuple[Any, Callable[[int], tuple[Any, ...]], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", every(2, CASES))
 def test_gradients_take_no_more_than_rounds_touch(name: str) -> None:
     function, arguments, power = CASES[name]
     small, large = arguments(20), arguments(40)

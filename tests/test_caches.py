@@ -17,6 +17,7 @@ FEW_KEYS = {
     "interval_of_dtype",
     "library_function",
     "library_functions",
+    "known_text",
     "library_module",
     "primitive_code",
     "sources_digest",

@@ -242,3 +242,15 @@ def test_options_of_reductions_that_have_no_meaning() -> None:
             masked(given)
     with pytest.raises(tc.DslSyntaxError, match=r"np\.linalg\.solve has no meaning"):
         solved(np.eye(2), x[:2])
+
+
+@pytest.mark.parametrize("function", [np.max, np.min, np.amax, np.sum, np.any])
+def test_numpys_reductions_take_axes_by_position(function: Any) -> None:
+    @op
+    def reduced(x):
+        return function(x, 0), function(x, 1, keepdims=True)
+
+    x = np.array([[1.0, -2.0, 0.0], [3.0, 4.0, 5.0]])
+    x = x > 0 if function is np.any else x
+    for found, wanted in zip(reduced(x), (function(x, 0), function(x, 1, keepdims=True)), strict=True):
+        np.testing.assert_array_equal(found, wanted)

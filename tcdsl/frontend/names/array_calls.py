@@ -56,7 +56,7 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
             primitive = _OF_SCALARS[name]
             return reduce(lambda left, right: scalars[0].combine(primitive, left, right), scalars[1])
     algebra = algebra_of((*arguments, *keywords.values()))
-    if name is None or algebra is None:
+    if name is None or algebra is None or _names_axes(function, name, arguments):
         return as_python_does(function, *arguments, **keywords)
     if name in REDUCTIONS and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
         return _reduced(algebra, name, arguments[0], **keywords)
@@ -70,6 +70,12 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
     if name in PRIMITIVES:
         return _primitive(algebra, name, arguments)
     return as_python_does(function, *arguments, **keywords)
+
+
+def _names_axes(function: Any, name: str, arguments: Sequence[Any]) -> bool:
+    # `np.max(x, 0)` reduces an axis, as NumPy will say, where `max(x, 0)` compares.
+    whole = len(arguments) > 1 and isinstance(arguments[0], SymbolicArray | GraphTensor)
+    return whole and name in REDUCTIONS and hasattr(function, "_implementation")
 
 
 def _reduced(algebra: Algebra, name: str, array: Any, axis: Any = None, keepdims: bool = False, **others: Any) -> Any:

@@ -22,11 +22,12 @@ class XarrayFunction(LabelledFunction):
     library = "xarray"
 
     def is_labelled(self, value: Any) -> bool:
-        """Whether it is a DataArray or a Dataset."""
-        return isinstance(value, xarray.DataArray | xarray.Dataset)
+        """Whether it is a DataArray, a Dataset or a Variable."""
+        return isinstance(value, xarray.DataArray | xarray.Dataset | xarray.Variable)
 
     def result(self, function: ArrayFunction, operands: Sequence[Any]) -> Any:
         """The result for DataArrays, or those for each variable of Datasets."""
+        operands = [xarray.DataArray(each) if isinstance(each, xarray.Variable) else each for each in operands]
         datasets = [each for each in operands if isinstance(each, xarray.Dataset)]
         if not datasets:
             return super().result(function, operands)

@@ -106,6 +106,7 @@ def test_what_is_read_at_its_own_place_keeps_its_coordinates() -> None:
     xr.testing.assert_identical(ADDED(T, np.ones(4)), T + np.ones(4))
     xr.testing.assert_identical(tc.interop.xarray(turned)(T[0]).transpose(*T.dims[1:]), T[0])
     assert ADDED(T, T.rename("u")).name is None
+    xr.testing.assert_identical(ADDED(T.variable, 1.0), xr.DataArray(T.variable) + 1.0)
 
 
 def test_shifted_and_reduced_axes_lose_them() -> None:

@@ -80,7 +80,12 @@ def test_examples_show_the_messages_of_their_entries(page: Path) -> None:
         assert found is not None, (name, fact)
         assert found.name == name, (name, fact, found.name)
     without = {each.name for each in entries().values() if each.page == page.stem} - examples_of.keys()
-    assert without <= {"a-fault-of-tcdsl-itself", "an-array-lies-elsewhere", "a-package-is-missing", "labels-do-not-fit"}
+    assert without <= {
+        "a-fault-of-tcdsl-itself",
+        "an-array-lies-elsewhere",
+        "a-package-is-missing",
+        "labels-do-not-fit",
+    }
 
 
 def test_tracebacks_end_with_the_entry() -> None:

@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator, Set, ValuesView
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcdsl.errors import DtypeError, TcdslError
 from tcdsl.ir.dtypes import DTYPES
-from tcdsl.ir.program import Program
 from tcdsl.span import Span
+
+if TYPE_CHECKING:
+    from tcdsl.ir.program import Program
 
 __all__ = ["Labels", "element_type", "given_array", "instead_of", "labels_of", "require_aligned", "require_plain"]
 

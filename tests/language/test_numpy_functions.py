@@ -254,3 +254,24 @@ def test_numpys_reductions_take_axes_by_position(function: Any) -> None:
     x = x > 0 if function is np.any else x
     for found, wanted in zip(reduced(x), (function(x, 0), function(x, 1, keepdims=True)), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_axes_of_one_cell_are_errors() -> None:
+    def larger(a: Any) -> Any:
+        return np.max(a, 0)
+
+    @op
+    def in_a_statement(x):
+        y[i] = np.max(x[i], 0)
+        return y
+
+    @op
+    def in_a_function(x):
+        y[i] = larger(x[i])
+        return y
+
+    for function in (in_a_statement, in_a_function):
+        with pytest.raises(
+            tc.DslSyntaxError, match=r"np\.max with an axis, of one cell\n(.*\n)*.*`np\.maximum\(a, b\)`"
+        ):
+            function(np.ones(3))

@@ -15,7 +15,7 @@ from tcdsl.frontend.staging.declared_parameters import declared_parameter
 from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor, algebra_of
 from tcdsl.frontend.symbols.operators import Algebra
-from tcdsl.frontend.symbols.recognition import CASTS, REDUCTIONS, recognize
+from tcdsl.frontend.symbols.recognition import CASTS, REDUCTIONS, names_axes, of_one_cell, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray, unknown_options
 from tcdsl.ir.primitives import PRIMITIVES
 
@@ -37,14 +37,14 @@ def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str
 
 
 def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    if function is len and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
+    if function is len and len(arguments) == 1 and _is_array(arguments[0]):
         return _length(arguments[0])
     filled = filled_array(function, arguments, keywords)
     if filled is not NotImplemented:
         return filled
     name = recognize(function)
     if name is not None and not keywords and any(isinstance(a, PointValue) for a in arguments):
-        return combine_points(name, arguments)
+        return _of_points(function, name, arguments)
     if any(isinstance(each, str) for each in arguments) and _declares(function, name, arguments):
         arguments = _declared(arguments)
     if name is not None and _takes_literals(function, name, arguments):
@@ -56,9 +56,9 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
             primitive = _OF_SCALARS[name]
             return reduce(lambda left, right: scalars[0].combine(primitive, left, right), scalars[1])
     algebra = algebra_of((*arguments, *keywords.values()))
-    if name is None or algebra is None or _names_axes(function, name, arguments):
+    if name is None or algebra is None or (_reduces_axes(function, name, arguments) and _is_array(arguments[0])):
         return as_python_does(function, *arguments, **keywords)
-    if name in REDUCTIONS and len(arguments) == 1 and isinstance(arguments[0], SymbolicArray | GraphTensor):
+    if name in REDUCTIONS and len(arguments) == 1 and _is_array(arguments[0]):
         return _reduced(algebra, name, arguments[0], **keywords)
     if keywords:
         hint = "assign what it gives: `a[...] = a + b`" if "out" in keywords else "write a statement in index notation"
@@ -72,10 +72,18 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
     return as_python_does(function, *arguments, **keywords)
 
 
-def _names_axes(function: Any, name: str, arguments: Sequence[Any]) -> bool:
-    # `np.max(x, 0)` reduces an axis, as NumPy will say, where `max(x, 0)` compares.
-    whole = len(arguments) > 1 and isinstance(arguments[0], SymbolicArray | GraphTensor)
-    return whole and name in REDUCTIONS and hasattr(function, "_implementation")
+def _of_points(function: Any, name: str, arguments: Sequence[Any]) -> Any:
+    if _reduces_axes(function, name, arguments):
+        raise _fault(*of_one_cell(name))
+    return combine_points(name, arguments)
+
+
+def _reduces_axes(function: Any, name: str, arguments: Sequence[Any]) -> bool:
+    return name in REDUCTIONS and names_axes(function, arguments)
+
+
+def _is_array(given: Any) -> bool:
+    return isinstance(given, SymbolicArray | GraphTensor)
 
 
 def _reduced(algebra: Algebra, name: str, array: Any, axis: Any = None, keepdims: bool = False, **others: Any) -> Any:

@@ -37,7 +37,7 @@ from tcdsl.frontend.statements.point_functions import at_points
 from tcdsl.frontend.statements.reductions import reduction
 from tcdsl.frontend.surroundings.named_values import users_function
 from tcdsl.frontend.symbols.point_calls import AtEachPoint, PointCall
-from tcdsl.frontend.symbols.recognition import BOUNDARIES, REDUCTIONS, recognize
+from tcdsl.frontend.symbols.recognition import BOUNDARIES, REDUCTIONS, names_axes, of_one_cell, recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.expressions import IndexValue
@@ -198,6 +198,9 @@ def call(evaluation: Evaluator, node: ast.Call, position: Position) -> object:
     whole = statement_operators.whole_arrays(evaluation, positional, node)
     if callable(function) and whole is not None:
         return evaluation.native(lambda: function(*whole), node)
+    if name in REDUCTIONS and names_axes(function, positional):
+        fact, hint = of_one_cell(name)
+        return evaluation.fault(DslSyntaxError, fact, node, hint)
     nodes = node.args if len(node.args) == len(positional) else [node] * len(positional)
     values = [evaluation.scalar(given, part) for given, part in zip(positional, nodes, strict=True)]
     known = [value for value in values if value is not None]

@@ -10,14 +10,14 @@ from __future__ import annotations
 import builtins
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 
 from tcdsl.ir.dtypes import DTYPES
 
-__all__ = ["BOUNDARIES", "CASTS", "COMBINING", "CONSTANTS", "REDUCTIONS", "recognize"]
+__all__ = ["BOUNDARIES", "CASTS", "COMBINING", "CONSTANTS", "REDUCTIONS", "names_axes", "of_one_cell", "recognize"]
 
 REDUCTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -127,3 +127,14 @@ def recognize(function: object) -> str | None:
         return entry[1]
     name = getattr(function, "__tcdsl_name__", None) if not isinstance(function, type) else None
     return name if isinstance(name, str) else None
+
+
+def names_axes(function: object, arguments: Sequence[object]) -> bool:
+    """Whether a call of a reduction names axes: the second argument in ``np.max(x, 0)``, and not in ``max(x, 0)``."""
+    return len(arguments) > 1 and hasattr(function, "_implementation")
+
+
+def of_one_cell(name: str) -> tuple[str, str]:
+    """What is wrong with ``np.max(x[i], 0)``, and what to write instead."""
+    instead = f"; write `np.{name}imum(a, b)` for the {name}imum of two numbers" if name in ("max", "min") else ""
+    return f"np.{name} with an axis, of one cell", f"it takes whole arrays, as in `np.{name}(x, 0)`{instead}"

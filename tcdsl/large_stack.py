@@ -85,7 +85,13 @@ def on_large_stack(action: Callable[[], Result]) -> Result:
     finally:
         _LIMIT.restored(thread)
     if not outcome:
-        raise error[0] if error else KeyboardInterrupt
+        failure = error[0] if error else KeyboardInterrupt()
+        context = failure.__context__
+        try:
+            raise failure
+        finally:
+            # Else the attempt that failed before stays with it: thousands of frames, and all that they hold.
+            failure.__context__ = context
     result: Result = outcome[0]
     return result
 

@@ -147,8 +147,11 @@ def with_large_stack(action: Callable[[], Result], error: RecursionError) -> Res
     except Exception as raised:
         hide_library_frames(raised)
         raise
-    fault.__suppress_context__ = True
-    raise fault
+    try:
+        raise fault
+    finally:
+        # Neither shown nor kept: `error` holds the frames of a thousand calls, which packages for workers would pickle.
+        fault.__context__ = None
 
 
 def _place(error: BaseException, caller: FrameType | None) -> Span | None:

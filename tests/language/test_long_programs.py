@@ -321,6 +321,8 @@ def test_what_is_nested_without_end_is_an_error_at_its_place() -> None:
         with pytest.raises(tc.DslSyntaxError) as caught:
             without_end(x)
         found.append(str(pickle.loads(pickle.dumps(caught.value))))
+        # Packages for workers pickle causes as well: none of a thousand frames.
+        assert caught.value.__context__ is None
 
     thread = threading.Thread(target=act)
     before = threading.stack_size(256 * 1024)

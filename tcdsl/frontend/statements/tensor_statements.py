@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, raise_diagnostics
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_names, is_range
+from tcdsl.frontend.names.sizes_of_letters import relate_axes
 from tcdsl.frontend.points.point_scalars import scalar_of
 from tcdsl.frontend.staging.faults import Faulty, shape_note
 from tcdsl.frontend.staging.target_states import Existing, Fresh, TargetState
@@ -47,6 +48,7 @@ def evaluate_statement(node: ast.stmt, state: TargetState, environment: Function
     ``state`` says what the target's name holds. Raises the statement's faults, all together.
     """
     form = read_statement(node, environment)
+    relate_axes(form.indices, state, (form.value, *form.conditions), environment)
 
     def parts() -> StatementParts:
         found = _evaluated(form, state, environment)

@@ -86,6 +86,12 @@ class GraphRecording(Protocol):
     def relate(self, logic: str, operands: Sequence[object], target: Any) -> None:
         """A statement is about to say, by ``logic``, what the shapes of ``operands`` have to do with one another."""
 
+    def axis_sizes(self, tensor: GraphTensor, rank: int) -> Sequence[int | None]:
+        """The sizes of ``tensor`` as far as they are known, where a statement says that it has so many axes."""
+
+    def axes_are(self, tensor: GraphTensor, sizes: Sequence[int | None]) -> None:
+        """A statement says of ``tensor``, of which not all sizes are known, how long its axes are, or of some."""
+
     def hold(self, value: Any, array: Any, label: str) -> Any:
         """The tensor of the program for an array of the surroundings, ``value``, whose cells are in ``array``."""
 

@@ -25,7 +25,8 @@ from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicTensor
 from tcdsl.ir.expressions import Constant, Expr
-from tcdsl.rows.inference import Origin, Shape, known, pointwise, scalar
+from tcdsl.rows.inference import Origin, Shape, equate, known, pointwise, scalar
+from tcdsl.rows.inference.variables.row import Row
 from tcdsl.rows.logic import COMPOSE, TRANSPOSE
 from tcdsl.rows.ranks import RowRanks
 from tcdsl.span import Span
@@ -103,6 +104,27 @@ class InputRecording:
                     there = _known(target.extents, rows, self.session)
                     related.append(pointwise([*related, there], Origin(user_location())))
         close_shapes(unknown)
+        self._look()
+
+    def axis_sizes(self, tensor: GraphTensor, rank: int) -> Sequence[int | None]:
+        """The sizes of ``tensor`` as far as they are known, where a statement says that it has so many axes."""
+        sizes: list[int | None] = []
+        for row, count in zip(_stored(tensor), _counts(tensor, rank), strict=False):
+            sizes += [axis.root.size for axis in row.axes] if row.closed else [None] * count
+        return sizes
+
+    def axes_are(self, tensor: GraphTensor, sizes: Sequence[int | None]) -> None:
+        """Find sizes of ``tensor`` by those that a statement in index notation says of its axes."""
+        assert isinstance(tensor, Tensor)
+        counts = _counts(tensor, len(sizes))
+        if not counts:
+            return  # it has other axes, which the statement is told
+        batch, output = counts[0], counts[0] + counts[1]
+        said = known(sizes[batch:output], sizes[output:], sizes[:batch])
+        equate(tensor.rows, said, Origin(user_location(), (tensor.name, "what index variables say of it")))
+        self._look()
+
+    def _look(self) -> None:
         if self.sought and all(each.rows.is_known for each in self.sought):
             raise ShapesFound
 
@@ -163,6 +185,21 @@ def recording_session(
     recording = InputRecording(session, memory)
     with session.active(), session.within(graph=recording, outer_location=location):
         yield session, recording
+
+
+def _stored(tensor: GraphTensor) -> tuple[Row, Row, Row]:
+    rows: Shape = tensor.rows
+    return rows.batch, rows.output, rows.input
+
+
+def _counts(tensor: GraphTensor, rank: int) -> Sequence[int]:
+    # How many axes the rows have, in the order of storage, if there are so many in all; none if there are not.
+    counts = [len(row.axes) if row.closed else None for row in _stored(tensor)]
+    if counts[1] is None and counts[2] is None:
+        counts[2] = 0  # an array, as far as a statement can say
+    left = rank - sum(count for count in counts if count is not None)
+    found = [left if count is None else count for count in counts]
+    return found if sum(found) == rank and min(found) >= 0 else ()
 
 
 def known_shape(array: SymbolicArray, session: Session) -> Shape:

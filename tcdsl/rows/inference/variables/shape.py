@@ -65,14 +65,17 @@ class Shape(NamesTold):
 
 
 def known(
-    output: Sequence[Axis] = (),
-    input: Sequence[Axis] = (),
-    batch: Sequence[Axis] = (),
+    output: Sequence[Axis | None] = (),
+    input: Sequence[Axis | None] = (),
+    batch: Sequence[Axis | None] = (),
     *,
     name: str = "",
     origin: Origin | None = None,
 ) -> Shape:
-    """The shape of data: ``known((16,), input=(2,))``. `ShapeError` for negative sizes, and for too many axes."""
+    """The shape of data: ``known((16,), input=(2,))``; None stands for a size that nobody has said yet.
+
+    `ShapeError` for negative sizes, and for too many axes.
+    """
     rows = {"batch": batch, "input": input, "output": output}
     made = [_row(row, sizes, name, origin) for row, sizes in rows.items()]
     return Shape(made[0], made[1], made[2], name)

@@ -120,10 +120,30 @@ def test_clamp_moves_to_the_nearest_end() -> None:
         y[i] = x[ids[i]]
         z = output(3)
         z[ids[i]] += x[i]
-        return y, z
+        filled[i] = get(x[ids[i]], 7.0) + get(x[wrap(ids[i])], 7.0)
+        return y, z, filled
 
     x, places = w[:4], np.array([2, -1, 3, 9])
-    assert_gives(f, x, places, wanted=([4, 1, 8, 8], [2, 0, 13]))
+    assert_gives(f, x, places, wanted=([4, 1, 8, 8], [2, 0, 13], [8, 15, 16, 9]))
+
+
+@pytest.mark.parametrize("oob", ["check", "clamp"])
+def test_an_axis_without_cells_has_none_to_take(oob: str) -> None:
+    @op(oob=oob)
+    def f(x, ids):
+        y[i] = x[clamp(ids[i])], x.shape[0] > 0
+        z[i] = get(x[ids[i]], 7.0)
+        return y, z
+
+    assert_gives(f, w[:0], np.array([0, 2]), wanted=([0, 0], [7, 7]))
+
+    @op(oob=oob)
+    def nearest(x, ids):
+        y[i] = x[clamp(ids[i])]
+        return y
+
+    with pytest.raises(tc.DataIndexError, match="an axis without cells has none to take: write a condition on its"):
+        nearest(w[:0], np.array([0, 2]))
 
 
 def test_other_values_of_oob_are_refused() -> None:

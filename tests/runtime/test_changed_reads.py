@@ -10,6 +10,7 @@ import functools
 import logging
 import operator
 import os
+import pickle
 import sys
 import types
 import weakref
@@ -261,8 +262,27 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "items as attributes": _on(lambda: Mapping(k=2.0), lambda m: m.k, lambda m: m.__setitem__("k", 5.0)),
     "mask": _on(_masked, lambda m: float(m.sum()), lambda m: setattr(m, "mask", [1, 1, 0])),
+    "attributes that are listed": _on(
+        One, lambda o: 2.0 + sum(held for name, held in vars(o).items()), lambda o: setattr(o, "added", 5.0)
+    ),
+    "order of attributes": _on(
+        lambda: types.SimpleNamespace(held=Pair(1.0)),
+        lambda n: 2.0 + list(n.held.__dict__).index("a"),
+        lambda n: [n.held.__dict__.update(a=n.held.__dict__.pop("a"))],
+    ),
+    "members of a class": _on(
+        lambda: type("Listed", (One,), {}), lambda kind: len(dir(kind)) * 1.0, lambda kind: setattr(kind, "added", 5.0)
+    ),
+    "names in a module": _on(
+        lambda: _module_with("T = 2.0"), lambda m: len(vars(m)) * 1.0, lambda m: setattr(m, "added", 5.0)
+    ),
+    "state for pickle": _on(One, lambda o: len(pickle.dumps(o)) * 1.0, lambda o: setattr(o, "added", 5.0)),
+    "attribute by a name that is found": _on(
+        One, lambda o: sum(getattr(o, name, 2.0) for name in NAMES), lambda o: setattr(o, NAMES[0], 5.0)
+    ),
     "kept getter": _on(Holder, lambda h: -GETTER(h), lambda h: setattr(h, "slot", 5.0)),
 }
+NAMES = ["one or other"]
 BOUND = operator.attrgetter("sum")
 GETTER = operator.attrgetter("slot")
 

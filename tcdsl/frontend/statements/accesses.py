@@ -98,21 +98,21 @@ def _holds_points(key: object) -> bool:
 
 def read(evaluation: Evaluator, tensor: SymbolicTensor, node: ast.Subscript, fill: Expr | None = None) -> object:
     """The cell of ``tensor`` that ``node`` names; with ``fill``, plain axes give it where they are out of range."""
-    axes = access_indices(evaluation, tensor, node)
+    axes = access_indices(evaluation, tensor, node, None if fill is None else Boundary.FILL)
     if axes is None:
         return FAULTY
     boundaries = tuple(boundary for _, boundary in axes)
-    if fill is not None:
-        plain = (Boundary.SKIP, Boundary.CHECK)
-        boundaries = tuple(Boundary.FILL if boundary in plain else boundary for boundary in boundaries)
-        fill = fill if Boundary.FILL in boundaries else None
+    fill = fill if Boundary.FILL in boundaries else None
     return tensor.cell([index for index, _ in axes], evaluation.span(node), boundaries, fill)
 
 
 def access_indices(
-    evaluation: Evaluator, tensor: SymbolicTensor, node: ast.Subscript
+    evaluation: Evaluator, tensor: SymbolicTensor, node: ast.Subscript, plain: Boundary | None = None
 ) -> list[tuple[Expr, Boundary]] | None:
-    """An index expression and a boundary for every axis of ``tensor``; ``None`` after a fault."""
+    """An index expression and a boundary for every axis of ``tensor``; ``None`` after a fault.
+
+    Axes that say no boundary have the ``plain`` one, or that which the function says.
+    """
     nodes = axis_nodes(node.slice)
     if len(nodes) != tensor.rank:
         given = f"{len(nodes)} {'index' if len(nodes) == 1 else 'indices'}"
@@ -124,12 +124,14 @@ def access_indices(
             (shape_note(tensor),),
         )
         return None
-    found = [axis_index(evaluation, axis, extent) for axis, extent in zip(nodes, tensor.extents, strict=True)]
+    found = [axis_index(evaluation, axis, extent, plain) for axis, extent in zip(nodes, tensor.extents, strict=True)]
     known = [entry for entry in found if entry is not None]
     return known if len(known) == len(found) else None
 
 
-def axis_index(evaluation: Evaluator, node: ast.expr, extent: Expr | None) -> tuple[Expr, Boundary] | None:
+def axis_index(
+    evaluation: Evaluator, node: ast.expr, extent: Expr | None, plain: Boundary | None = None
+) -> tuple[Expr, Boundary] | None:
     """The index of one axis and what happens out of range. ``extent`` is ``None`` where it is to be inferred."""
     boundary = _boundary(evaluation, node)
     if boundary is not None:
@@ -142,7 +144,9 @@ def axis_index(evaluation: Evaluator, node: ast.expr, extent: Expr | None) -> tu
     index = index_expression(evaluation, node, extent)
     if index is None:
         return None
-    return index, _OOB_BOUNDARIES[evaluation.environment.oob] if is_data(index) else Boundary.SKIP
+    if plain is None:
+        plain = _OOB_BOUNDARIES[evaluation.environment.oob] if is_data(index) else Boundary.SKIP
+    return index, plain
 
 
 def target_index(evaluation: Evaluator, node: ast.expr, extent: Expr | None) -> tuple[Expr | None, Boundary | None]:

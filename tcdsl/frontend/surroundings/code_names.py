@@ -39,7 +39,9 @@ KINDS = frozenset(("isinstance", "issubclass", "__instancecheck__", "__subclassc
 BELOW = KINDS | {"__subclasses__"}
 
 _BY_A_NAME = frozenset(("getattr", "hasattr"))
-_BY_ANY_NAME = frozenset(("vars", "dir", "eval", "exec", "attrgetter", "asdict", "astuple", "fields", "__dict__"))
+_BY_ANY_NAME = frozenset(
+    ("vars", "dir", "eval", "exec", "attrgetter", "asdict", "astuple", "fields", "__dict__", "getmembers", "dumps")
+) | {"__getstate__", "__reduce__", "__reduce_ex__"}
 _MARKED_BY_NAMES = (
     (EVERY, _BY_ANY_NAME),
     ("__call__", frozenset(("callable",))),

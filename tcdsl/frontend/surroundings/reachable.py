@@ -65,7 +65,16 @@ from tcdsl.frontend.surroundings.origins import (
     may_be_read,
 )
 from tcdsl.frontend.surroundings.plain_values import PLAIN, same_plain
-from tcdsl.frontend.surroundings.readings import MISSING, AbsentNames, Inside, Instance, Reading, attribute, snapshot
+from tcdsl.frontend.surroundings.readings import (
+    MISSING,
+    AbsentNames,
+    Inside,
+    Instance,
+    PresentNames,
+    Reading,
+    attribute,
+    snapshot,
+)
 from tcdsl.indices import ImportedLetter
 from tcdsl.span import Span
 
@@ -232,6 +241,7 @@ class _Reached:
                 self._container(value, names, root, (*around, id(value)))
         elif isinstance(value, ModuleType):
             self._module(value)
+            self._list(value, names[-1])
         elif not self._is_known(value):
             if isinstance(value, FunctionType):
                 if not is_installed(value.__code__.co_filename):
@@ -330,6 +340,7 @@ class _Reached:
         self._described(function, name)
         if paths is None:
             self._keep(Reading((name,), Instance(function), AbsentNames(self._followed - vars(function).keys())))
+            self._list(function, name)
 
     def _installed_function(self, function: FunctionType, names: Path) -> None:
         # Such as one that a decorator has made, of which the user's functions are in it.
@@ -371,6 +382,7 @@ class _Reached:
                 if not _is_data_descriptor(_of_class(kind, name)):
                     self._add((label, name), Instance(value), held[name])
             self._keep(Reading((label,), Instance(value), AbsentNames(self._followed - held.keys())))
+            self._list(value, label)
             if not is_own:
                 self._others_in(held, value, names, label)
         self._described(value, label)
@@ -447,6 +459,12 @@ class _Reached:
                         self.function(function)
             absent = frozenset((self._followed | SPECIAL_METHODS) - vars(each).keys())
             self._keep(Reading((each.__name__,), Instance(each), AbsentNames(absent)))
+            self._list(each, each.__name__)
+
+    def _list(self, value: Any, label: str | Item) -> None:
+        # All names of attributes, if code may list them, or ask for one that only it knows.
+        if EVERY in self._followed and (is_users_module(value) or not isinstance(value, ModuleType)):
+            self._keep(Reading((label,), Instance(value), PresentNames(value)))
 
     def _relations(self, kind: type) -> None:
         if "__subclasses__" in self._followed:
@@ -496,8 +514,6 @@ class _Reached:
 
 #: What names attributes in its own state.
 _NAMING = (operator.attrgetter, operator.methodcaller)
-
-
 #: What each access makes anew, or what every object has.
 _MADE_ANEW = frozenset(("__dict__", "__weakref__", "__class__", "__globals__", "__closure__", "__code__"))
 

@@ -9,6 +9,7 @@ the same one, and what staging read of it has readings of its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import CellType, FunctionType, MemberDescriptorType, ModuleType
@@ -26,6 +27,7 @@ __all__ = [
     "Inside",
     "Instance",
     "Layout",
+    "PresentNames",
     "ReadCells",
     "Reading",
     "Related",
@@ -112,14 +114,22 @@ class Reading:
         current = self.current()
         if isinstance(self.seen, Related):
             return [replace(self, seen=type(self.seen)(current))]
+        if isinstance(self.seen, PresentNames):
+            held, seen = attribute(current, "__dict__"), PresentNames(current)
+            added = [name for name in seen.names if name not in self.seen.names]
+            return [replace(self, seen=seen), *(self.of_name(name, held) for name in added)]
         if not isinstance(self.seen, AbsentNames):
             return [replace(self, seen=snapshot(current))]
         held = attribute(current, "__dict__")
         present = sorted(self.seen.names & held.keys())
         return [
             replace(self, seen=AbsentNames(self.seen.names.difference(present))),
-            *(Reading((*self.names, name), self.root, snapshot(held[name])) for name in present),
+            *(self.of_name(name, held) for name in present),
         ]
+
+    def of_name(self, name: str, held: Mapping[str, Any]) -> Reading:
+        """The reading of an attribute, which is in ``held``."""
+        return Reading((*self.names, name), self.root, snapshot(held[name]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +263,19 @@ class AbsentNames(Seen):
         return held is MISSING or self.names.isdisjoint(held)
 
 
+class PresentNames(Seen):
+    """The attributes that an object had, in their order, where code may list them."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, value: Any) -> None:
+        self.names = _listed(value)
+
+    def same(self, now: Any) -> bool:
+        """Whether ``now`` has the same ones."""
+        return _listed(now) == self.names
+
+
 def attribute(value: Any, name: str) -> Any:
     """An attribute, or `MISSING`."""
     try:
@@ -330,6 +353,12 @@ def _held(slot: MemberDescriptorType, value: Any) -> Any:
         return slot.__get__(value)
     except AttributeError:
         return MISSING
+
+
+def _listed(value: Any) -> list[str]:
+    # Those with underscores come and go by themselves, and have readings of their own where they matter.
+    held = attribute(value, "__dict__")
+    return [] if held is MISSING else [name for name in held if not name.startswith("__")]
 
 
 def _in_bytes(cells: np.ndarray) -> np.ndarray:

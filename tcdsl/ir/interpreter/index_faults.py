@@ -40,6 +40,11 @@ def index_fault(
         "write clamp(...) around the index for the nearest cell, or get(..., default) to read a default there; "
         'or decorate with oob="skip" or oob="clamp"'
     )
+    if extent == 0:
+        hint = (
+            "an axis without cells has none to take: write a condition on its extent, which leaves the statement out, "
+            "or get(..., default) to read a default"
+        )
     if span is not None and span.filename.startswith(COMPREHENSIONS):
         hint = "choose what is read there: `0 <= p(i) && p(i) < N ? A(p(i)) : 0.0`"
     elif span is not None and (span.filename.startswith(SKRIPTND) or span.filename.endswith(".sknd")):

@@ -28,6 +28,7 @@ from tcdsl.frontend.surroundings.readings import (
     Content,
     Instance,
     Layout,
+    PresentNames,
     ReadCells,
     Reading,
     Related,
@@ -98,6 +99,8 @@ class _Identities:
         value = root.value if isinstance(root, Instance) else MISSING
         if isinstance(seen, AbsentNames):
             return self._absent(seen.names, value)
+        if isinstance(seen, PresentNames):
+            return self._present(value)
         if isinstance(seen, Related):
             return False
         # Arrays are inputs, of which any may stand at the end of the path.
@@ -135,6 +138,12 @@ class _Identities:
         if not isinstance(attribute(value, "__dict__"), dict):
             return False
         self.guards.ask("{0}({1}.__dict__)", names.isdisjoint, value)
+        return True
+
+    def _present(self, value: Any) -> bool:
+        held = attribute(value, "__dict__")
+        if held is not MISSING:
+            self.guards.ask("{0}({1}.__dict__) == {2}", tuple, value, tuple(held))
         return True
 
     def _is_new(self, holder: Any, step: Any) -> bool:

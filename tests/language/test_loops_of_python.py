@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -207,11 +209,27 @@ def prefixes_in_one_arm(x, *, n):
     return total
 
 
+@op
+def prefixes_in_blocks(x, *, n):
+    total = 0.0
+    for A in range(1, n + 1):
+        try:
+            with contextlib.nullcontext():
+                p[a] = x[a], a < A
+        finally:
+            q[a] = p[a], a < A
+        for _ in ():
+            pass
+        r[a] = q[a] * x[a], a < A
+        total = total + sum(r[a])
+    return total
+
+
 def test_a_target_that_each_round_writes_first_is_new_in_each_round():
     for part, size in zip(prefixes(X, sizes=(2, 4, 3)), (2, 4, 3), strict=True):
         np.testing.assert_allclose(part, X[:size] + 1)
     total = sum((X[:size] ** 2).sum() for size in range(1, 5))
-    for function in (prefixes_by_arms, prefixes_in_one_arm):
+    for function in (prefixes_by_arms, prefixes_in_one_arm, prefixes_in_blocks):
         np.testing.assert_allclose(function.interpret(X, n=4), total)
     for function in (prefixes_by_number, prefixes_by_while, prefixes_inside):
         np.testing.assert_allclose(function(X, n=4), total)

@@ -109,8 +109,10 @@ def _lines_of(function: FunctionType) -> list[str] | None:
             return inspect.getsourcelines(function)[0]
         except (OSError, TypeError):
             if not _is_found_in_cell(function):
-                return None
-    return None
+                break
+    # Applications of PyInstaller look for the names of texts among their files.
+    name = function.__code__.co_filename
+    return _block_of(function.__code__, name, linecache.getlines(name))
 
 
 def _is_found_in_cell(function: FunctionType) -> bool:

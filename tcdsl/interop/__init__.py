@@ -4,6 +4,7 @@
 
     layer = tc.interop.torch(f)      # f for tensors of PyTorch, with derivatives of every order
     layer = tc.interop.jax(f)        # f for arrays of JAX, inside jit, grad, jvp and vmap
+    layer = tc.interop.dask(f)       # f for arrays of Dask, block by block
     g = tc.interop.xarray(f)         # f for DataArrays; pandas and polars: for Series and DataFrames
     solve = tc.interop.host(np.linalg.solve, shape=..., vjp=...)    # NumPy and SciPy in ops
 
@@ -22,7 +23,7 @@ from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.runtime.transforms.derivation import kept, require_values
 from tcdsl.tracebacks import user_facing
 
-__all__ = ["host", "jax", "numba", "pandas", "polars", "torch", "xarray"]
+__all__ = ["dask", "host", "jax", "numba", "pandas", "polars", "torch", "xarray"]
 
 
 @user_facing
@@ -107,6 +108,29 @@ def jax(function: Callable[..., Any]) -> Callable[..., Any]:
     not installed.
     """
     return _made("jax", "JAX", "jax", function)
+
+
+@user_facing
+def dask(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``layer = tc.interop.dask(f)``: an op, a derivative or a Python function of ops, for chunked arrays of Dask.
+
+    ::
+
+        @op
+        def blur(x):
+            y[i, j] = x[clamp(i - 1), j] + 2 * x[i, j] + x[clamp(i + 1), j]
+            return y
+
+        layer = tc.interop.dask(blur)
+        layer(dask.array.random.random((40_000, 40_000))).mean().compute()
+        print(layer.regions(x))            # which cells of x a block of y is made of
+
+    Which cells of each argument a block of the result needs follows from its index expressions: nobody names a depth,
+    and boundaries are those of the whole array. Reductions are combined in a tree, contractions and gradients are made
+    block by block. The result has the chunks of the largest argument along the same index. `ShapeError` for an access
+    that cannot be cut, and for chunks of unknown sizes; `ConfigurationError` if Dask is not installed.
+    """
+    return _made("dask", "Dask", "dask.array", function)
 
 
 @user_facing
@@ -198,14 +222,19 @@ def _made(name: str, title: str, package: str, function: Callable[..., Any]) -> 
     return made
 
 
+# What `pip` calls it, where that differs.
+_INSTALLED_AS = {"dask.array": '"dask[array]"'}
+
+
 def _require(name: str, title: str, package: str) -> None:
+    install = _INSTALLED_AS.get(package, package)
     try:
         import_module(package)
     except ModuleNotFoundError as fault:
-        if fault.name != package:
+        if fault.name != package.partition(".")[0]:
             raise
         raise ConfigurationError.at(
-            f"tc.interop.{name} needs {title}, which is not installed", hint=f"install it: `pip install {package}`"
+            f"tc.interop.{name} needs {title}, which is not installed", hint=f"install it: `pip install {install}`"
         ) from None
 
 

@@ -92,12 +92,10 @@ class Grids:
 
     def _cut(self, regions: StatementRegions) -> Iterator[tuple[str, tuple[int, ...]]]:
         # The variables that the cell of the target leaves open.
-        for name in regions.statement.domain.variables:
-            if not regions.is_determined(name):
-                values = regions.variable_range(name)
-                places = _clipped(self._places(regions, IndexValue(name)), values.start, values.stop)
-                if len(places) > 2:
-                    yield name, places
+        for name, values in regions.summed.items():
+            places = _clipped(self._places(regions, IndexValue(name)), values.start, values.stop)
+            if len(places) > 2:
+                yield name, places
 
     def _places(self, regions: StatementRegions, variable: Expr) -> list[_Suggestion]:
         # Where reads suggest to cut a variable: large tensors first, and of these reads that go the same way.

@@ -23,7 +23,7 @@ from tcdsl.blocks.grids import MERGING, Grid, Grids, volume
 from tcdsl.blocks.regions import MOVED, Box, StatementRegions
 from tcdsl.errors import ShapeError, TcdslError
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.expressions import Boundary, Read, reads
+from tcdsl.ir.expressions import Boundary, Read, is_affine_index, reads
 from tcdsl.ir.program import Fill, Keep, Program, Statement
 from tcdsl.span import Span
 
@@ -153,7 +153,7 @@ class BlockPlan:
                 f"the index of axis {axis} of `{self._called(read.tensor)}` is data, so each block may read any cell "
                 f"of it, but it has {len(self.grids.of[read.tensor][axis]) - 1} chunks along this axis"
             )
-            if self._plain[name].is_data_free(read, axis):
+            if is_affine_index(read.indices[axis]):
                 fact = fact.replace("is data", "is not affine")
             raise _fault(fact, read.span, f"make it one chunk: `.rechunk({{{axis}: -1}})`")
         cuts = self.grids.cuts[name]

@@ -52,11 +52,16 @@ def run(
 
 def _window(window: Window | None, pieces: Iterator[np.ndarray], dtype: str) -> np.ndarray:
     if window is None:
-        return np.asarray(next(pieces))
+        return _aligned(next(pieces), dtype)
     shape, places = window
     if len(places) == 1 and all(one == slice(0, extent) for one, extent in zip(places[0], shape, strict=True)):
-        return np.asarray(next(pieces))
+        return _aligned(next(pieces), dtype)
     made = np.empty(shape, dtype)
     for place in places:
         made[place] = next(pieces)
     return made
+
+
+def _aligned(block: Any, dtype: str) -> np.ndarray:
+    # What comes from another worker lies anywhere in the bytes of a message.
+    return np.require(block, dtype, ["ALIGNED"])

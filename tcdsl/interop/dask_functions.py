@@ -14,7 +14,7 @@ import dask.array
 import numpy as np
 
 from tcdsl.blocks.plans import BlockPlan
-from tcdsl.blocks.regions import expressions_of_box, input_relations, shape_of
+from tcdsl.blocks.regions import TYPICAL, expressions_of_box, input_relations, shape_of
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.interop.array_functions import ArrayFunction, taken_apart
 from tcdsl.interop.dask_graphs import computed, grid_of
@@ -47,11 +47,12 @@ class DaskFunction:
     def regions(self, *arguments: Any, **keywords: Any) -> Table:
         """Which cells of each input a block of each result is made of: ``print(layer.regions(x))``.
 
-        The block of a result is ``y[a:b, c:d]``; ``:`` is a whole axis. Nothing is computed.
+        The block of a result is ``y[a0:a1, b0:b1]``; ``:`` is a whole axis. Nothing is computed.
         """
         staged = _Staged(self, arguments, keywords)
         rows = [row for name in dict.fromkeys(staged.program.outputs) for row in _rows(staged, name)]
-        return Table(f"regions of {self.__name__}", ("block", "reads"), rows, left=frozenset((0, 1)))
+        notes = (f"for blocks of {TYPICAL} cells and more along each axis",)
+        return Table(f"regions of {self.__name__}", ("block", "reads"), rows, notes, frozenset((0, 1)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DaskFunction, (self.function,)
@@ -128,13 +129,14 @@ def _straight(name: str, entry: Entry) -> Program:
 
 def _rows(staged: _Staged, output: str) -> list[tuple[str, str]]:
     program, sizes = staged.program, staged.sizes
-    rank = len(program.tensor(output).shape)
+    whole = shape_of(program.tensor(output), sizes)
+    rank = len(whole)
     letters = [(f"{name}0", f"{name}1") for name in ("abcdefgh"[:rank] if rank <= 8 else map(str, range(rank)))]
     block = _place(_label(program, output), [f"{low}:{high}" for low, high in letters])
     rows = []
     for name, relation in input_relations(program, sizes, output).items():
         shape = shape_of(program.tensor(name), sizes)
-        ends = expressions_of_box(relation, letters)
+        ends = expressions_of_box(relation, whole, letters)
         axes = [_span(low, high, extent) for (low, high), extent in zip(ends, shape, strict=True)]
         rows.append((block, _place(_label(program, name), axes)))
     return sorted(rows, key=lambda row: row[1])

@@ -106,6 +106,7 @@ class BlockPlan:
         for family in reversed(self.families):
             if family.tensor in needed:
                 needed.update(view.tensor for view in family.views)
+                needed.update(started_from(statements[family.tensor]) if family.is_cut else ())
         self.families = [family for family in self.families if family.tensor in needed]
 
     def statement(self, tensor: str) -> Statement:

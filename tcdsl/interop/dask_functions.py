@@ -10,12 +10,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import dask
 import dask.array
 import numpy as np
 
 from tcdsl.blocks.plans import BlockPlan
 from tcdsl.blocks.regions import TYPICAL, expressions_of_box, input_relations, shape_of
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
+from tcdsl.frontend.staging.given_arrays import given_array, labels_of
 from tcdsl.interop.array_functions import ArrayFunction, taken_apart
 from tcdsl.interop.dask_graphs import computed, grid_of
 from tcdsl.ir.expressions import Constant, Expr
@@ -23,10 +25,12 @@ from tcdsl.ir.program import Program, without_rules
 from tcdsl.ir.stages import in_order
 from tcdsl.ir.text.expression_printer import format_expr
 from tcdsl.runtime.calling.entries import Entry
+from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.displays.tables import Table
 from tcdsl.simplification.simplify import simplify
+from tcdsl.tracebacks import user_facing
 
-__all__ = ["DaskFunction"]
+__all__ = ["DaskFunction", "lazy_results", "stand_in"]
 
 
 class DaskFunction:
@@ -38,21 +42,26 @@ class DaskFunction:
         functools.update_wrapper(self, function, updated=())
         self.function = function
 
+    @user_facing
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """The results as arrays of Dask, nested as ``f`` returns them."""
-        staged = _Staged(self, arguments, keywords)
-        arrays = computed(staged.plan(), staged.given)
-        return staged.entry.structure.build([arrays[name] for name in staged.program.outputs])
+        leaves, structure = lazy_results(*self._taken_apart(arguments, keywords))
+        return structure.build(leaves)
 
+    @user_facing
     def regions(self, *arguments: Any, **keywords: Any) -> Table:
         """Which cells of each input a block of each result is made of: ``print(layer.regions(x))``.
 
         The block of a result is ``y[a0:a1, b0:b1]``; ``:`` is a whole axis. Nothing is computed.
         """
-        staged = _Staged(self, arguments, keywords)
+        staged = _Staged(*self._taken_apart(arguments, keywords))
         rows = [row for name in dict.fromkeys(staged.program.outputs) for row in _rows(staged, name)]
         notes = (f"for blocks of {TYPICAL} cells and more along each axis",)
         return Table(f"regions of {self.__name__}", ("block", "reads"), rows, notes, frozenset((0, 1)))
+
+    def _taken_apart(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[ArrayFunction, list[Any]]:
+        form, operands = taken_apart(self.__name__, arguments, keywords, _is_array)
+        return ArrayFunction.of(self.function, form), operands
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DaskFunction, (self.function,)
@@ -61,23 +70,28 @@ class DaskFunction:
         return f"<{self.function!r} for Dask>"
 
 
+def lazy_results(function: ArrayFunction, operands: Sequence[Any]) -> tuple[list[dask.array.Array], Structure]:
+    """The results of a function of arrays of Dask, of NumPy and of numbers, and the structure around them."""
+    staged = _Staged(function, operands)
+    arrays = computed(staged.plan(), staged.given)
+    return [arrays[name] for name in staged.program.outputs], staged.entry.structure
+
+
 class _Staged:
     """What is staged for a call, and the arrays that are the inputs of its program."""
 
-    def __init__(self, function: DaskFunction, arguments: Sequence[Any], keywords: dict[str, Any]) -> None:
-        form, operands = taken_apart(function.__name__, arguments, keywords, _is_array)
-        self._function = ArrayFunction.of(function.function, form)
-        names = self._function.operand_names()
-        stand_ins = [_stand_in(function.__name__, name, each) for name, each in zip(names, operands, strict=True)]
-        self.entry, inputs, places = self._function.entry(stand_ins)
-        self.program = _straight(function.__name__, self.entry)
+    def __init__(self, function: ArrayFunction, operands: Sequence[Any]) -> None:
+        names = function.operand_names()
+        stand_ins = [stand_in(function.name, name, each) for name, each in zip(names, operands, strict=True)]
+        self.entry, inputs, places = function.entry(stand_ins)
+        self.program = _straight(function.name, self.entry)
         self.given: dict[str, dask.array.Array] = {}
         for tensor, array, place in zip(self.entry.executable.program.inputs, inputs, places, strict=True):
             operand = array if place is None else operands[place]
             if not isinstance(operand, dask.array.Array):
-                operand = dask.array.from_array(np.asarray(operand), chunks=-1)
+                operand = dask.array.from_array(array, chunks=-1)
             if operand.dtype != tensor.dtype:
-                fact = f"{function.__name__}(): `{tensor.name}` has the element type {operand.dtype.str}"
+                fact = f"{function.name}(): `{tensor.name}` has the element type {operand.dtype.str}"
                 raise DtypeError.at(fact, hint=f'convert it: `.astype("{tensor.dtype}")`')
             self.given[tensor.name] = operand
         self.sizes = dict(self.entry.executable.sizes(inputs))
@@ -88,13 +102,20 @@ class _Staged:
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, dask.array.Array | np.ndarray | np.generic)
+    if isinstance(value, type):
+        return False
+    return dask.is_dask_collection(value) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
 
 
-def _stand_in(function: str, name: str, operand: Any) -> Any:
-    # An array of its type and shape, whose cells are nothing; numbers are themselves.
+def stand_in(function: str, name: str, operand: Any) -> np.ndarray:
+    """An array of the type and shape of one of Dask, whose cells are nothing; others are themselves."""
     if not isinstance(operand, dask.array.Array):
-        return np.asarray(operand)
+        if dask.is_dask_collection(operand) or labels_of(operand) is not None:
+            fact = f"{function}(): `{name}` is a {type(operand).__name__}, and no array of Dask"
+            instead = f"`{name}.data`, `{name}.to_dask_array(lengths=True)` or `dask.array.from_delayed({name}, ...)`"
+            raise DtypeError.at(fact, hint=f"pass an array that has its cells, by {instead}, as the case may be")
+        given = given_array(operand, name, f"{function}(): ")
+        return np.asarray(operand) if given is None else given
     if any(np.isnan(extent) for extent in operand.shape):
         fact = f"{function}(): the chunks of `{name}` have unknown sizes"
         raise ShapeError.at(fact, hint=f"compute them first: `{name}.compute_chunk_sizes()`")

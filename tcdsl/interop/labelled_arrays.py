@@ -20,6 +20,7 @@ from tcdsl.frontend.staging.given_arrays import given_array, labels_of
 from tcdsl.frontend.staging.program_inputs import CapturedArray
 from tcdsl.interop.array_functions import ArrayFunction, taken_apart
 from tcdsl.rewrite.axis_origins import Way, axis_origins
+from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.transforms.gradients import DerivedFunction, Gradient
 from tcdsl.tracebacks import user_facing
 
@@ -93,7 +94,7 @@ class LabelledFunction(ABC):
         for k, each in enumerate(aligned):
             if each is not operands[k]:
                 arrays[k] = self._array(each, names[k])
-        leaves, structure = function.results(arrays)
+        leaves, structure = self.computed(function, arrays, aligned)
         made: list[Any] = []
         for k, array in enumerate(leaves):
             by = axes.gradients.get(k)
@@ -104,6 +105,13 @@ class LabelledFunction(ABC):
             else:
                 made.append(array)
         return structure.build(made)
+
+    def computed(
+        self, function: ArrayFunction, arrays: Sequence[np.ndarray], operands: Sequence[Any]
+    ) -> tuple[list[Any], Structure]:
+        """The results for these operands, whose cells are ``arrays``, and the structure around them."""
+        leaves, structure = function.results(arrays)
+        return list(leaves), structure
 
     def _axes(self, function: ArrayFunction, operands: Sequence[Any], arrays: Sequence[np.ndarray]) -> OperandAxes:
         # An axis of one cell would be stretched over another one, whatever its label: it meets it as others do.

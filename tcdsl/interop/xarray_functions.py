@@ -12,6 +12,7 @@ import xarray
 
 from tcdsl.interop.array_functions import ArrayFunction
 from tcdsl.interop.labelled_arrays import LabelledFunction, OperandAxes, OperandAxis, ResultLabels
+from tcdsl.runtime.calling.structure import Structure
 
 __all__ = ["XarrayFunction"]
 
@@ -52,13 +53,24 @@ class XarrayFunction(LabelledFunction):
         raise self.fault("results of Datasets are arrays or tuples of arrays", "call it variable by variable")
 
     def cells(self, value: Any, name: str) -> Any:
-        """The array in a DataArray."""
-        if value.chunks is not None:
-            raise self.refused(
-                f"`{name}` is chunked, and all of its chunks would be loaded",
-                'write `xr.apply_ufunc(f, x, ..., dask="parallelized")`, or load it: `x.compute()`',
-            )
-        return value.data
+        """The array in a DataArray; one without cells for chunks of Dask."""
+        if value.chunks is None:
+            return value.data
+        from tcdsl.interop.dask_functions import stand_in
+
+        return stand_in(self.__name__, name, value.data)
+
+    def computed(
+        self, function: ArrayFunction, arrays: Sequence[np.ndarray], operands: Sequence[Any]
+    ) -> tuple[list[Any], Structure]:
+        """The results; of chunked arrays those are chunked too."""
+        chunked = [isinstance(each, xarray.DataArray) and each.chunks is not None for each in operands]
+        if not any(chunked):
+            return super().computed(function, arrays, operands)
+        from tcdsl.interop.dask_functions import lazy_results
+
+        given = zip(arrays, operands, chunked, strict=True)
+        return lazy_results(function, [each.data if lazy else array for array, each, lazy in given])
 
     def aligned(self, operands: Sequence[Any], axes: OperandAxes, names: Sequence[str]) -> list[Any]:
         """The operands, their dimensions in the order of the function's axes, joined as ``arithmetic_join`` says."""

@@ -29,6 +29,7 @@ from tcdsl.runtime.calling.arguments import Signature, hashable, tensor_argument
 from tcdsl.runtime.calling.entries import Entry
 from tcdsl.runtime.calling.results import staged_leaves
 from tcdsl.runtime.calling.structure import Structure, flatten
+from tcdsl.runtime.calls.native_calls import NativeCalls
 from tcdsl.runtime.calls.staged import StagedFunction
 from tcdsl.runtime.transforms.batching import vectorized
 from tcdsl.runtime.transforms.derivation import kept, name_of
@@ -130,6 +131,7 @@ class ResultTypes(NamedTuple):
     """What a function gives for operands of some types: the shapes follow from the operands' by ``shapes``."""
 
     dtypes: tuple[str, ...]
+    ranks: tuple[int, ...]
     structure: Structure
     shapes: Callable[[Sequence[tuple[Any, ...]]], tuple[tuple[Any, ...], ...]]
 
@@ -173,17 +175,21 @@ class ArrayFunction:
 
     def results(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], Structure]:
         """The results, and the structure around them."""
-        if self._plain:
-            found = self._run(*arrays)
-        else:
-            operands = [hole.operand(array) for hole, array in zip(self.holes, arrays, strict=True)]
-            found = self._form.call(self._run, operands)
+        found = self._run(*arrays) if self._plain else self._form.call(self._run, self._operands(arrays))
         if type(found) is np.ndarray:
             return [found], _LEAF
         if type(found) is tuple and set(map(type, found)) == {np.ndarray}:
             return list(found), _tuple_of(len(found))
         leaves, structure = flatten(found, _is_array)
         return [np.asarray(each) for each in leaves], structure
+
+    def keep(self, native: NativeCalls, arrays: Sequence[np.ndarray], operands: int) -> None:
+        """Have ``native`` serve calls like this one, which has just been made; ``operands`` are its words."""
+        if not self._form.keywords:
+            native.add(self._staging.calls, self._form.filled(self._operands(arrays))[0], operands)
+
+    def _operands(self, arrays: Sequence[np.ndarray]) -> list[Any]:
+        return [hole.operand(array) for hole, array in zip(self.holes, arrays, strict=True)]
 
     @property
     def name(self) -> str:
@@ -205,7 +211,7 @@ class ArrayFunction:
 
     def entry(self, arrays: Sequence[np.ndarray]) -> tuple[Entry, list[np.ndarray], list[int | None]]:
         """The staged program for operands like these, its inputs, and of each the operand that it is, if it is one."""
-        operands = [hole.operand(array) for hole, array in zip(self.holes, arrays, strict=True)]
+        operands = self._operands(arrays)
         arguments, keywords = self._form.filled(operands)
         call = self._signature.call(arguments, keywords)
         entry, inputs = self._staging.entry(call)
@@ -262,7 +268,7 @@ class ArrayFunction:
 
     def run_into(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Compute ``results``, which are flat, from ``arrays``."""
-        operands = [hole.operand(array) for hole, array in zip(self.holes, arrays, strict=True)]
+        operands = self._operands(arrays)
         arguments, keywords = self._form.filled(operands)
         self._run(*arguments, out=tuple(results), **keywords)
 
@@ -418,7 +424,8 @@ def _result_types(entry: Entry, places: Sequence[int | tuple[int, ...]]) -> Resu
         made: tuple[tuple[Any, ...], ...] = function(*bound.values())
         return made
 
-    return ResultTypes(tuple(str(tensor.dtype) for tensor in outputs), entry.structure, shapes)
+    ranks = tuple(len(tensor.shape) for tensor in outputs)
+    return ResultTypes(tuple(str(tensor.dtype) for tensor in outputs), ranks, entry.structure, shapes)
 
 
 class _Summed(_Derived):

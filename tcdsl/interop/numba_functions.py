@@ -1,13 +1,16 @@
 """Functions inside Numba's ``@njit``, and Numba's functions of scalars in ops: ``tc.interop.numba``.
 
-In compiled code a call writes where its arrays lie into an array of words, and calls one address twice: first to run
-the function, which says what shapes the results have, then to copy these into arrays that the code has allocated.
+In compiled code a call writes where its arrays lie into an array of words. Calls of shapes that were there before are
+machine code alone (`tcdsl.runtime.calls.native_calls`). Others call one address twice: first to run the function in
+Python, which says what shapes the results have, then to copy these into arrays that the code has allocated. So do those
+that fail, to raise what Python raises.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,8 +25,9 @@ from numba.np.ufunc.dufunc import DUFunc
 from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
 from tcdsl.interop.array_functions import ArrayFunction, CallForm, Hole
 from tcdsl.interop.host_functions import HostFunction
-from tcdsl.ir.dtypes import DTYPES
+from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.ir.interpreter.host_code import array_at
+from tcdsl.runtime.calls.native_calls import NativeCalls
 
 __all__ = ["NumbaFunction", "is_of_numba"]
 
@@ -109,29 +113,77 @@ def _summed(value: Any, shape: tuple[int, ...]) -> Any:
 # -- functions in Numba's code
 
 
+class _Kind:
+    """A function with operands and results of some types, as Numba's code calls it."""
+
+    def __init__(self, function: Callable[..., Any], kinds: Sequence[Any]) -> None:
+        name = getattr(function, "__name__", repr(function))
+        holes = tuple(_NUMBERS.get(each, Hole()) for each in kinds)
+        self.operands = [
+            (str(_dtype(name, k, each)), each.ndim if isinstance(each, types.Array) else 0)
+            for k, each in enumerate(kinds)
+        ]
+        self.served = ArrayFunction.of(function, CallForm(holes, ()))
+        found = self.served.result_types([np.ones((2,) * rank, dtype) for dtype, rank in self.operands])
+        self.results = list(zip(found.dtypes, found.ranks, strict=True))
+        self.single = found.structure.kind == "leaf"
+        self.arrays = [isinstance(each, types.Array) for each in kinds]
+        sizes = [(rank, numpy_dtype(dtype).itemsize) for dtype, rank in self.operands]
+        given = [(-1, 8) if hole.kind else size for hole, size in zip(holes, sizes, strict=True)]
+        self.native = NativeCalls(given, found.ranks)
+
+    def entered(self, stage: int, address: int) -> None:
+        """Run it in Python, or give the results; see `_text`."""
+        native = self.native
+        words = (ctypes.c_int64 * native.words).from_address(address)
+        if stage != _GIVE:
+            arrays = []
+            for (dtype, rank), hole, place in zip(self.operands, self.served.holes, native.places, strict=True):
+                where = address + 8 * place if hole.kind else words[place]
+                extents, strides = words[place + 1 : place + 1 + rank], words[place + 1 + rank : place + 1 + 2 * rank]
+                arrays.append(array_at(where, extents, strides, dtype))
+            _HELD[address] = self._made(arrays)
+            if stage == _RUN_NEW:
+                self.served.keep(native, arrays, address)
+        for place, array in zip(native.results, _HELD[address], strict=True):
+            if stage != _GIVE:
+                words[place + 1 : place + 1 + array.ndim] = array.shape
+            elif array.size:
+                target = array_at(words[place], array.shape, None, str(array.dtype))
+                target[...] = array
+        if stage == _GIVE:
+            del _HELD[address]
+
+    def _made(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        found = self.served(arrays)
+        if [(str(each.dtype), each.ndim) for each in found] != self.results:
+            fact = f"{self.served.name}(): types or ranks of the results depend on the numbers that it is called with"
+            raise DtypeError.at(fact, hint="call it outside of Numba's code")
+        return found
+
+
+#: What an address is called for: to run the function, of which shapes are new; once more; to give the results.
+_RUN_NEW, _RUN, _GIVE = range(3)
+#: What it answers; 0 is what `ctypes` does if something is raised from outside.
+_FAILED, _DONE = 1, 2
+#: What was last raised on a thread of `prange`.
+_LOST: list[BaseException] = []
+_KINDS: list[_Kind] = []
+
+
 def _code(function: Callable[..., Any], *given: Any) -> Callable[..., Any]:
     kinds = given[0].types if len(given) == 1 and hasattr(given[0], "types") else given
-    name = getattr(function, "__name__", repr(function))
-    holes = tuple(_NUMBERS.get(each, Hole()) for each in kinds)
-    operands = [
-        (str(_dtype(name, k, each)), each.ndim if isinstance(each, types.Array) else 0) for k, each in enumerate(kinds)
-    ]
-    served = ArrayFunction.of(function, CallForm(holes, ()))
-    found = served.result_types([np.ones((2,) * rank, dtype) for dtype, rank in operands])
-    ranks = [len(shape) for shape in found.shapes([(2,) * rank for _, rank in operands])]
-    results = list(zip(found.dtypes, ranks, strict=True))
+    kind = _Kind(function, kinds)
     number = len(_KINDS)
-    _KINDS.append((served, operands, results))
-    single = found.structure.kind == "leaf"
-    text = _text(operands, [isinstance(each, types.Array) for each in kinds], results, single)
+    _KINDS.append(kind)
+    functions = kind.native.functions
     names: dict[str, Any] = {"np": np, "numba": numba, "enter": _ENTER, "number": number, "told": _told}
-    names.update({f"t{k}": np.dtype(dtype) for k, (dtype, _) in enumerate(results)})
-    exec(text, names)  # noqa: S102  # what is printed below
+    names.update({f"t{k}": np.dtype(dtype) for k, (dtype, _) in enumerate(kind.results)})
+    if functions is not None:
+        names.update(find=_FIND(functions[0]), run=_ENTER_AT(functions[1]), table=kind.native.address)
+    exec(_text(kind, functions is not None), names)  # noqa: S102  # what is printed below
     made: Callable[..., Any] = names["code"]
     return made
-
-
-_KINDS: list[tuple[ArrayFunction, list[tuple[str, int]], list[tuple[str, int]]]] = []
 
 
 def _dtype(function: str, place: int, kind: Any) -> np.dtype[Any]:
@@ -144,72 +196,83 @@ def _dtype(function: str, place: int, kind: Any) -> np.dtype[Any]:
     return dtype
 
 
-def _text(
-    operands: Sequence[tuple[str, int]], arrays: Sequence[bool], results: Sequence[tuple[str, int]], single: bool
-) -> str:
+def _text(kind: _Kind, is_native: bool) -> str:
+    native = kind.native
     lines = ["def code(*args):"]
-    words: list[str] = []
-    for k, ((_, rank), is_array) in enumerate(zip(operands, arrays, strict=True)):
-        lines.append(f"    a{k} = args[{k}]" if is_array else f"    a{k} = np.full(1, args[{k}])")
-        words += [f"a{k}.ctypes.data", *[f"a{k}.shape[{axis}]" for axis in range(rank)]]
-        words += [f"a{k}.strides[{axis}]" for axis in range(rank)]
-    first = len(words)
-    count = first + sum(1 + rank for _, rank in results)
-    lines.append(f"    words = np.empty({max(1, count)}, np.int64)")
-    lines += [f"    words[{k}] = {word}" for k, word in enumerate(words)]
-    lines += ["    place = words.ctypes.data", "    if enter(number, 0, place):"]
+    lines.append(f"    words = np.empty({max(1, native.words)}, np.int64)")
+    for k, ((_, rank), hole, at) in enumerate(zip(kind.operands, kind.served.holes, native.places, strict=True)):
+        if hole.kind:
+            kept = f"np.float64(args[{k}]).view(np.int64)" if hole.kind == "float" else f"np.int64(args[{k}])"
+            lines.append(f"    words[{at}] = {kept}")
+            continue
+        lines.append(f"    a{k} = args[{k}]" if kind.arrays[k] else f"    a{k} = np.full(1, args[{k}])")
+        values = [f"a{k}.ctypes.data", *(f"a{k}.shape[{axis}]" for axis in range(rank))]
+        values += [f"a{k}.strides[{axis}]" for axis in range(rank)]
+        lines += [f"    words[{at + k_}] = {value}" for k_, value in enumerate(values)]
+    lines.append("    place = words.ctypes.data")
+    # What is used at the end is not given up before, when only its address is left.
+    held = [f"a{k}.size" for k, hole in enumerate(kind.served.holes) if not hole.kind] or ["0"]
+    results = _allocated(kind)
+    given = [f"r{k}[()]" if rank == 0 else f"r{k}" for k, (_, rank) in enumerate(kind.results)]
+    returned = f"return {given[0] if kind.single else '(' + ''.join(each + ', ' for each in given) + ')'}"
+    stage = str(_RUN_NEW)
+    if is_native:
+        lines += ["    record = find(table, place)", "    if record != 0:"]
+        lines += [f"        memory = np.empty(words[{native.answer}], np.int64)", *[f"    {line}" for line in results]]
+        lines += ["        failed = run(record, place, memory.ctypes.data)"]
+        lines += [f"        words[{native.answer}] = {' + '.join([*held, 'memory.size'])}"]
+        lines += ["        if failed == 0:", f"            {returned}"]
+        stage = f"{_RUN_NEW} if record == 0 else {_RUN}"
+    lines += [f"    if enter(number, {stage}, place) != {_DONE}:"]
     lines += ["        with numba.objmode():", "            told(place)"]
-    place = first
-    for k, (_, rank) in enumerate(results):
-        extents = "".join(f"words[{place + 1 + axis}], " for axis in range(rank))
-        lines.append(f"    r{k} = np.empty(({extents}), t{k})")
-        lines.append(f"    words[{place}] = r{k}.ctypes.data")
-        place += 1 + rank
-    lines += ["    enter(number, 1, place)"]
-    # What is used here is not given up before, when only its address is left.
-    lines += [f"    words[0] = a{k}.size" for k in range(len(operands))] or ["    words[0] = 0"]
-    given = [f"r{k}[()]" if rank == 0 else f"r{k}" for k, (_, rank) in enumerate(results)]
-    lines.append(f"    return {given[0] if single else '(' + ''.join(each + ', ' for each in given) + ')'}")
+    lines += [*results, f"    enter(number, {_GIVE}, place)"]
+    lines += [f"    words[{native.answer}] = {each}" for each in held]
+    lines.append(f"    {returned}")
     return "\n".join(lines)
 
 
+def _allocated(kind: _Kind) -> list[str]:
+    # Makes the arrays of the results, whose extents the words have, and enters their addresses.
+    lines = []
+    for k, ((_, rank), at) in enumerate(zip(kind.results, kind.native.results, strict=True)):
+        extents = "".join(f"words[{at + 1 + axis}], " for axis in range(rank))
+        lines += [f"    r{k} = np.empty(({extents}), t{k})", f"    words[{at}] = r{k}.ctypes.data"]
+    return lines
+
+
 def _entered(number: int, stage: int, address: int) -> int:
-    served, operands, results = _KINDS[number]
-    first = sum(1 + 2 * rank for _, rank in operands)
-    words = (ctypes.c_int64 * (first + sum(1 + rank for _, rank in results))).from_address(address)
     try:
-        if stage == 0:
-            _HELD[address] = _results(served, operands, results, iter(words))
-        place = first
-        for array in _HELD[address]:
-            if stage == 0:
-                words[place + 1 : place + 1 + array.ndim] = array.shape
-            elif array.size:
-                target = array_at(words[place], array.shape, None, str(array.dtype))
-                target[...] = array
-            place += 1 + array.ndim
-        if stage == 1:
-            del _HELD[address]
+        _KINDS[number].entered(stage, address)
     except BaseException as fault:
         _HELD[address] = fault
-        return 1
-    return 0
-
-
-def _results(served: ArrayFunction, operands: Any, results: Any, words: Any) -> list[np.ndarray]:
-    arrays = []
-    for dtype, rank in operands:
-        address, extents = next(words), [next(words) for _ in range(rank)]
-        arrays.append(array_at(address, extents, [next(words) for _ in range(rank)], dtype))
-    found = served(arrays)
-    if [(str(each.dtype), each.ndim) for each in found] != results:
-        fact = f"{served.name}(): types or ranks of the results depend on the numbers that it is called with"
-        raise DtypeError.at(fact, hint="call it outside of Numba's code")
-    return found
+        return _FAILED
+    return _DONE
 
 
 def _told(address: int) -> None:
-    raise _HELD.pop(address)
+    fault = _HELD.pop(address, None)
+    if not isinstance(fault, BaseException):
+        # Something was raised from outside, as by Control-C, while `_entered` did not look.
+        fault = _LOST.pop() if _LOST else KeyboardInterrupt()
+    if threading.get_ident() not in {each.ident for each in threading.enumerate()}:
+        _tell_caller(fault)
+    raise fault
 
 
-_ENTER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_entered)
+def _tell_caller(fault: BaseException) -> None:
+    # Numba loses what is raised on the threads of `prange`. Where the main thread alone can have called it, that one
+    # raises it as soon as it is back in Python.
+    main = threading.main_thread()
+    if any(not each.daemon for each in threading.enumerate() if each is not main):
+        threading.excepthook(threading.ExceptHookArgs((type(fault), fault, fault.__traceback__, None)))
+        return
+    # What is raised elsewhere is a class, which is called without arguments.
+    _LOST[:] = [fault]
+    kind = type(type(fault).__name__, (type,), {"__call__": lambda _: fault})
+    raised = ctypes.py_object(kind(type(fault).__name__, (type(fault),), {}))
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main.ident or 0), raised)
+
+
+_FIND = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_ENTER_AT = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_ENTER = _ENTER_AT(_entered)

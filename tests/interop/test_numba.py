@@ -32,7 +32,37 @@ def picked(x, p):
     return y
 
 
-SMOOTH, BOTH, PICKED = map(tc.interop.numba, (smooth, both, picked))
+@op
+def settled(x, n):
+    total[()] += x[i]
+    while n > 0:
+        x = 0.5 * x + OFFSET * total
+        n = n - 1
+    return x
+
+
+OFFSET = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+SMOOTH, BOTH, PICKED, SETTLED = map(tc.interop.numba, (smooth, both, picked, settled))
+
+
+def test_calls_of_known_shapes_run_no_python(monkeypatch):
+    @numba.njit
+    def f(x, w, n):
+        for k in range(3):
+            x = SETTLED(SMOOTH(x, w + k), n)
+        return x
+
+    def expected(x, w, n):
+        for k in range(3):
+            x = settled(smooth(x, w + k), n)
+        return x
+
+    wide = np.linspace(0, 1, 15)
+    for given in ((X, 0.5, 2), (wide[::3], 0.25, 3), (wide[::-3], 0.75, 0)):
+        np.testing.assert_array_equal(f(*given), expected(*given))
+    monkeypatch.setattr("tcdsl.interop.numba_functions._Kind.entered", None)
+    for given in ((X + 1, 1.5, 2), (wide[1::3], 2.0, 5), (wide[:5], 0.0, 1)):
+        np.testing.assert_array_equal(f(*given), expected(*given))
 
 
 def test_loops_and_scalars():
@@ -54,7 +84,7 @@ def test_types_strides_and_several_results(dtype):
         return BOTH(x)
 
     x = np.arange(12).reshape(4, 3).astype(dtype)
-    for given in (x, x[::-2], x.T, x[:0]):
+    for given in 2 * (x, x[::-2], x.T, x[:0]):
         for found, expected in zip(f(given), both(given), strict=True):
             assert np.ndim(found) == 0 or found.dtype == expected.dtype  # Numba gives Python's numbers
             np.testing.assert_array_equal(found, expected)
@@ -74,14 +104,24 @@ def test_errors_are_raised_there():
 
 
 def test_threads_of_numba():
-    @numba.njit(nogil=True, parallel=True)
-    def f(x):
-        out = np.zeros((8, x.size))
+    @numba.njit(parallel=True)
+    def f(x, p):
+        out = np.zeros(p.shape)
         for k in numba.prange(8):
-            out[k] = SMOOTH(x + k, 0.5)
+            out[k] = PICKED(x + k, p[k])
         return out
 
-    np.testing.assert_allclose(f(X), np.stack([smooth(X + k, 0.5) for k in range(8)]))
+    places = np.arange(16).reshape(8, 2) % 5
+    for _ in range(2):
+        np.testing.assert_array_equal(f(X, places), X[places] + np.arange(8.0)[:, None])
+    # Numba would lose what another thread raises, and give its own kind of what the caller's own thread does.
+    for bad in ([7], [0], range(8)):
+        wrong = places.copy()
+        wrong[bad, 1] = 9
+        with pytest.raises((tc.DataIndexError, SystemError)) as told:
+            f(X, wrong)
+        assert "index 9 is out of range for axis 0 of `x`" in str(told.value.__cause__ or told.value)
+    np.testing.assert_array_equal(f(X, places), X[places] + np.arange(8.0)[:, None])
 
 
 def test_functions_of_scalars_in_ops():

@@ -23,7 +23,7 @@ from tcdsl.recent import Recent
 if TYPE_CHECKING:
     from tcdsl.targets.protocol.loaded_kernel import Launch, LaunchedKernel
 
-__all__ = ["LaunchedProgram", "Launches", "Out", "Shapes"]
+__all__ = ["LaunchedProgram", "Launches", "Out", "Planned", "Shapes"]
 
 _SHAPES = 2048  # How many combinations of shapes are remembered.
 _SETTINGS = 8
@@ -124,6 +124,12 @@ class Launches:
         """What the last call ran, if that was with these shapes: another thread may have made it."""
         latest, shapes = self.latest, tuple([inputs[k].shape for k in self._arrays])
         return latest if any(each is latest for each in self._by_shapes.get(shapes) or ()) else None
+
+    def planned_for(self, inputs: tuple[Any, ...]) -> Planned | None:
+        """What calls with these shapes and this layout have run."""
+        shapes = tuple([inputs[k].shape for k in self._arrays])
+        strided = tuple([k for k in self._arrays if not inputs[k].flags.c_contiguous])
+        return next((each for each in self._by_shapes.get(shapes) or () if each[3] == strided), None)
 
     def check(self, inputs: tuple[Any, ...]) -> None:
         """Raise unless the inputs that are written are as they must be."""

@@ -21,14 +21,18 @@ from tcdsl.frontend.surroundings.plain_values import same_plain
 from tcdsl.frontend.surroundings.readings import same_configuration
 from tcdsl.runtime.calling.argument_code import ArgumentCode, Gathered
 from tcdsl.runtime.calling.arguments import Call
-from tcdsl.runtime.calling.launches import LaunchedProgram, Launches, Out, Shapes
+from tcdsl.runtime.calling.launches import LaunchedProgram, Launches, Out, Planned, Shapes
 from tcdsl.runtime.calling.staleness import Staleness
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.targets.protocol.loaded_kernel import NestStopped
 
-__all__ = ["Again", "RepeatedCall", "Served"]
+__all__ = ["Again", "Ran", "RepeatedCall", "Served"]
 
 _TAKEN = (np.ndarray, float, int, bool, NoneType)
+
+# Of the program's inputs the position of the argument, or the array, or None for a number; the positions of numbers
+# among inputs and arguments; which arguments must be the same; what runs.
+Ran = tuple[list["int | np.ndarray | None"], list[tuple[int, int]], set["int | str"], Planned]
 
 Again = Callable[[tuple[Any, ...], Mapping[str, Any], Out], tuple[Any] | None]
 
@@ -200,6 +204,30 @@ class RepeatedCall:
             return finished(results)
 
         return called
+
+    def ran(self, arguments: tuple[Any, ...]) -> Ran | None:
+        """What a call with these arguments runs, which is made again where that is not known yet.
+
+        None for calls that have to be asked each time, as those that draw random numbers.
+        """
+        gathered = (arguments, ()) if self._gathered is None else self._gathered(arguments, {})
+        if self._draws or gathered is None:
+            return None
+        inputs = gathered[0]
+        planned = None if self.launches is None else self.launches.planned_for(inputs)
+        if planned is None and self.run(arguments, {}) is not None and self.launches is not None:
+            planned = self.launches.planned_for(inputs)
+        if planned is None:
+            return None
+        more = range(len(self._places), len(self._places) + len(self._others))
+        found = [*self._places, *(inputs[k] for k in more)]
+        places = [place for place, _ in self._numbers]
+        numbers = [(k, place) for k, place in zip(self.number_positions, places, strict=True) if isinstance(place, int)]
+        given = [place for place in found if not isinstance(place, str)]
+        if len(numbers) < len(places) or len(given) < len(found) or len(places) > len(arguments):
+            return None
+        same = {each.place for each in self._others if isinstance(each, CarriedInteger)} | set(self.entry.constants)
+        return given, numbers, same, planned
 
     def _gathering(self, fixed: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None) -> Gathered | None:
         # What makes the program's inputs and numbers of a call, in which sizes are ``fixed``; None where the arguments

@@ -128,6 +128,11 @@ class CallTable:
         if repeated.is_usable and not any(repeated.is_like(other) for other in known):
             self._known[types] = (repeated, *known[:_CALLS])
 
+    def served_by(self, arguments: tuple[Any, ...]) -> RepeatedCall | None:
+        """What has served the last call with arguments of these types, without keywords, if it is remembered."""
+        known = self._known.get(tuple(map(type, arguments)))
+        return known[0] if known else None
+
     def clear(self) -> None:
         """Forget everything in this process."""
         for each in (self._known, self.staged, self.served, self._names, self._kinds):

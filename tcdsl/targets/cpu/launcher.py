@@ -22,6 +22,7 @@ from tcdsl.ir.sizes.size_functions import SizeFunction
 from tcdsl.targets.cache.store import store
 from tcdsl.targets.cpu.call.drivers import Drivers
 from tcdsl.targets.cpu.call.launch_plans import Frame, LaunchPlan, Planner, of_this_process
+from tcdsl.targets.cpu.call.native_records import native_calls, record_words
 from tcdsl.targets.cpu.layout.call_block import BIND_ONLY, KNOWN_APART, NOT_AS_PLANNED, OVERLAPPING
 from tcdsl.targets.cpu.machine.machine_code import CompiledModule, kept_module
 from tcdsl.targets.protocol.loaded_kernel import Launch, NestStopped
@@ -104,6 +105,7 @@ class Launcher:
         self.limit = facts.limit
         self._module = module
         self._drivers = drivers_in(cache_dir)
+        self._cache_dir = cache_dir
         self._places = [np.array(each, np.int64) for each in places]
         self._count = facts.rows
         self._made_types = tuple(map(numpy_dtype, facts.made))
@@ -184,6 +186,38 @@ class Launcher:
     def sees(self, positions: Set[int]) -> bool:
         """Whether the driver looks at the inputs at all these positions."""
         return positions <= {place for place, _ in self.facts.given}
+
+    def native_record(
+        self,
+        plan: LaunchPlan,
+        numbers: Sequence[tuple[int, int]],
+        given: Sequence[int | np.ndarray | None],
+        results: Sequence[int],
+        key: Sequence[int],
+    ) -> np.ndarray | None:
+        """The record of calls without Python, by ``plan``; None where they are made on threads, or copy results.
+
+        ``numbers`` are inputs and the words of the operands that hold them, ``given`` says of each input the word where
+        its array stands, or is the array; see `tcdsl.targets.cpu.call.native_records.record_words`.
+        """
+        facts, drivers = self.facts, self._drivers
+        made = [place[1] for place in facts.results if place[0] == "made"]
+        if plan.parallel or facts.updates or len(set(made)) < len(facts.results):
+            return None
+        first, of_rounds = drivers.addresses
+        look = native_calls(self._cache_dir).addresses["go_on"]
+        return record_words(
+            plan,
+            words=(facts.words, facts.frame),
+            rows=self._count,
+            functions=(first, of_rounds if facts.rounds else 0, look),
+            slots=facts.slots,
+            numbers=[(facts.words + k, word) for k, (_, word) in enumerate(numbers)],
+            given=[0 if (found := given[place]) is None else found for place, _ in facts.given],
+            results=dict(zip(made, results, strict=False)),
+            itemsizes=[each.itemsize for each in self._made_types],
+            key=key,
+        )
 
     def _launching(self) -> Launch:
         # What runs on arrays that may be otherwise than planned (`LaunchedKernel.launch`), in one function for speed.

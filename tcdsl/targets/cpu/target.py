@@ -80,6 +80,13 @@ class CpuTarget:
 
         return kept_kernel(values, cache_dir)
 
+    def native_functions(self, cache_dir: Path | None) -> tuple[int, int]:
+        """The addresses of what makes calls without Python (`tcdsl.runtime.calls.native_calls`)."""
+        from tcdsl.targets.cpu.call.native_records import native_calls
+
+        addresses = native_calls(cache_dir).addresses
+        return addresses["find_record"], addresses["run_record"]
+
     def allocate(self, shape: tuple[int, ...], dtype: str, space: MemorySpace = HOST) -> np.ndarray:
         """An array of zeros that begins on a cache line."""
         return aligned(np.zeros, shape, dtype)

@@ -68,6 +68,8 @@ class Drivers:
         self._share = self._code.addresses["share"]
         #: The address of the function that nests call.
         self.interrupted: int = self._code.addresses["look_for_interrupts"]
+        #: Those of ``execute`` and ``execute_rounds``.
+        self.addresses = self._code.addresses["execute"], self._code.addresses["execute_rounds"]
         self._layer: ThreadingLayer | None = None
         # Numba's own thread pool ends the process if two threads use it at once; OpenMP and TBB do not.
         self._guard: Any = lock_of_this_process()

@@ -59,9 +59,9 @@ def next_number(address: int) -> int:
     return number
 
 
-def call_nest(address: int, begin: int, end: int, frame: int) -> None:
-    """Call the nest at ``address``."""
-    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(address)(begin, end, frame)
+def call_nest(address: int, *words: int) -> None:
+    """Call the nest at ``address``, or the function of the driver."""
+    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(words))(address)(*words)
 
 
 def on_threads(parallel_for: int, function: int, data: int, threads: int) -> None:

@@ -186,7 +186,9 @@ class ArrayFunction:
     def keep(self, native: NativeCalls, arrays: Sequence[np.ndarray], operands: int) -> None:
         """Have ``native`` serve calls like this one, which has just been made; ``operands`` are its words."""
         if not self._form.keywords:
-            native.add(self._staging.calls, self._form.filled(self._operands(arrays))[0], operands)
+            number = itertools.count()
+            places = [next(number) if type(each) is Hole else None for each in self._form.positions]
+            native.add(self._staging.calls, self._form.filled(self._operands(arrays))[0], places, operands)
 
     def _operands(self, arrays: Sequence[np.ndarray]) -> list[Any]:
         return [hole.operand(array) for hole, array in zip(self.holes, arrays, strict=True)]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numba
@@ -19,6 +20,7 @@ import numpy as np
 from numba.core import types
 from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaNotImplementedError
 from numba.np.numpy_support import as_dtype
 from numba.np.ufunc.dufunc import DUFunc
 
@@ -27,11 +29,13 @@ from tcdsl.interop.array_functions import ArrayFunction, CallForm, Hole
 from tcdsl.interop.host_functions import HostFunction
 from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.ir.interpreter.host_code import array_at
+from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.calls.native_calls import NativeCalls
 
 __all__ = ["NumbaFunction", "is_of_numba"]
 
-_NUMBERS = {types.int64: Hole("int"), types.float64: Hole("float"), types.boolean: Hole("bool")}
+_ARRAY = Hole()
+_NUMBERS: dict[Any, Hole] = {types.int64: Hole("int"), types.float64: Hole("float"), types.boolean: Hole("bool")}
 #: Results, or what was raised, by the address of the words: threads of Numba's have no memory of their own in Python.
 _HELD: dict[int, Any] = {}
 
@@ -47,11 +51,11 @@ def NumbaFunction(function: Any, derivative: Callable[..., Any] | None = None) -
         )
 
     @functools.wraps(function, updated=())
-    def called(*arguments: Any) -> Any:
-        return function(*arguments)
+    def called(*arguments: Any, **keywords: Any) -> Any:
+        return function(*arguments, **keywords)
 
     # Each signature has code of its own, made when Numba infers types.
-    numba.extending.overload(called, strict=False, prefer_literal=False)(functools.partial(_code, function))
+    numba.extending.overload(called, strict=False, prefer_literal=False)(_typed(function))
     return called
 
 
@@ -116,24 +120,29 @@ def _summed(value: Any, shape: tuple[int, ...]) -> Any:
 class _Kind:
     """A function with operands and results of some types, as Numba's code calls it."""
 
-    def __init__(self, function: Callable[..., Any], kinds: Sequence[Any]) -> None:
+    def __init__(self, function: Callable[..., Any], given: Sequence[Any]) -> None:
         name = getattr(function, "__name__", repr(function))
-        holes = tuple(_NUMBERS.get(each, Hole()) for each in kinds)
+        kinds = given[0].types if len(given) == 1 and hasattr(given[0], "types") else given
+        kinds = [numba.typeof(each) if type(each) in (float, int, bool) else each for each in kinds]  # defaults
+        form = [_place(each) for each in kinds]
+        #: Which of the arguments are operands, and which of those are arrays.
+        self.places = [k for k, each in enumerate(form) if type(each) is Hole]
+        self.arrays = [isinstance(kinds[k], types.Array) for k in self.places]
         self.operands = [
-            (str(_dtype(name, k, each)), each.ndim if isinstance(each, types.Array) else 0)
-            for k, each in enumerate(kinds)
+            (str(_dtype(name, k, kinds[k])), kinds[k].ndim if is_array else 0)
+            for k, is_array in zip(self.places, self.arrays, strict=True)
         ]
-        self.served = ArrayFunction.of(function, CallForm(holes, ()))
+        self.served = ArrayFunction.of(function, CallForm(tuple(form), ()))
         found = self.served.result_types([np.ones((2,) * rank, dtype) for dtype, rank in self.operands])
         self.results = list(zip(found.dtypes, found.ranks, strict=True))
-        self.single = found.structure.kind == "leaf"
-        self.arrays = [isinstance(each, types.Array) for each in kinds]
+        self.structure = found.structure
+        holes = self.served.holes
         sizes = [(rank, numpy_dtype(dtype).itemsize) for dtype, rank in self.operands]
         given = [(-1, 8) if hole.kind else size for hole, size in zip(holes, sizes, strict=True)]
         self.native = NativeCalls(given, found.ranks)
 
     def entered(self, stage: int, address: int) -> None:
-        """Run it in Python, or give the results; see `_text`."""
+        """Run it in Python, or give the results; see `_lines`."""
         native = self.native
         words = (ctypes.c_int64 * native.words).from_address(address)
         if stage != _GIVE:
@@ -171,17 +180,37 @@ _LOST: list[BaseException] = []
 _KINDS: list[_Kind] = []
 
 
-def _code(function: Callable[..., Any], *given: Any) -> Callable[..., Any]:
-    kinds = given[0].types if len(given) == 1 and hasattr(given[0], "types") else given
-    kind = _Kind(function, kinds)
+def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
+    # What Numba asks for code: it has the parameters of the function, and so has the code.
+    parameters = inspect.signature(function).parameters.values()
+    if all(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) for each in parameters):
+        listed = [each for each in parameters if each.kind is not each.KEYWORD_ONLY]
+        values = {f"_of_{each.name}": each.default for each in listed if each.default is not each.empty}
+        head = ", ".join(
+            f"{each.name}=_of_{each.name}" if f"_of_{each.name}" in values else each.name for each in listed
+        )
+        row = f"({''.join(f'{each.name}, ' for each in listed)})"
+    else:
+        head, row, values = "*args", "args", {}
+    names = {"_code": lambda kinds: _code(function, kinds, head, row, values), **values}
+    exec(f"def typed({head}): return _code({row})", names)  # noqa: S102  # parameters have names of Python's
+    typed: Callable[..., Any] = names["typed"]
+    return typed
+
+
+def _code(
+    function: Callable[..., Any], given: Sequence[Any], head: str, row: str, values: dict[str, Any]
+) -> Callable[..., Any]:
+    kind = _Kind(function, given)
     number = len(_KINDS)
     _KINDS.append(kind)
     functions = kind.native.functions
-    names: dict[str, Any] = {"np": np, "numba": numba, "enter": _ENTER, "number": number, "told": _told}
-    names.update({f"t{k}": np.dtype(dtype) for k, (dtype, _) in enumerate(kind.results)})
+    names: dict[str, Any] = {"_np": np, "_numba": numba, "_enter": _ENTER, "_number": number, "_told": _told, **values}
+    names.update({f"_t{k}": np.dtype(dtype) for k, (dtype, _) in enumerate(kind.results)})
     if functions is not None:
-        names.update(find=_FIND(functions[0]), run=_ENTER_AT(functions[1]), table=kind.native.address)
-    exec(_text(kind, functions is not None), names)  # noqa: S102  # what is printed below
+        names.update(_find=_FIND(functions[0]), _run=_ENTER_AT(functions[1]), _table=kind.native.address)
+    lines = [f"def code({head}):", f"    args = {row}", *_lines(kind, functions is not None)]
+    exec("\n".join(lines), names)  # noqa: S102  # what is printed below
     made: Callable[..., Any] = names["code"]
     return made
 
@@ -189,23 +218,32 @@ def _code(function: Callable[..., Any], *given: Any) -> Callable[..., Any]:
 def _dtype(function: str, place: int, kind: Any) -> np.dtype[Any]:
     try:
         dtype = as_dtype(kind.dtype if isinstance(kind, types.Array) else kind)
-    except (NotImplementedError, AttributeError):
+    except (NotImplementedError, NumbaNotImplementedError, AttributeError):
         dtype = np.dtype(object)
     if str(dtype) not in DTYPES:
-        raise DtypeError.at(f"{function}(): argument {place} is {kind} in Numba, which tcdsl does not handle")
+        fact = f"{function}(): argument {place} is {kind} in Numba, which tcdsl does not handle"
+        raise DtypeError.at(fact, hint="say what is configuration outside: `tc.interop.numba(lambda x: f(x, ...))`")
     return dtype
 
 
-def _text(kind: _Kind, is_native: bool) -> str:
+def _place(kind: Any) -> Hole | Any:
+    if not isinstance(kind, types.Type):
+        return kind  # the default of a parameter
+    found: Hole | None = None if kind is types.none else _NUMBERS.get(kind, _ARRAY)
+    return found
+
+
+def _lines(kind: _Kind, is_native: bool) -> list[str]:
     native = kind.native
-    lines = ["def code(*args):"]
-    lines.append(f"    words = np.empty({max(1, native.words)}, np.int64)")
+    lines = [f"    words = _np.empty({max(1, native.words)}, _np.int64)"]
     for k, ((_, rank), hole, at) in enumerate(zip(kind.operands, kind.served.holes, native.places, strict=True)):
+        value = f"args[{kind.places[k]}]"
         if hole.kind:
-            kept = f"np.float64(args[{k}]).view(np.int64)" if hole.kind == "float" else f"np.int64(args[{k}])"
-            lines.append(f"    words[{at}] = {kept}")
+            lines.append(
+                f"    words[{at}] = _np.{'float64' if hole.kind == 'float' else 'int64'}({value}).view(_np.int64)"
+            )
             continue
-        lines.append(f"    a{k} = args[{k}]" if kind.arrays[k] else f"    a{k} = np.full(1, args[{k}])")
+        lines.append(f"    a{k} = {value}" if kind.arrays[k] else f"    a{k} = _np.full(1, {value})")
         values = [f"a{k}.ctypes.data", *(f"a{k}.shape[{axis}]" for axis in range(rank))]
         values += [f"a{k}.strides[{axis}]" for axis in range(rank)]
         lines += [f"    words[{at + k_}] = {value}" for k_, value in enumerate(values)]
@@ -214,21 +252,36 @@ def _text(kind: _Kind, is_native: bool) -> str:
     held = [f"a{k}.size" for k, hole in enumerate(kind.served.holes) if not hole.kind] or ["0"]
     results = _allocated(kind)
     given = [f"r{k}[()]" if rank == 0 else f"r{k}" for k, (_, rank) in enumerate(kind.results)]
-    returned = f"return {given[0] if kind.single else '(' + ''.join(each + ', ' for each in given) + ')'}"
+    returned = f"return {_nested(kind.served.name, kind.structure, iter(given))}"
     stage = str(_RUN_NEW)
     if is_native:
-        lines += ["    record = find(table, place)", "    if record != 0:"]
-        lines += [f"        memory = np.empty(words[{native.answer}], np.int64)", *[f"    {line}" for line in results]]
-        lines += ["        failed = run(record, place, memory.ctypes.data)"]
+        lines += ["    record = _find(_table, place)", "    if record != 0:"]
+        lines += [
+            f"        memory = _np.empty(words[{native.answer}], _np.int64)",
+            *[f"    {line}" for line in results],
+        ]
+        lines += ["        failed = _run(record, place, memory.ctypes.data)"]
         lines += [f"        words[{native.answer}] = {' + '.join([*held, 'memory.size'])}"]
         lines += ["        if failed == 0:", f"            {returned}"]
         stage = f"{_RUN_NEW} if record == 0 else {_RUN}"
-    lines += [f"    if enter(number, {stage}, place) != {_DONE}:"]
-    lines += ["        with numba.objmode():", "            told(place)"]
-    lines += [*results, f"    enter(number, {_GIVE}, place)"]
+    lines += [f"    if _enter(_number, {stage}, place) != {_DONE}:"]
+    lines += ["        with _numba.objmode():", "            _told(place)"]
+    lines += [*results, f"    _enter(_number, {_GIVE}, place)"]
     lines += [f"    words[{native.answer}] = {each}" for each in held]
     lines.append(f"    {returned}")
-    return "\n".join(lines)
+    return lines
+
+
+def _nested(function: str, structure: Structure, leaves: Iterator[str]) -> str:
+    if structure.kind == "leaf":
+        return next(leaves)
+    if structure.kind != "tuple":
+        what = "a value that is no array" if structure.kind == "constant" else f"a {structure.kind}"
+        raise ConfigurationError.at(
+            f"{function}() returns {what}, but Numba's code takes arrays, and tuples of them",
+            hint="return a tuple: `tc.interop.numba(lambda x: tuple(f(x).values()))`",
+        )
+    return f"({''.join([_nested(function, each, leaves) + ', ' for each in structure.parts])})"
 
 
 def _allocated(kind: _Kind) -> list[str]:
@@ -236,7 +289,7 @@ def _allocated(kind: _Kind) -> list[str]:
     lines = []
     for k, ((_, rank), at) in enumerate(zip(kind.results, kind.native.results, strict=True)):
         extents = "".join(f"words[{at + 1 + axis}], " for axis in range(rank))
-        lines += [f"    r{k} = np.empty(({extents}), t{k})", f"    words[{at}] = r{k}.ctypes.data"]
+        lines += [f"    r{k} = _np.empty(({extents}), _t{k})", f"    words[{at}] = r{k}.ctypes.data"]
     return lines
 
 

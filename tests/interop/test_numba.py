@@ -90,6 +90,25 @@ def test_types_strides_and_several_results(dtype):
             np.testing.assert_array_equal(found, expected)
 
 
+def test_keywords_defaults_and_nesting():
+    def made(x, number=0.5, table=None):
+        y = smooth(x, number)
+        return y, (y.sum(), table or both(x[None])[0])
+
+    given, nested = tc.interop.numba(made), tc.interop.numba(lambda x: {"y": smooth(x, 0.5)})
+
+    @numba.njit
+    def f(x, w):
+        return given(number=w, x=x), given(x)
+
+    for _ in range(2):
+        np.testing.assert_equal(f(X, 0.25), (made(X, 0.25), made(X)))
+    with pytest.raises(tc.ConfigurationError, match="returns a dict, but Numba's code takes arrays, and tuples"):
+        numba.njit(lambda x: nested(x))(X)  # noqa: PLW0108
+    with pytest.raises(tc.DtypeError, match=r"argument 2 is unicode_type in Numba(?s:.)*say what is configuration"):
+        numba.njit(lambda x: given(x, 0.5, "no"))(X)
+
+
 def test_errors_are_raised_there():
     @numba.njit
     def f(x, p):

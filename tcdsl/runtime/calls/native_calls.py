@@ -4,7 +4,7 @@
 
     native = NativeCalls([(2, 8), (-1, 8)], [1])     # an array of two axes and a number give an array of one axis
     find, run = native.functions                     # of machine code: see tcdsl.targets.protocol.native_words
-    native.add(table_of_calls, arguments, operands)  # the shapes that the words at the address ``operands`` tell
+    native.add(calls, arguments, [0, 1], operands)   # the shapes that the words at the address ``operands`` tell
 
 What a function reads around it, and settings, are those of the call that was added.
 """
@@ -77,26 +77,32 @@ class NativeCalls:
         find = getattr(target_named(current.target), "native_functions", None)
         return None if find is None else find(Path(current.cache_dir) if current.cache_dir else None)
 
-    def add(self, calls: CallTable, arguments: tuple[Any, ...], operands: int) -> None:
-        """Serve calls like this one, which Python has just made, if that can be done."""
+    def add(self, calls: CallTable, arguments: tuple[Any, ...], order: Sequence[int | None], operands: int) -> None:
+        """Serve calls like this one, which Python has just made, if that can be done.
+
+        ``order`` says of each argument which operand it is.
+        """
         words = (ctypes.c_int64 * self.words).from_address(operands)
         key = tuple(words[self.key : self.answer])
         known = np.array(key, np.int64).tobytes()
         with self._lock:
             if known in self._declined or len(self._held) >= _MOST:
                 return
-            if not self._added(calls, arguments, key) and len(self._declined) < _MOST:
+            if not self._added(calls, arguments, order, key) and len(self._declined) < _MOST:
                 self._declined.add(known)
 
-    def _added(self, calls: CallTable, arguments: tuple[Any, ...], key: tuple[int, ...]) -> bool:
+    def _added(
+        self, calls: CallTable, arguments: tuple[Any, ...], order: Sequence[int | None], key: tuple[int, ...]
+    ) -> bool:
         repeated = calls.served_by(arguments)
         ran = None if repeated is None else repeated.ran(arguments)
         if ran is None:
             return False
         inputs, numbers, same, (_, plan, kernel, _) = ran
-        given = [self.places[each] if isinstance(each, int) else each for each in inputs]
-        asked = [(place, self.places[where]) for place, where in numbers]
-        if self._ask_for_others({where for _, where in numbers} - same):
+        places = [-1 if operand is None else self.places[operand] for operand in order]
+        given = [places[each] if isinstance(each, int) else each for each in inputs]
+        asked = [(place, places[where]) for place, where in numbers]
+        if self._ask_for_others({order[where] for _, where in numbers if where not in same}):
             return True  # the next call has a key with what was missing
         make = getattr(kernel, "native_record", None)
         record = None if make is None else make(plan, asked, given, self.results, key)
@@ -110,7 +116,7 @@ class NativeCalls:
         self._buckets[bucket] = _address(record)
         return True
 
-    def _ask_for_others(self, numbers: Set[int | str]) -> bool:
+    def _ask_for_others(self, numbers: Set[int | None]) -> bool:
         # Numbers that the program does not take as numbers must be the same; whether that is new.
         kinds = self.table[OPERANDS::2]
         others = [k for k, kind in enumerate(kinds.tolist()) if kind == ANY_NUMBER and k not in numbers]

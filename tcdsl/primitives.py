@@ -17,7 +17,8 @@ __all__ = ["names"]
 
 if TYPE_CHECKING:
     # What checkers find here. They must accept numbers, arrays and index notation as arguments.
-    _function: Any = None
+    def _function(*arguments: Any, **named: Any) -> Any: ...
+
     abs = acos = acosh = add = and_ = argmax = argmin = asin = asinh = assign = atan = atan2 = atanh = _function
     batch = bit_and = bit_not = bit_or = bit_xor = ceil = clamp = comment = constraints_only = copy = cos = _function
     cosh = div = einsum = eq = erf = exp = exp2 = expm1 = float16 = float32 = float64 = floor = floor_div = _function

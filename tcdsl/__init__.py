@@ -110,7 +110,7 @@ __all__ = [
     "vjp",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _LAZY = {
     "Layer": "tcdsl.tensors.functions.layers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import subprocess
 import sys
@@ -92,3 +93,10 @@ def test_where_python_keeps_no_source_the_message_says_what_works(tmp_path: Path
     done = subprocess.run([sys.executable], input=PROGRAM, capture_output=True, text=True, check=False)
     assert "<stdin>:4: the source of `doubled` is not available" in done.stderr
     assert '`doubled = op(source="""def doubled(...): ...""")`' in done.stderr
+
+
+def test_text_is_found_where_names_are_looked_for_among_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # As in an application of PyInstaller.
+    monkeypatch.setattr(inspect, "getsourcefile", lambda thing: str(tmp_path / inspect.getfile(thing)))
+    thrice = op(source="def thrice(x):\n    y[i] = 3 * x[i]\n    return y")
+    assert thrice(np.ones(1))[0] == 3

@@ -34,6 +34,7 @@ from tcdsl.errors import (
     ShapeError,
     TcdslError,
 )
+from tcdsl.installation import require_platform
 
 if TYPE_CHECKING:
     from tcdsl import comprehensions, interop, library, skriptnd, tile, train
@@ -111,6 +112,8 @@ __all__ = [
 ]
 
 __version__ = "0.2.0"
+
+require_platform()
 
 _LAZY = {
     "Layer": "tcdsl.tensors.functions.layers",

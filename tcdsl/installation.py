@@ -1,4 +1,6 @@
-"""Where this package is installed, and a digest of its sources: what is kept on disk belongs to one state of them."""
+"""Where this package is installed, what cannot run it, and a digest of its sources, to which all that is kept on disk
+belongs.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,32 @@ import hashlib
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import cache_from_source
 
-__all__ = ["FOLDER", "sources_digest"]
+__all__ = ["FOLDER", "require_platform", "sources_digest"]
 
 # With the separator: what begins with it lies in the package.
 FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def require_platform() -> None:
+    """`ImportError` where programs cannot run, and a warning where it has not been tried."""
+    found = sys.implementation.name
+    if found != "cpython":
+        fact = f"tcdsl runs on CPython, because compiled programs read its objects; this is {found}"
+    elif sys.maxsize < 2**32:
+        fact = "tcdsl needs a Python of 64 bits, because compiled programs hold addresses in words of 64 bits"
+    elif sys.platform in {"emscripten", "wasi"}:
+        fact = f"tcdsl compiles to the machine code of a processor, which Python cannot run on {sys.platform}"
+    else:
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            told = "tcdsl has not been tested without Python's lock; start Python with -X gil=1 to have the lock"
+            warnings.warn(told, RuntimeWarning, stacklevel=3)
+        return
+    raise ImportError(fact)
 
 
 # Files that have changed since then may change again without a trace: clocks have steps.

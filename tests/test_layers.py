@@ -21,8 +21,8 @@ FIRST = {"config", "errors", "installation", "large_stack", "locks", "pass_names
 # What modules directly under tcdsl/ may import; folders say it in the last lines of their READMEs.
 MODULES_MAY_IMPORT = {
     "": {
-        *("comprehensions", "config", "errors", "frontend", "interop", "library", "runtime", "skriptnd", "syntax"),
-        *("tensors", "tile", "train"),
+        *("comprehensions", "config", "errors", "frontend", "installation", "interop", "library", "runtime"),
+        *("skriptnd", "syntax", "tensors", "tile", "train"),
     },
     "__main__": {"tools"},
     "config": {"errors", "locks", "pass_names", "tracebacks"},

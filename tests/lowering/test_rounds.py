@@ -14,6 +14,7 @@ from tcdsl.errors import DataIndexError
 from tcdsl.ir.build import apply, in_range, index, integer, plain_read
 from tcdsl.ir.expressions import Expr, Local, SizeValue
 from tcdsl.ir.interpreter.interpreter import interpret
+from tcdsl.ir.interpreter.point_values import PointValues
 from tcdsl.lowering.linking import linker
 from tcdsl.lowering.linking.known_checks import without_known_checks
 from tcdsl.lowering.linking.opposite_branches import with_opposite_branches_joined
@@ -116,6 +117,25 @@ def test_scalars_are_carried_in_the_nest_that_makes_them() -> None:
     a_2 = a_2_2
     b_2 = b_2_2"""
     )
+
+
+def test_a_branch_is_one_round() -> None:
+    # The driver looks for interrupts after so much work: of branches there is no more than there are points.
+    @op
+    def smallest(x: real[N, M]):
+        for t in loop(N):
+            least: real[M]
+            low = 9.0
+            for k in loop(M):
+                if x[t, k] < low:
+                    low = x[t, k]
+                least[k] = low
+            x[i, j] += least[M - 1 - j]
+        return x
+
+    kernel = lower(smallest.program(np.ones((3, 4))))
+    points = PointValues({}, 1, {"N": 3, "M": 4}, {}.__getitem__)
+    assert [int(points.single(nest.work)) for nest in kernel.nests if "all rounds of k" in str(nest.schedule)] == [25]
 
 
 def test_memory_that_changes_places_lives_equally_long() -> None:

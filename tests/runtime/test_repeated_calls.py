@@ -370,6 +370,14 @@ def test_numbers_that_do_not_fit_in_repeated_calls() -> None:
     with pytest.raises(tc.DtypeError, match="does not fit into 64 bits"):
         times(whole, 2**63)
     calls(times, ((x, np.float32(2)), {}, 2 * x), ((x, np.int64(3)), {}, 3 * x))
+    small = np.arange(3, dtype=np.int8)
+    for _ in range(3):
+        calls(times, ((small, -128), {}, np.array([0, -128, 0], np.int8)), ((small, 127), {}, small * np.int8(127)))
+        with pytest.raises(tc.DtypeError, match="the integer 128 does not fit in int8"):
+            times(small, 128)
+    assert "Entry.arrays" not in passed_by(lambda: times(small, 2))
+    with pytest.raises(tc.DtypeError, match="the integer 128 does not fit in int8"):
+        times(small, 128)
 
 
 def test_settings_that_change_between_repeated_calls() -> None:

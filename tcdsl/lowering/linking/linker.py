@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcdsl.errors import Diagnostic, ShapeError
-from tcdsl.ir.build import apply, integer
+from tcdsl.ir.build import apply, integer, plain_read
 from tcdsl.ir.expressions import (
     Cast,
     Constant,
@@ -25,6 +25,7 @@ from tcdsl.ir.expressions import (
     transform,
 )
 from tcdsl.ir.fresh_names import FreshNames, names_of
+from tcdsl.ir.interpreter.host_code import HOSTED
 from tcdsl.ir.program import AxisExtent, Program, Repeat, Tensor, tensors_read
 from tcdsl.ir.stages import stage_programs
 from tcdsl.lowering.linking.bounds import bounds_nest
@@ -39,8 +40,11 @@ from tcdsl.lowering.linking.rounds_of_rows import row_by_row
 from tcdsl.lowering.linking.shared_loops import with_shared_loops
 from tcdsl.lowering.loopir.loops import (
     Buffer,
+    BufferView,
+    Check,
     Define,
     Kernel,
+    LocalBuffer,
     Loop,
     Nest,
     Node,
@@ -51,10 +55,10 @@ from tcdsl.lowering.loopir.loops import (
     nests_of,
 )
 from tcdsl.lowering.loopir.traversal import buffers_read
-from tcdsl.lowering.rounds.host_nests import host_nest
 from tcdsl.lowering.rounds.round_bounds import Bounds, bounds_over_rounds
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.size_facts import size_context
+from tcdsl.span import Span
 
 __all__ = ["LowerPart", "linked"]
 
@@ -378,7 +382,7 @@ class _Linker:
             extents = [with_sizes(extent, scope.sizes) for extent in tensor.shape]
             arrays.append((scope.memory[name], tensor.dtype, extents))
         title = f"host code for {', '.join(repeat.results)}"
-        procedure, nest = host_nest(title, arrays, len(repeat.only_given), self.names, repeat.span)
+        procedure, nest = _host_nest(title, arrays, len(repeat.only_given), self.names, repeat.span)
         self.procedures.append(procedure)
         self._close()
         self._add(nest)
@@ -503,3 +507,26 @@ def _never_runs(repeat: Repeat) -> bool:
 def _last(most: Expr) -> Expr:
     # The number of the last round, or 0.
     return normalized(apply("sub", apply("max", most, integer(1)), integer(1)))
+
+
+def _host_nest(
+    title: str, arrays: Sequence[tuple[str, str, Sequence[Expr]]], given: int, names: FreshNames, span: Span | None
+) -> tuple[Procedure, Nest]:
+    # The procedure and the nest that call host code on arrays: buffers, their types and extents. The first ``given`` of
+    # these are read, the first of all being the cells of the code; the others are written.
+    failed = names.fresh("failed")
+    parameters = [
+        Buffer(f"p{k}", dtype, tuple([SizeValue(f"n{k}_{axis}") for axis in range(len(extents))]), "input", (f"p{k}",))
+        for k, (_, dtype, extents) in enumerate(arrays)
+    ]
+    parameters.append(Buffer("failed", "int64", (integer(1),), "update", ("failed",)))
+    procedure = Procedure(names.fresh("host"), tuple(parameters), (), host=True)
+    views = [BufferView(name, (integer(0),) * len(extents), tuple(extents)) for name, _, extents in arrays]
+    views.append(BufferView(failed, (integer(0),), (integer(1),)))
+    status = plain_read(failed, (integer(0),), "int64")
+    nodes = (
+        LocalBuffer(failed, "int64", (integer(1),), (1,)),
+        ProcedureCall(procedure.name, tuple(views[:given]), tuple(views[given:])),
+        Check(apply("eq", status, integer(0)), HOSTED, 0, status, integer(1), span),
+    )
+    return procedure, Nest(names.fresh("hosted"), title, nodes, integer(1))

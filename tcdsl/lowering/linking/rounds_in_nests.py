@@ -101,7 +101,9 @@ def _is_on_threads(node: Node, with_rows: bool) -> bool:
 
 
 def _usual_rounds(rounds: Rounds) -> Expr:
-    # How many to expect.
+    # How many to expect: one of a branch.
+    if _branch(rounds.count) is not None:
+        return integer(1)
     count = rounds.count if rounds.counted is None else rounds.most
     unknown = count is None or (rounds.condition is not None and isinstance(count, Constant))
     return integer(_SOME) if count is None or unknown else count

@@ -244,15 +244,19 @@ _RELATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class NarrowedInteger:
-    """An expression of run-time integers and sizes, and the integer type that it is converted to."""
+    """An expression of run-time integers and sizes, and the integer type that it is converted to.
+
+    ``place`` is that of the argument that it is, if it is one and no more.
+    """
 
     value: Expr
     dtype: str
     span: Span | None
+    place: int | str | None
 
 
-def narrowed_integers(program: Program, numbers: Collection[str]) -> tuple[NarrowedInteger, ...]:
-    """What ``program`` narrows of ``numbers``, the inputs that are Python integers."""
+def narrowed_integers(program: Program, numbers: Mapping[str, int | str]) -> tuple[NarrowedInteger, ...]:
+    """What ``program`` narrows of ``numbers``, the inputs that are Python integers, which have these places."""
     if not numbers:
         return ()
     found: dict[tuple[Expr, str], NarrowedInteger] = {}
@@ -262,7 +266,7 @@ def narrowed_integers(program: Program, numbers: Collection[str]) -> tuple[Narro
         updated = dict(repeat.body.updates)
         given = dict(zip((each.name for each in repeat.body.inputs[1:]), repeat.inputs, strict=True))
         names = {name: outer for name, outer in given.items() if outer in numbers and name not in updated}
-        for inner in narrowed_integers(repeat.body, names):
+        for inner in narrowed_integers(repeat.body, {name: numbers[outer] for name, outer in names.items()}):
             if any(isinstance(node, SizeValue) and node.name not in sizes for node in walk(inner.value)):
                 continue  # it depends on the number of the round
             value = expression_with_tensors_renamed(inner.value, names)
@@ -276,7 +280,9 @@ def narrowed_integers(program: Program, numbers: Collection[str]) -> tuple[Narro
                 and node.operand.dtype == "int64"
                 and _is_number(node.operand, numbers)
             ):
-                found.setdefault((node.operand, node.dtype), NarrowedInteger(node.operand, node.dtype, node.span))
+                place = numbers[node.operand.tensor] if isinstance(node.operand, Read) else None
+                narrowed = NarrowedInteger(node.operand, node.dtype, node.span, place)
+                found.setdefault((node.operand, node.dtype), narrowed)
     return tuple(found.values())
 
 

@@ -99,10 +99,16 @@ class RepeatedCall:
         places = [place for place, _ in self._numbers]
         self._named = [(name, named[name]) for name in keywords if name in named and name not in places]
         self._build = None if entry.structure.kind == "leaf" else entry.structure.builder()
+        # Between which integers arguments must lie.
+        self._ends = [
+            (where[each.place], int(np.iinfo(each.dtype).min), int(np.iinfo(each.dtype).max))
+            for each in entry.narrowed
+            if each.place is not None
+        ]
         #: The table that served the last call.
         self.launches: Launches | None = None
         self.is_usable = (
-            not entry.narrowed
+            len(self._ends) == len(entry.narrowed)
             and all(place is None or (isinstance(place, int) and self._is_given(place)) for place in self._places)
             # Arrays by keyword.
             and all(name in named or name in call.configuration for name in keywords)
@@ -239,6 +245,9 @@ class RepeatedCall:
         for place, value in (*self._numbers, *self._named):
             if isinstance(place, str) and self._is_given(place):
                 code.require(f"type({code.at(place)}) is {{0}}", value if isinstance(value, type) else type(value))
+        for place, least, most in self._ends:
+            if self._is_given(place):
+                code.require(f"{{0}} <= {code.at(place)} <= {{1}}", least, most)
         for name, value in self._configuration:
             code.require(f"({code.at(name)} is {{0}} or {{1}}({{0}}, {code.at(name)}))", value, same_configuration)
         for place, value in self._constants:

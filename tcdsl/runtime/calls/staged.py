@@ -346,7 +346,7 @@ def _entry(session: Session, call: Call, traced: Traced, constants: Mapping[int 
         (*sources, *_more_inputs(session)),
         _settled(traced.readings, session),
         constants,
-        narrowed_integers(program, {tensor.name for tensor, argument in given if argument.weak == "int"}),
+        narrowed_integers(program, {tensor.name: each.place for tensor, each in given if each.weak == "int"}),
         guards=tuple(session.guards),
         configuration=call.configuration,
         linear=linear,

@@ -80,11 +80,28 @@ while gap > 0:
 return y"""
 
 
-@pytest.mark.parametrize("body", [COUNTED, BACKWARDS, BETWEEN, BISECTION, PACKED, INSERTION, PARTITION, GAPS])
+SHIFTED = BISECTION.replace("// 2", ">> 1")
+CANNOT_FAIL = [COUNTED, BACKWARDS, BETWEEN, BISECTION, SHIFTED, PACKED, INSERTION, PARTITION, GAPS]
+
+
+@pytest.mark.parametrize("body", CANNOT_FAIL)
 def test_what_cannot_fail_is_not_checked(body: str) -> None:
     assert checks(body.strip(), "x: 'real[N]', v", X, 0.5) == 0
     if body in (INSERTION, GAPS):
         np.testing.assert_array_equal(program(body.strip(), "x: 'real[N]', v")(X, 0.5), np.sort(X))
+
+
+def test_the_middle_of_a_range_is_computed_in_64_bits() -> None:
+    # Where it is known that the sum does not wrap around.
+    ordered = np.sort(X)
+    read = SHIFTED.replace("x[mid]", "x[(lo + hi) >> 1]")
+    for body, wide in ((read.replace(">> 1", "// 2"), False), (read, False), (read.replace("0, N", "0, p[0]"), True)):
+        found = program(body.strip(), "x: 'real[N]', p, v")
+        assert ("int128" in str(found.explain("loops", ordered, P + 6, 0.5))) == wide
+        for v in (-1.0, 0.5, 2.0):
+            assert int(found(ordered, P + 6, v)) == np.searchsorted(ordered, v)
+    with pytest.raises(DataIndexError, match="4611686018427387903"):
+        found(ordered, P + (2**63 - 4), 0.5)
 
 
 def test_of_a_merge_one_check_is_left() -> None:
@@ -155,6 +172,7 @@ OUTSIDE = {
     ),
     "the condition fails behind the loop": BACKWARDS.replace("return s", "return s + x[k]"),
     "a quotient by a number below 0": COUNTED.replace("k + 1", "(k + t) // -2"),
+    "a shift rounds down": BACKWARDS.replace("k - 1", "(k >> 1) - 1").replace("k >= 0", "k >= -1"),
     "a quotient is rounded": (
         "z: real[1]\nz[0] = 1.0\nk, s = 0, 0.0\nfor t in range(N):\n    s = s + z[k - 2 * (k // 2)]\n    k = k + 1\n"
         "return s"

@@ -11,6 +11,7 @@
 A bound is guessed from what a name holds before the loop, from the extents that checks compare it with, and from the
 condition of the loop. It is one if it holds before the first round, and if a round at whose start all guesses hold
 ends with it. Guesses that do not are dropped until none is: what is left holds before each round and behind the loop.
+Positions that divide sums of such integers, as the middle of a range, are computed in 64 bits where these suffice.
 A round is followed as `IntegerFacts` say: what may wrap around, or comes from data, is unknown. Behind a branch holds
 what holds at the end of both arms.
 """
@@ -20,7 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tcdsl.ir.expressions import Local
+from tcdsl.ir.build import apply, cast, integer
+from tcdsl.ir.dtypes import INTEGER
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Local, walk
 from tcdsl.lowering.loopir.integer_facts import IMPOSSIBLE, IntegerFacts, Sum, added, places
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Nest, Node, RepeatedNests
 from tcdsl.lowering.loopir.traversal import buffers_written, changed_names, scalars_of, walk_nodes
@@ -108,10 +111,33 @@ def _block(nodes: Sequence[Node], facts: IntegerFacts, asked: Sequence[Guess]) -
                 out.append(_loop(node, facts))
             case Branch():
                 out.append(_branch(node, facts, asked))
+            case Define(value=value) if value.dtype == INTEGER and any(map(_is_division, walk(value))):
+                out.append(
+                    node if (short := _short(value, facts)) is None else replace(node, value=cast(short, INTEGER))
+                )
+                facts.passes(node)
             case _:
                 out.append(node)
                 facts.passes(node)
     return tuple(out)
+
+
+def _is_division(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and expr.primitive in ("floor_div", "shift_right")
+
+
+def _short(expr: Expr, facts: IntegerFacts) -> Expr | None:
+    # A position as a value of 64 bits, where no part of it can be larger: what is divided is not known modulo 2**64.
+    match expr:
+        case Cast(operand=operand) if operand.dtype == "int64":
+            return operand
+        case Constant(value=value):
+            return integer(int(value)) if abs(value) < 2**62 else None
+        case Apply(primitive="add" | "sub" | "mul" | "neg" | "floor_div" | "shift_right" as primitive):
+            parts = [short for part in expr.arguments if (short := _short(part, facts)) is not None]
+            if len(parts) == len(expr.arguments) and facts.is_within_int64(facts.sum_of(expr)):
+                return apply(primitive, *parts)
+    return None
 
 
 def _branch(branch: Branch, facts: IntegerFacts, asked: Sequence[Guess]) -> Branch:

@@ -151,11 +151,11 @@ class IntegerFacts:
                 return self._held[tensor]
             case Cast(operand=operand) if exact or (expr.dtype == "int64" and is_integer(operand.dtype)):
                 found = self.sum_of(operand)
-                if exact or self._is_within_int64(found):
+                if exact or self.is_within_int64(found):
                     return found
             case Apply(primitive="add" | "sub" | "mul" | "neg") if exact or expr.dtype == "int64":
                 made = self._arithmetic(expr)
-                if made is not None and (exact or self._is_within_int64(made)):
+                if made is not None and (exact or self.is_within_int64(made)):
                     return made
             case Apply(primitive="min" | "max" as primitive, arguments=arguments) if exact or expr.dtype == "int64":
                 less, parts = primitive == "min", [self.sum_of(part) for part in arguments]
@@ -166,13 +166,13 @@ class IntegerFacts:
                 if not less:
                     self._maxima[next(iter(found))] = tuple(parts)
                 return found
-            case Apply(primitive="floor_div", arguments=(operand, Constant(value=divisor))) if divisor > 0 and (
-                exact or expr.dtype == "int64"
+            case Apply(arguments=(operand, Constant())) if (exact or expr.dtype == "int64") and (
+                divisor := _divisor(expr)
             ):
                 quotient, whole = self.unknown(_ends_of_type(expr)), self.sum_of(operand)
-                rest = added(whole, quotient, -int(divisor))
-                self._divisors[int(divisor)] = None
-                self._known += [rest, added({"": int(divisor) - 1}, rest, -1)]
+                rest = added(whole, quotient, -divisor)
+                self._divisors[divisor] = None
+                self._known += [rest, added({"": divisor - 1}, rest, -1)]
                 return quotient
         return self.unknown(_ends_of_type(expr))
 
@@ -191,7 +191,8 @@ class IntegerFacts:
                 return added({}, other, one.get("", 0))
         return None
 
-    def _is_within_int64(self, found: Sum) -> bool:
+    def is_within_int64(self, found: Sum) -> bool:
+        """Whether an int64 is sure to hold ``found``."""
         return self.implies(added(found, {"": -_INT64.low})) and self.implies(added({"": _INT64.high}, found, -1))
 
     # -- what is known
@@ -365,6 +366,16 @@ def added(first: Sum, other: Sum, scale: int = 1) -> Sum:
 
 def _text(each: Sum, called: Mapping[str, str]) -> str:
     return " + ".join(f"{factor}{called.get(name, '')}" for name, factor in each.items()) or "0"
+
+
+def _divisor(expr: Apply) -> int:
+    # By what it divides, a positive number; 0 for other arithmetic with a constant.
+    match expr:
+        case Apply(primitive="floor_div", arguments=(_, Constant(value=number))):
+            return max(0, int(number))
+        case Apply(primitive="shift_right", arguments=(_, Constant(value=number))) if 0 <= number < 63:
+            return 1 << int(number)
+    return 0
 
 
 def _ends_of_type(expr: Expr) -> Interval:

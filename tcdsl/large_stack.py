@@ -86,12 +86,12 @@ def on_large_stack(action: Callable[[], Result]) -> Result:
         _LIMIT.restored(thread)
     if not outcome:
         failure = error[0] if error else KeyboardInterrupt()
-        context = failure.__context__
+        cause = failure.__context__
         try:
             raise failure
         finally:
             # Else the attempt that failed before stays with it: thousands of frames, and all that they hold.
-            failure.__context__ = context
+            failure.__context__ = cause
     result: Result = outcome[0]
     return result
 

@@ -277,7 +277,7 @@ def _clipped(algebra: Algebra, a: Any, a_min: Any = None, a_max: Any = None) -> 
 def _differences(algebra: Algebra, a: Any, *, axis: Any = -1) -> Any:
     [axis] = _axes(algebra, a, (axis,))
     before, after = ((*(slice(None),) * axis, part) for part in (slice(None, -1), slice(1, None)))
-    return a[after] - a[before]
+    return a[after] != a[before] if a.dtype == "bool" else a[after] - a[before]
 
 
 def _norm(algebra: Algebra, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:

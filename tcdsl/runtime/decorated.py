@@ -133,10 +133,10 @@ class DecoratedStaging(StagedFunction):
         held = passed(session, [memory.held() for memory in changed.values()])
         updates = [(name, memory.name) for name, memory in zip(changed, held, strict=True)]
         program = session.builder.program(outputs, updates)
-        if owner.in_place and result is None and not updates and session.checked is None and program.statements:
-            raise _changes_nothing(owner, program).error()
-        if owner.in_place and result is None and not updates and (number := _changed_number(owner, positional)):
-            raise _changes_a_number(owner, number).error()
+        if owner.in_place and result is None and not updates:
+            _require_changes(owner, positional, configuration)
+            if session.checked is None and program.statements:
+                raise _changes_nothing(owner, program).error()
         traced = Traced(program, structure, tuple(session.readings)).checking(session.checked)
         return traced.checking_unused_indices().without_needless_checks()
 
@@ -164,25 +164,20 @@ def _changes_nothing(function: Decorated, program: Program) -> Diagnostic:
     )
 
 
-def _changed_number(function: Decorated, values: Sequence[Any]) -> str | None:
-    # A parameter that is a number here, and that the function assigns to.
-    definition = function.source.definition
+def _require_changes(function: Decorated, values: Sequence[Any], configuration: Mapping[str, Any]) -> None:
+    # Of code that has changed no memory: that it assigns to no parameter which is a number here.
+    definition = function.template.definition
     names = [each.arg for each in (*definition.args.posonlyargs, *definition.args.args)]
     given = zip(names[function.receiver is not None :], values, strict=False)
-    numbers = {name for name, value in given if not isinstance(value, SymbolicArray)}
+    numbers = {name for name, value in given if not isinstance(value, SymbolicArray)} | configuration.keys()
     for node in ast.walk(definition):
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in numbers:
-            return node.target.id
-    return None
-
-
-def _changes_a_number(function: Decorated, name: str) -> Diagnostic:
-    return Diagnostic(
-        DslSyntaxError,
-        f"`{function.__name__}` changes `{name}`, which is a number of Python's here, and nothing else",
-        function.span,
-        hint=f"pass an array, `np.array({name})`, whose memory can be changed, or return the new number from an @op",
-    )
+            name = node.target.id
+            fact = f"`{function.__name__}` changes `{name}`, which is a number of Python's here, and nothing else"
+            hint = (
+                f"pass an array, `np.array({name})`, whose memory can be changed, or return the new number from an @op"
+            )
+            raise Diagnostic(DslSyntaxError, fact, function.span, hint=hint).error()
 
 
 def run_inline(
@@ -224,9 +219,12 @@ def run_inline(
         states = states.inner(function, named, configuration)
     with session.within(oob=function.oob, states=states):
         with declarations:
+            made = len(session.builder.recording.tensors)
             result = function.template.run(function.receiver, *values, **configuration)
         if result is None and not function.in_place:
             raise returns_nothing(function).error()
+        if result is None and session.context.graph is None and made == len(session.builder.recording.tensors):
+            _require_changes(function, values, configuration)
         return result if recording is None else recording.complete(result)
 
 

@@ -63,6 +63,7 @@ def through_helper(function: Callable[[Any], Any]) -> Any:
         lambda x: np.vstack((x[0], x, [1.0, 2.0, 3.0])),
         lambda x: np.clip(x, 0.2, x[0, 2]) + np.clip(x, None, 0.5) * np.clip(x, a_min=0.5, a_max=None),
         lambda x: np.diff(x)[:, :1] + np.diff(x, axis=np.int8(0)),
+        lambda x: np.diff(x > 0.75),
         lambda x: np.stack((x, 2 * x, x > 1)),
         lambda x: np.stack([x, x[::-1]], axis=-1) + np.stack([x[0, 0], x.sum()]),
         lambda x: np.stack((x[:, 0], [2.0, 3.0]), 1),

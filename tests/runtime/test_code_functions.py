@@ -151,6 +151,27 @@ def test_code_that_changes_a_number_of_python() -> None:
         scale(3.0, 2.0)
 
     @cd
+    def in_rounds(x, n):
+        for _ in range(n):
+            if x > 0:
+                x *= 2.0
+
+    @cd
+    def by_another(x, w):
+        scale(x, 2.0)
+        w *= x
+
+    @cd
+    def of_configuration(*, x=1.0):
+        x *= 2.0
+
+    for code, arguments in ((in_rounds, (3.0, 2)), (by_another, (3.0, np.ones(2))), (of_configuration, ())):
+        with pytest.raises(tc.DslSyntaxError, match=r"changes `x`, which is a number of Python's here, and nothing"):
+            code(*arguments)
+    in_rounds(x, 2)
+    assert x == 24
+
+    @cd
     def descend(p, rate):
         rate *= 0.5
         p -= rate * p

@@ -344,6 +344,23 @@ def test_a_batch_beside_an_array_of_its_shape(recwarn):
     for pairs in (lambda: net(x) - labels, lambda: labels - net(x), lambda: net(x) * tc.tensor(labels)):
         with pytest.warns(RuntimeWarning, match=message):
             assert pairs().value.shape == (5, 5, 1)
+    message = r"`tensor` 5: together they are all pairs(.|\n)*`tc.tensor\(array\[..., None\], batch=1\)`"
+    with pytest.warns(RuntimeWarning, match=message):
+        RuntimeWarning, match=r"`tensor` 5: together they(.|\n)*`tc.tensor\(array\[..., None\], batch=1\)`"
+    ):
+        assert (net(x) - labels[:, 0]).value.shape == (5, 5)
+
+
+def test_lists_of_tensors_of_unequal_shapes():
+    w, b = tc.param("w", o=3, i=2, init=1.0), tc.param("b", o=3, init=2.0)
+    w.value, b.value
+    assert np.sum([b, b]) == 12
+    for function in (np.sum, np.mean, np.linalg.norm, np.max, np.argmax):
+        name = f"np.linalg.{function.__name__}" if function is np.linalg.norm else f"np.{function.__name__}"
+        message = rf"test_user_faults.py:\d+: `{name}` takes a list for an array(.|\n)*w has the shape \(3, 2\)"
+        with pytest.raises(tc.ShapeError, match=message):
+            function([b, w])
+        assert np.isfinite(function(np.concatenate([t.value.ravel() for t in (w, b)])))
 
 
 def test_a_parameter_with_input_axes_beside_an_array_of_its_shape(recwarn):

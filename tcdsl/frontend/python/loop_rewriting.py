@@ -442,6 +442,7 @@ def _renewed(body: list[ast.stmt], bound: Collection[str]) -> Iterator[tuple[str
                 stored = {part.id for part in parts if isinstance(part.ctx, ast.Store)}
                 inner = _not_named(_renewed(statement.body, {*bound, *stored}), met, asked)
                 yield from ((name, body if block is statement.body else block) for name, block in inner)
+                yield from _not_named(_renewed(statement.orelse, bound), met, asked, *statement.body)
             case ast.If(asked, then, otherwise):
                 arms = [list(_not_named(_renewed(arm, bound), met, asked)) for arm in (then, otherwise)]
                 one, other = ({name for name, block in arm if block in (then, otherwise)} for arm in arms)
@@ -449,14 +450,25 @@ def _renewed(body: list[ast.stmt], bound: Collection[str]) -> Iterator[tuple[str
             case ast.Match(asked, cases):
                 for case in cases:
                     yield from _not_named(_renewed(case.body, bound), met, asked)
+            case ast.With(inside, within):
+                inner = _not_named(_renewed(within, bound), met, *inside)
+                yield from ((name, body if block is within else block) for name, block in inner)
+            case ast.Try(within, handlers, then, finally_) | ast.TryStar(within, handlers, then, finally_):
+                # What stands first surely runs, and so does what stands last.
+                before: list[ast.stmt] = []
+                for part in (within, *(handler.body for handler in handlers), then, finally_):
+                    inner = _not_named(_renewed(part, bound), met, *before)
+                    surely = part is within or part is finally_
+                    yield from ((name, body if surely and block is part else block) for name, block in inner)
+                    before += part
         met.update(names)
 
 
 def _not_named(
-    found: Iterable[tuple[str, list[ast.stmt]]], met: Collection[str], asked: ast.expr
+    found: Iterable[tuple[str, list[ast.stmt]]], met: Collection[str], *asked: ast.AST
 ) -> Iterator[tuple[str, list[ast.stmt]]]:
     # Those of targets whose names what stands before has not met, nor what a loop or a branch asks.
-    named = {*met, *(part.id for part in ast.walk(asked) if isinstance(part, ast.Name))}
+    named = {*met, *(part.id for each in asked for part in ast.walk(each) if isinstance(part, ast.Name))}
     return ((name, block) for name, block in found if name not in named)
 
 

@@ -63,7 +63,7 @@ class Template:
         rewritten = rewrite(source, in_place)
         recorder = Recorder(function, rewritten, source.filename, in_place)
         self.surroundings = Surroundings(function, text, rewritten.own_names)
-        self._function, self._definition = function, text
+        self._function, self.definition = function, text
         added = {RECORDER: recorder, STATEMENTS: rewritten.statements}
         code = compiled_definition(function, rewritten.definition, added, source.filename)
         self._run = with_closure(function, code, added)
@@ -75,7 +75,7 @@ class Template:
         """
         session, code = session_of("a decorated function"), self._run.__code__
         session.filenames.add(self.filename)
-        session.uses.definitions[code] = self._definition
+        session.uses.definitions[code] = self.definition
         session.binders[code] = partial(bound_at, self._function, self.filename)
         if instance is not None:
             arguments = (instance, *arguments)
@@ -132,7 +132,7 @@ class Template:
             name = str(error).split("'")[1]
             if any(
                 isinstance(each, ast.AugAssign) and each.lineno == trace.tb_lineno and name in binding_of(each)
-                for each in ast.walk(self._definition)
+                for each in ast.walk(self.definition)
             ):
                 # `c += a` on a whole array that there is not.
                 fact = f"`{name}` is read before anything is written to it"
@@ -141,7 +141,7 @@ class Template:
                 )
                 return Diagnostic(DslSyntaxError, fact, span, hint=hint)
             hint = f"bind `{name}` before the branch or the loop that may leave it out"
-            for later in ast.walk(self._definition):
+            for later in ast.walk(self.definition):
                 if isinstance(later, ast.stmt) and later.lineno > trace.tb_lineno and name in binding_of(later):
                     hint = f"move what binds it, `{ast.unparse(later).splitlines()[0]}`, before this line"
                     break

@@ -23,7 +23,7 @@ from tcdsl.rows.inference import Shape, pointwise
 from tcdsl.simplification.simplify import without_dead_statements
 from tcdsl.span import Span
 from tcdsl.tensors.graph_staging.graph_recordings import InputRecording, known_shape, recording_session
-from tcdsl.tensors.graphs.graph_operators import rows_to_tell
+from tcdsl.tensors.graphs.graph_operators import rows_to_tell, samples_to_tell
 from tcdsl.tensors.graphs.location import located
 from tcdsl.tensors.graphs.node_operations import Operation, Recorded
 from tcdsl.tensors.graphs.tensor import Tensor, TensorMemory, close_shapes, is_differentiable
@@ -102,10 +102,13 @@ def _warn_of_all_pairs(operands: Sequence[Tensor], shape: Shape, location: Span 
     # `net(x) - labels`, where the first axis of one counts samples, and that of the other does not say so; or
     # `p - copy(p.value)`, where the last axis of one is an input.
     for rows, array in (operands, reversed(operands)):
-        told = rows_to_tell(rows, array)
+        told, axes = rows_to_tell(rows, array), "axes are"
+        written = f"array, {told}"
+        if not told and (count := samples_to_tell(rows, array)):
+            told, written, axes = "batch", f"array[..., None], batch={count}", "cells count as"
         if told and np.prod(shape.sizes) > rows.size:
             fact = f"`{rows.label}` is {rows.rows}, and `{array.label}` {array.rows}: together they are all pairs"
-            hint = f"write `tc.tensor(array, {told})` if its axes are those of `{rows.label}`"
+            hint = f"write `tc.tensor({written})` if its {axes} those of `{rows.label}`"
             warn_user(Diagnostic(ShapeError, fact, location, hint=hint).render())
 
 

@@ -119,6 +119,15 @@ def rows_to_tell(tensor: Tensor, array: Tensor) -> str:
     return ", ".join(f"{name}={len(row.sizes)}" for name, row in counts.items() if row.sizes)
 
 
+def samples_to_tell(tensor: Tensor, array: Tensor) -> int:
+    """How many axes count the samples of ``tensor``, which has a cell for each, if those of ``array`` do; else 0."""
+    rows, plain = tensor.rows, array.rows
+    if not (array.is_leaf and not array.parameter and rows.is_known and plain.is_known and _is_plain(plain)):
+        return 0
+    is_column = rows.output.sizes == (1,) and not rows.input.sizes
+    return len(plain.sizes) if is_column and rows.batch.sizes == plain.sizes else 0
+
+
 def apply_operation(operation: Operation, arguments: Sequence[Any], labels: Sequence[str] = ()) -> Tensor:
     """A new node: ``operation`` on ``arguments``, tensors and numbers. Raises where shapes contradict each other."""
     operands = [argument for argument in arguments if isinstance(argument, Tensor)]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.names.absent_attributes import missing_attribute
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.span import Span
 from tcdsl.targets.protocol.target import HOST
 from tcdsl.tensors.graphs.location import fault
 from tcdsl.tracebacks import user_facing
@@ -94,6 +97,8 @@ class ReadableTensor(GraphTensor):
     @user_facing
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         # A copy, unless the caller refuses one: then the memory, read-only.
+        if current_session() is None:
+            _require_equal_shapes(self)
         array = np.asarray(self.value) if copy is False else np.array(self.value, dtype=dtype)
         if dtype is not None and array.dtype != dtype:
             raise ValueError(f"the cells of `{self.label}` are {array.dtype}: as {np.dtype(dtype)} they are a copy")
@@ -108,3 +113,25 @@ class ReadableTensor(GraphTensor):
 
     def __getattr__(self, name: str) -> Any:
         raise missing_attribute("a tensor", name, self)
+
+
+def _require_equal_shapes(tensor: ReadableTensor) -> None:
+    # `np.sum(tensors)` of a plain list asks each tensor for its cells, and has no words for those of unequal shapes.
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("tcdsl."):
+        frame = frame.f_back
+    called, given = "", [tensor]
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("numpy."):
+        called = frame.f_code.co_name
+        lists = [each for each in frame.f_locals.values() if type(each) in (list, tuple)]
+        given = next((each for each in lists if any(item is tensor for item in each)), given)
+        frame = frame.f_back
+    held = [each for each in given if isinstance(each, ReadableTensor)]
+    if frame is not None and len({each.value.shape for each in held}) > 1:
+        name = f"np.{called}" if hasattr(np, called) else f"np.linalg.{called}"
+        raise ShapeError.at(
+            f"`{name}` takes a list for an array, and the tensors in this one have different shapes",
+            Span.executed(frame, frame.f_lasti),
+            f"write `{name}(np.concatenate([t.value.ravel() for t in tensors]))`, or combine what it gives for each",
+            notes=tuple(f"{each.label} has the shape {each.value.shape}" for each in held),
+        )

@@ -14,7 +14,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -158,6 +157,12 @@ class WholeArrays:
             "write it in index notation, or with the operators, primitives and reductions of the language",
         )
 
+    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """A ufunc of NumPy that is no primitive, or a method of one; ``NotImplemented`` if it has no meaning."""
+        from tcdsl.frontend.numpy_functions.table import of_ufunc
+
+        return of_ufunc(ufunc, method, inputs, keywords)
+
     def logical(
         self, name: str, logic: str, operands: Sequence[Any], record: Callable[[Any, Sequence[Any]], Any]
     ) -> Any:
@@ -209,18 +214,9 @@ def numpy_function(
     array, name = options.get("a"), recognize(function)
     if function is np.where and len(options) == 3:
         return algebra.combine("where", *options.values())
-    ranks = [getattr(value, "ndim", 0) for value in options.values()]
-    if function is np.dot and len(ranks) == 2 and all(rank in (1, 2) for rank in ranks):
-        return algebra.matrix_product(*options.values())
-    if function is np.outer and ranks == [1, 1]:
-        column, row = options.values()
-        return algebra.combine("mul", column[:, None], row)
-    if function in _DERIVED and isinstance(next(iter(options.values()), None), SymbolicArray | GraphTensor):
-        try:
-            inspect.signature(_DERIVED[function]).bind(algebra, **options)
-        except TypeError:
-            return NotImplemented
-        return _DERIVED[function](algebra, **options)
+    row = _row(function, arguments, keywords)
+    if row is not NotImplemented:
+        return row
     if not isinstance(array, SymbolicArray | GraphTensor):
         return NotImplemented
     if name is not None and name in REDUCTIONS and options.keys() <= {"a", "axis", "keepdims"}:
@@ -234,69 +230,21 @@ def numpy_function(
     return NotImplemented
 
 
-def _variance(algebra: Algebra, a: Any, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) -> Any:
-    distance = a - algebra.reduced("mean", a, axis, True)
-    axes = range(a.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    count = prod((a.shape[k] for k in axes), start=1)
-    return algebra.reduced("add", distance * distance, axis, keepdims) / (count - ddof)
+# On tensors of graphs these are nodes too; of others NumPy computes arrays.
+_NODES = (np.var, np.std, np.flip, np.linalg.norm, np.clip, np.diff)
 
 
-def _deviation(algebra: Algebra, a: Any, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) -> Any:
-    return algebra.combine("sqrt", _variance(algebra, a, axis, ddof=ddof, keepdims=keepdims))
-
-
-def _flipped(algebra: Algebra, m: Any, axis: Any = None) -> Any:
-    turned = _axes(algebra, m, tuple(range(m.ndim)) if axis is None else axis)
-    twice = [each for k, each in enumerate(turned) if each in turned[:k]]
-    if twice:
-        raise algebra.fault(ShapeError, f"axis {twice[0]} is given twice", "name each axis once")
-    return m[tuple(slice(None, None, -1 if k in turned else 1) for k in range(m.ndim))]
-
-
-def _rolled(algebra: Algebra, a: Any, shift: Any, axis: Any = None) -> Any:
-    shifts = shift if isinstance(shift, tuple) else (shift,)
-    axes = _axes(algebra, a, 0 if axis is None else axis)
-    if not isinstance(a, SymbolicArray) or (axis is None and a.ndim > 1) or len(shifts) != len(axes):
+def _row(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    given = [*arguments, *keywords.values()]
+    given += [each for one in given if isinstance(one, tuple | list) for each in one]
+    if any(isinstance(each, GraphTensor) for each in given):
+        if function not in _NODES:
+            return NotImplemented
+    elif not any(isinstance(each, SymbolicArray) for each in given):
         return NotImplemented
-    return views.rolled(a, shifts, axes)
+    from tcdsl.frontend.numpy_functions.table import called
 
-
-def _axes(algebra: Algebra, array: Any, axis: Any) -> tuple[int, ...]:
-    given = axis if isinstance(axis, tuple) else (axis,)
-    for each in given:
-        if not isinstance(each, int | np.integer) or not -array.ndim <= each < array.ndim:
-            raise algebra.fault(ShapeError, f"an array of rank {array.ndim} has no axis {each}", "axes count from 0")
-    return tuple(int(each) % array.ndim for each in given)
-
-
-def _clipped(algebra: Algebra, a: Any, a_min: Any = None, a_max: Any = None) -> Any:
-    raised = a if a_min is None else algebra.combine("max", a, a_min)
-    return raised if a_max is None else algebra.combine("min", raised, a_max)
-
-
-def _differences(algebra: Algebra, a: Any, *, axis: Any = -1) -> Any:
-    [axis] = _axes(algebra, a, (axis,))
-    before, after = ((*(slice(None),) * axis, part) for part in (slice(None, -1), slice(1, None)))
-    return a[after] != a[before] if a.dtype == "bool" else a[after] - a[before]
-
-
-def _norm(algebra: Algebra, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    vectors = x.ndim == 1 if axis is None else isinstance(axis, int)
-    if ord is not None and not (ord == 2 and vectors):
-        return NotImplemented
-    return algebra.combine("sqrt", algebra.reduced("add", x * x, axis, keepdims))
-
-
-# By what the language has; with other options than these they have no meaning.
-_DERIVED: Mapping[Callable[..., Any], Callable[..., Any]] = {
-    np.var: _variance,
-    np.std: _deviation,
-    np.flip: _flipped,
-    np.roll: _rolled,
-    np.linalg.norm: _norm,
-    np.clip: _clipped,
-    np.diff: _differences,
-}
+    return called(function, arguments, keywords)
 
 
 def _options(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:

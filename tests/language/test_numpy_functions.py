@@ -102,20 +102,19 @@ def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
         (lambda x: x.argmin(axis=(0, 1)), r"`argmin` over the axes \(0, 1\)"),
         (lambda x: np.argmax(x[:0]), "`argmax` over axis 0, whose extent is 0: there is no cell"),
         (lambda x: np.linalg.norm(x, 2), r"np\.linalg\.norm has no meaning for tensors"),
-        (lambda x: np.linalg.norm(x, ord=1, axis=0), r"np\.linalg\.norm with ord, axis has no meaning"),
+        (lambda x: np.linalg.norm(x, ord=1, axis=(0, 2)), "an array of rank 2 has no axis 2"),
         (lambda x: np.concatenate((x, x[0])), "arrays of rank 1 and 2 along axis 0"),
         (lambda x: np.concatenate((x, x), axis=2), "arrays of rank 2 along axis 2"),
         (lambda x: np.concatenate((x, x[:, :1])), r"arrays along axis 0 have the extents x_1 = 3 and .* on axis 1"),
         (lambda x: np.concatenate((x, x), dtype=np.float32), r"np\.concatenate with dtype has no meaning"),
         (lambda x: np.concatenate((x, x), axis=None), "arrays along the axis None"),
         (lambda x: np.stack((x, x), axis=(0, 1)), r"arrays along the axis \(0, 1\)"),
-        (lambda x: np.diff(x, axis=(0, 1)), r"an array of rank 2 has no axis \(0, 1\)"),
+        (lambda x: np.diff(x, axis=(0, 1)), r"one axis is wanted, not \(0, 1\)"),
         (lambda x: np.flip(x, (0, -2)), "axis 0 is given twice"),
-        (lambda x: np.diff(x, 2), r"np\.diff has no meaning"),
+        (lambda x: np.diff(x, -1), r"np\.diff of the order -1"),
         (lambda x: np.clip(x, 0, 1, out=x), r"np\.clip with out has no meaning"),
-        (lambda x: np.roll(x, 1), r"np\.roll has no meaning"),
         (lambda x: np.roll(x, 1, axis=2), "an array of rank 2 has no axis 2"),
-        (lambda x: np.roll(x, (1, 2), axis=0), r"np\.roll with axis has no meaning"),
+        (lambda x: np.roll(x, (1, 2, 3), axis=(0, 1)), "np.roll by 3 numbers along 2 axes"),
         (lambda x: np.roll(x, 0.5, axis=0), "a float as an index"),
         (lambda x: np.flip(x, -3), "an array of rank 2 has no axis -3"),
         (lambda x: np.var(x, dtype=np.float32), r"np\.var with dtype has no meaning"),
@@ -123,11 +122,12 @@ def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
         (lambda x: np.sum(x, dtype=np.float32), r"np\.sum with dtype has no meaning"),
         (lambda x: np.stack([x, x[0]]), "arrays of rank 1 and 2 along the new axis 0"),
         (lambda x: np.stack([x, x], axis=3), "arrays of rank 2 along the new axis 3"),
-        (lambda x: np.cumsum(x), r"np\.cumsum has no meaning"),
+        (lambda x: np.cumsum(x, axis=2), "an array of rank 2 has no axis 2"),
         (lambda x: np.asarray(x), "Python cannot use it as a NumPy array"),
         (lambda x: np.array([x, x]), "Python cannot use it as"),
-        (lambda x: np.cbrt(x), r"np\.cbrt is not a primitive"),
-        (lambda x: np.add.reduce(x), r"np\.add\.reduce is not a primitive"),
+        (lambda x: np.nextafter(x, x), r"np\.nextafter is not a primitive"),
+        (lambda x: np.subtract.reduce(x), r"np\.subtract\.reduce is not a primitive"),
+        (lambda x: np.outer(x, None), "`outer` of arguments that do not fit it"),
     ],
 )
 def test_functions_without_a_meaning_are_errors_and_never_wrong_values(
@@ -157,16 +157,16 @@ def test_arrays_after_each_other_in_rounds_and_in_code() -> None:
 def test_what_an_array_does_not_have_says_what_it_has() -> None:
     @op
     def f(A):
-        return A.reshape(-1)
+        return A.byteswap()
 
     @op
     def guarded(A):
-        return A.flatten() if hasattr(A, "flatten") else A.T
+        return A.tobytes() if hasattr(A, "tobytes") else A.T
 
     message = refusal(tc.DslSyntaxError, f, A)
-    assert "an array has no `reshape` while the function is staged" in message
-    assert "return A.reshape(-1)" in message
-    assert "it has `T`, `all`, `any`, `astype`, `bind_dims`, `copy`, `dtype`, " in message
+    assert "an array has no `byteswap` while the function is staged" in message
+    assert "return A.byteswap()" in message
+    assert "it has `T`, `all`, `any`, `astype`, `bind_dims`, `clip`, `conj`, " in message
     assert "write a statement, such as `y[i*M + j] = x[i, j]`" in message
     assert_gives(guarded, A, wanted=A.T)
 
@@ -222,27 +222,28 @@ def test_faults_show_what_they_are_about(function: Callable[[Any], Any], kind: t
     assert fact in refusal(kind, f, A)
 
 
-def test_options_of_reductions_that_have_no_meaning() -> None:
+def test_options_of_reductions() -> None:
     @op
-    def started(a):
-        return a.max(initial=0.0)
+    def f(x):
+        return x.max(initial=0.5), np.sum(x, where=x > 0), np.mean(x, axis=0, where=x > 0), x.sum(dtype=np.float32)
 
     @op
-    def masked(x):
-        return np.sum(x, where=x > 0)
+    def unstarted(x):
+        return np.max(x, where=x > 0)
 
     @op
-    def solved(A, b):
-        return np.linalg.solve(A, b)
+    def stored(x):
+        return x.sum(out=x)
 
-    x = np.ones(3)
-    with pytest.raises(tc.DslSyntaxError, match=r"`max` with `initial` has no meaning(.*\n)*.*`max\(x.max\(\), 0.0\)`"):
-        started(x)
-    for given in (x, tc.tensor(x)):
-        with pytest.raises(tc.DslSyntaxError, match=r"`sum` with `where` has no meaning(.*\n)*.*np.where\(mask, x, 0"):
-            masked(given)
-    with pytest.raises(tc.DslSyntaxError, match=r"np\.linalg\.solve has no meaning"):
-        solved(np.eye(2), x[:2])
+    assert_gives(f, X, wanted=(3.0, X.sum(where=X > 0), X.mean(0, where=X > 0), X.sum(dtype=np.float32)))
+    for given in (X, tc.tensor(X)):
+        assert float(np.asarray(getattr(f(given)[1], "value", f(given)[1]))) == X.sum(where=X > 0)
+        with pytest.raises(
+            tc.DslSyntaxError, match=r"`max` with `where` and without `initial`(.*\n)*.*`max\(x, initial=0.0"
+        ):
+            unstarted(given)
+    with pytest.raises(tc.DslSyntaxError, match="`sum` with `out` has no meaning"):
+        stored(X)
 
 
 @pytest.mark.parametrize("function", [np.max, np.min, np.amax, np.sum, np.any])

@@ -16,7 +16,7 @@ from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, View
-from tcdsl.frontend.symbols.values import Value, store_value, sum_dtype
+from tcdsl.frontend.symbols.values import Value, as_truth, store_value, sum_dtype
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.expressions import Expr, IndexValue
 from tcdsl.rows.logic import COMPOSE, aligned
@@ -141,6 +141,8 @@ def reduce_array(accumulate: str, array: SymbolicArray, axis: Any = None, keepdi
     if element.logical == "bool":
         # The largest of truth values is whether any is true.
         kind = {"max": "or", "min": "and"}.get(kind, kind)
+    if kind in ("or", "and"):
+        element = as_truth(element, session.location())
     if accumulate == "mean":
         dtype = element.logical if element.logical.startswith("float") else "float64"
     else:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from inspect import signature
 from types import BuiltinFunctionType, GeneratorType
 from typing import Any
+
+import numpy as np
 
 from tcdsl.errors import DslSyntaxError, TcdslError, raised_in_a_call
 from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_literal, literal_of
@@ -15,8 +18,9 @@ from tcdsl.frontend.staging.declared_parameters import declared_parameter
 from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor, algebra_of
 from tcdsl.frontend.symbols.operators import Algebra
+from tcdsl.frontend.symbols.pointwise_functions import pointwise_function
 from tcdsl.frontend.symbols.recognition import CASTS, REDUCTIONS, names_axes, of_one_cell, recognize
-from tcdsl.frontend.symbols.symbols import SymbolicArray, unknown_options
+from tcdsl.frontend.symbols.symbols import SymbolicArray, reduced
 from tcdsl.ir.primitives import PRIMITIVES
 
 __all__ = ["as_python_does", "call_function", "is_plain_call"]
@@ -56,10 +60,11 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
             primitive = _OF_SCALARS[name]
             return reduce(lambda left, right: scalars[0].combine(primitive, left, right), scalars[1])
     algebra = algebra_of((*arguments, *keywords.values()))
-    if name is None or algebra is None or (_reduces_axes(function, name, arguments) and _is_array(arguments[0])):
-        return as_python_does(function, *arguments, **keywords)
-    if name in REDUCTIONS and len(arguments) == 1 and _is_array(arguments[0]):
-        return _reduced(algebra, name, arguments[0], **keywords)
+    if name is None or algebra is None:
+        return as_python_does(function if algebra is None else _row(function), *arguments, **keywords)
+    options = _options(name, function, arguments, keywords)
+    if options is not None:
+        return reduced(algebra, name, arguments[0], **options)
     if keywords:
         hint = "assign what it gives: `a[...] = a + b`" if "out" in keywords else "write a statement in index notation"
         raise _fault(f"`{name}` does not take {', '.join(keywords)} here", hint)
@@ -73,23 +78,31 @@ def _called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
 
 
 def _of_points(function: Any, name: str, arguments: Sequence[Any]) -> Any:
-    if _reduces_axes(function, name, arguments):
+    if name in REDUCTIONS and names_axes(function, arguments):
         raise _fault(*of_one_cell(name))
     return combine_points(name, arguments)
-
-
-def _reduces_axes(function: Any, name: str, arguments: Sequence[Any]) -> bool:
-    return name in REDUCTIONS and names_axes(function, arguments)
 
 
 def _is_array(given: Any) -> bool:
     return isinstance(given, SymbolicArray | GraphTensor)
 
 
-def _reduced(algebra: Algebra, name: str, array: Any, axis: Any = None, keepdims: bool = False, **others: Any) -> Any:
-    if others:
-        raise _fault(*unknown_options(name, others))
-    return algebra.reduced(REDUCTIONS[name], array, axis, keepdims)
+def _options(name: str, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any] | None:
+    # Of a reduction of a whole array: `np.max(x, 0)` names an axis, where `max(x, 0)` compares.
+    if name not in REDUCTIONS or not _is_array(arguments[0]):
+        return None
+    if len(arguments) == 1:
+        return dict(keywords)
+    if not names_axes(function, arguments):
+        return None
+    _, *given = signature(function).bind(*arguments, **keywords).arguments.items()
+    return {option: value for option, value in given if value is not np._NoValue}
+
+
+def _row(function: Any) -> Any:
+    # `math.hypot(x, y)` of arrays; NumPy's functions ask the arrays themselves.
+    row = pointwise_function(function) if isinstance(function, BuiltinFunctionType) else None
+    return row or function
 
 
 def as_python_does(function: Any, /, *arguments: Any, **keywords: Any) -> Any:

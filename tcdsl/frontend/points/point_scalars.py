@@ -26,6 +26,7 @@ from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import OperatorHost, PrimitiveOperators, itself
 from tcdsl.frontend.symbols.point_calls import AtEachPoint
+from tcdsl.frontend.symbols.pointwise_functions import UFUNCS
 from tcdsl.frontend.symbols.recognition import recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function, of_a_number
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, number_value
@@ -171,7 +172,9 @@ class PointValue(PrimitiveOperators):
         return combine_points(primitive, operands)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **kwargs: object) -> Any:
-        name = recognize(ufunc)
+        name, row = recognize(ufunc), UFUNCS.get(ufunc)
+        if row is not None and method == "__call__" and not kwargs:
+            return row(*inputs)
         if name is None or method != "__call__" or kwargs:
             raise DtypeError.at(f"np.{ufunc.__name__} is not a primitive of the language", self.span)
         return combine_points(name, inputs)

@@ -23,7 +23,8 @@ from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.surroundings.impure_calls import warning_of_impure_calls
 from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.symbols.operators import ArithmeticOperators
-from tcdsl.frontend.symbols.symbols import SymbolicArray
+from tcdsl.frontend.symbols.symbols import METHODS, SymbolicArray
+from tcdsl.installation import FOLDER
 from tcdsl.span import Span
 
 __all__ = ["Template"]
@@ -111,7 +112,8 @@ class Template:
         trace = _last_entry(error)
         # Positions of winners have to be written as statements; lenses are Tile's.
         others = ("argmax", "argmin", "builder", "rank", "use")
-        names = sorted({"dtype", *(name for name in dir(SymbolicArray) if name[0] != "_" and name not in others)})
+        offered = {"dtype", *METHODS, *(name for name in dir(SymbolicArray) if name[0] != "_")}
+        names = sorted(offered.difference(others))
         known = ", ".join(f"`{name}`" for name in names)
         return Diagnostic(
             DslSyntaxError,
@@ -164,8 +166,9 @@ def _is_data(value: object) -> bool:
 
 
 def _last_entry(error: BaseException) -> TracebackType | None:
-    # Where it was raised.
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    # Where it was raised, or where what has raised it was called.
+    trace = found = error.__traceback__
+    while trace is not None:
+        found = found if trace.tb_frame.f_code.co_filename.startswith(FOLDER) else trace
         trace = trace.tb_next
-    return trace
+    return found

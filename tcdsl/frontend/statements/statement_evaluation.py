@@ -37,6 +37,7 @@ from tcdsl.frontend.statements.point_functions import at_points
 from tcdsl.frontend.statements.reductions import reduction
 from tcdsl.frontend.surroundings.named_values import users_function
 from tcdsl.frontend.symbols.point_calls import AtEachPoint, PointCall
+from tcdsl.frontend.symbols.pointwise_functions import pointwise_function
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, REDUCTIONS, names_axes, of_one_cell, recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function
 from tcdsl.frontend.symbols.values import Value
@@ -276,6 +277,7 @@ def _users(
     if calls is not None and place in calls.results:
         return calls.results[place]
     points = points_in((given, named))
+    called = (pointwise_function(function) if points else None) or called
     for each in points:
         evaluation.meet(each)
     here = place is not None and bool(points)

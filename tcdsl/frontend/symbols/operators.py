@@ -64,6 +64,9 @@ class Algebra(Protocol):
     def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Any other function of NumPy, such as ``np.sum``, of symbolic arrays."""
 
+    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """A ufunc of NumPy that is no primitive, or a method of one; ``NotImplemented`` if it has no meaning."""
+
     def view(self, array: Any, key: object) -> Any:
         """``array[key]``."""
 
@@ -312,6 +315,9 @@ class ArithmeticOperators(PrimitiveOperators):
             left, right = inputs
             apart = left[(..., *[None] * np.ndim(right))] if np.ndim(left) else left
             return algebra.combine(primitive, apart, right)
+        known = algebra.ufunc(ufunc, method, inputs, keywords)
+        if known is not NotImplemented:
+            return known
         called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         hint = "write it in index notation, or with the primitives of the language reference"
         if "out" in keywords:

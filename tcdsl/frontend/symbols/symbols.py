@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, MissingAttributeError
 from tcdsl.frontend.symbols.known_integers import KnownInteger
-from tcdsl.frontend.symbols.operators import ArithmeticOperators, CellOperators, MemoryOperators, OperatorHost, itself
+from tcdsl.frontend.symbols.operators import (
+    Algebra,
+    ArithmeticOperators,
+    CellOperators,
+    MemoryOperators,
+    OperatorHost,
+    itself,
+)
 from tcdsl.frontend.symbols.recognition import REDUCTIONS
 from tcdsl.frontend.symbols.retired_values import require_current
 from tcdsl.frontend.symbols.values import Value
@@ -139,23 +147,46 @@ def shape_of(builder: OperatorHost, extents: Sequence[Expr]) -> tuple[SymbolicSi
     )
 
 
-def unknown_options(name: str, options: Mapping[str, Any]) -> tuple[str, str]:
-    """What is wrong with ``x.max(initial=0.0)``, and what to write instead."""
-    instead = {
-        "initial": "combine what it gives: `max(x.max(), 0.0)`",
-        "where": "write `0.0` where it is not to count: `np.where(mask, x, 0.0)`, or a condition in index notation",
-        "dtype": "convert before: `float64(x)`",
-        "out": "assign what it gives",
-    }
-    hint = next((instead[each] for each in options if each in instead), "it takes `axis` and `keepdims`")
-    return f"`{name}` with {', '.join(f'`{each}`' for each in options)} has no meaning for tensors", hint
+def reduced(
+    algebra: Algebra,
+    name: str,
+    array: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    initial: Any = None,
+    dtype: Any = None,
+    **others: Any,
+) -> Any:
+    """``x.sum(axis=0, where=mask)``, ``np.max(x, initial=0.0)``: a reduction as NumPy's of that name."""
+    others = {option: given for option, given in others.items() if given is not None}
+    if others or (dtype is not None and name not in ("sum", "prod", "mean")):
+        shown = ", ".join(f"`{option}`" for option in others or ("dtype",))
+        hint = "assign what it gives" if "out" in others else "it takes `axis`, `keepdims`, `where` and `initial`"
+        raise algebra.fault(DslSyntaxError, f"`{name}` with {shown} has no meaning for tensors", hint)
+    array = array if dtype is None else array.astype(dtype)
+    if where is not True:
+        if name == "mean":
+            count = algebra.combine("where", where, 1.0, algebra.combine("snd", array, 0.0))
+            total = reduced(algebra, "sum", array, axis, keepdims, where=where)
+            return algebra.combine("div", total, algebra.reduced("add", count, axis, keepdims))
+        neutral = initial if name in ("max", "min") else _NEUTRAL[name]
+        if neutral is None:
+            hint = f"say what no cell gives: `{name}(x, initial=0.0, where=mask)`"
+            raise algebra.fault(DslSyntaxError, f"`{name}` with `where` and without `initial`", hint)
+        array = algebra.combine("where", where, array, neutral)
+    found = algebra.reduced(REDUCTIONS[name], array, axis, keepdims)
+    return found if initial is None else algebra.combine(_COMBINED[name], found, initial)
+
+
+_NEUTRAL: Mapping[str, Any] = {"sum": 0, "prod": 1, "any": False, "all": True, "argmax": None, "argmin": None}
+_COMBINED = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
 def _reduction(name: str, what: str) -> Any:
-    def method(self: ArrayMethods, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
-        if options:
-            raise self.builder.algebra.fault(DslSyntaxError, *unknown_options(name, options))
-        return self.builder.algebra.reduced(REDUCTIONS[name], self, axis, keepdims)
+    def method(self: Any, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
+        return reduced(self.builder.algebra, name, self, axis, keepdims, **options)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"{what}, over all axes or the given ones."
@@ -207,6 +238,29 @@ class ArrayMethods(CellOperators):
     argmin = _reduction("argmin", "The place of the smallest cell")
 
 
+def _by_shape(function: Any) -> Any:
+    # `x.reshape(2, 3)` and `x.reshape((2, 3))`.
+    def method(array: Any, *given: Any, **options: Any) -> Any:
+        whole = given[0] if len(given) == 1 and (given[0] is None or isinstance(given[0], tuple | list)) else given
+        return function(array, whole or None, **options)
+
+    return method
+
+
+#: Methods of NumPy's arrays that are its functions.
+METHODS: Mapping[str, Any] = {
+    **{name: getattr(np, name) for name in (
+        "clip", "cumprod", "cumsum", "diagonal", "dot", "ptp", "ravel", "repeat", "round", "squeeze", "swapaxes",
+        "take", "trace",
+    )},
+    "conj": np.conjugate,
+    "conjugate": np.conjugate,
+    "flatten": np.ravel,
+    "reshape": _by_shape(np.reshape),
+    "transpose": _by_shape(np.transpose),
+}  # fmt: skip
+
+
 class SymbolicArray(MemoryOperators, ArrayMethods):
     """An array of known rank and type and symbolic extents. Base of `SymbolicTensor` and `PendingArray`.
 
@@ -254,6 +308,12 @@ class SymbolicArray(MemoryOperators, ArrayMethods):
         except (TypeError, ValueError):  # ValueError where it has a `dtype`, as a tensor has
             name = str(given)
         return self.builder.algebra.cast(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        method = METHODS.get(name)
+        if method is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return partial(method, self)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self.builder.algebra.concrete(self, np.ndarray)

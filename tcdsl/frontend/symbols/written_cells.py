@@ -2,20 +2,26 @@
 
 Inputs and whole-array arithmetic write all cells. A tensor of which a statement in index notation may have left cells
 unwritten has a *writer*: that statement, which may continue a tensor with a writer of its own.
+
+Cells may also hold conditions, so that branches see what those say of sizes, as in ``b = t > 0 and x[t] > 0; if b:``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
-from tcdsl.frontend.symbols.held_conditions import HeldConditions
+from tcdsl.ir.conjunctions import said_of_sizes
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, Read, transform, walk
 from tcdsl.ir.program import Keep, Statement
 from tcdsl.ranges.checks.recurrences import surely_written
 
 __all__ = ["WrittenCells"]
+
+# Longer ones are left where they are held: those of unrolled loops may double with each round.
+_MOST_NODES = 200
 
 
 class WrittenCells:
@@ -98,3 +104,29 @@ class WrittenCells:
         self._writers.pop(name, None)
         self._numbers.pop(name, None)
         self.conditions.forget(name)
+
+
+class HeldConditions:
+    """The conditions on sizes, among others, by the tensors that hold them."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Expr] = {}
+
+    def hold(self, name: str, condition: Expr) -> None:
+        """Say that the only cell of the tensor ``name`` holds a condition."""
+        condition = self.asked(condition)
+        short = len(list(islice(walk(condition), _MOST_NODES))) < _MOST_NODES
+        if short and any(said_of_sizes(condition, holds) is not None for holds in (True, False)):
+            self._held[name] = condition
+
+    def forget(self, name: str) -> None:
+        """The tensor ``name`` is known no longer."""
+        self._held.pop(name, None)
+
+    def asked(self, condition: Expr) -> Expr:
+        """A condition with those that it reads."""
+
+        def rule(node: Expr) -> Expr:
+            return self._held.get(node.tensor, node) if isinstance(node, Read) and not node.indices else node
+
+        return transform(condition, rule) if self._held else condition

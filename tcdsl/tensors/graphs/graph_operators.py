@@ -366,6 +366,14 @@ class GraphAlgebra:
         except (ValueError, TypeError, IndexError) as error:
             raise _refused(function, (*arguments, *keywords.values()), error) from None
 
+    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """``np.hypot(t, u)`` by the operators of tensors."""
+        if method != "__call__":
+            return NotImplemented
+        from tcdsl.frontend.numpy_functions.table import of_ufunc
+
+        return of_ufunc(ufunc, method, inputs, keywords)
+
     def literal(self, value: Any) -> Any:
         """A literal of numbers as a leaf; one of tensors as a node that stacks them."""
         return tensor(value)

@@ -1,0 +1,199 @@
+"""NumPy's functions of numbers that are no primitives: each by those that are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from types import BuiltinFunctionType
+from typing import Any
+
+import numpy as np
+
+from tcdsl.frontend.symbols.operators import PrimitiveOperators
+
+__all__ = ["POINTWISE", "UFUNCS", "pointwise_function"]
+
+
+def _where(condition: Any, one: Any, other: Any) -> Any:
+    for each in (condition, one, other):
+        if isinstance(each, PrimitiveOperators):
+            return each._combined("where", condition, one, other)
+    return np.where(condition, one, other)
+
+
+def _isnan(x: Any) -> Any:
+    return x != x  # noqa: PLR0124
+
+
+def _isinf(x: Any) -> Any:
+    return np.abs(x) == math.inf
+
+
+def _isfinite(x: Any) -> Any:
+    return np.abs(x) < math.inf
+
+
+def _is_floating(x: Any) -> bool:
+    value = getattr(x, "value", None)  # of a scalar at a point
+    name = getattr(value, "logical", None) or str(getattr(x, "dtype", "float64"))
+    return np.dtype(name).kind == "f"
+
+
+def _trunc(x: Any) -> Any:
+    return _where(x < 0, np.ceil(x), np.floor(x)) if _is_floating(x) else x
+
+
+def _fmax(x1: Any, x2: Any) -> Any:
+    return _where(_isnan(x1), x2, _where(_isnan(x2), x1, np.maximum(x1, x2)))
+
+
+def _fmin(x1: Any, x2: Any) -> Any:
+    return _where(_isnan(x1), x2, _where(_isnan(x2), x1, np.minimum(x1, x2)))
+
+
+def _hypot(x1: Any, x2: Any) -> Any:
+    # By the quotient of both, so that squares neither overflow nor vanish; of two infinite ones that is NaN.
+    one, other = np.abs(x1), np.abs(x2)
+    large, small = np.maximum(one, other), np.minimum(one, other)
+    ratio = _where((large > 0) & (large < math.inf), small / _where(large > 0, large, 1.0), 0.0)
+    return _where(_isinf(one) | _isinf(other), math.inf, large * np.sqrt(1.0 + ratio * ratio))
+
+
+def _logaddexp(x1: Any, x2: Any) -> Any:
+    # Of equal ones, also of infinite ones, the difference is 0.
+    apart = _where(x1 == x2, 0.0, np.abs(x1 - x2))
+    return np.maximum(x1, x2) + np.log1p(np.exp(-apart))
+
+
+def _logaddexp2(x1: Any, x2: Any) -> Any:
+    apart = _where(x1 == x2, 0.0, np.abs(x1 - x2))
+    return np.maximum(x1, x2) + np.log1p(np.exp2(-apart)) / math.log(2.0)
+
+
+def _cbrt(x: Any) -> Any:
+    size = np.abs(x)
+    root = np.exp2(np.log2(_where(size > 0, size, 1.0)) / 3.0)
+    # A step of Newton's, which makes the last bits right.
+    better = root - (root - size / (root * root)) / 3.0
+    return _where((size > 0) & (size < math.inf), _where(x < 0, -better, better), x)
+
+
+def _heaviside(x1: Any, x2: Any) -> Any:
+    return _where(x1 < 0, 0.0, _where(x1 == 0, x2, _where(x1 > 0, 1.0, x1)))
+
+
+def _fmod(x1: Any, x2: Any) -> Any:
+    rest = np.mod(np.abs(x1), np.abs(x2))
+    return _where(x1 < 0, -rest, rest)
+
+
+def _divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
+    return np.floor_divide(x1, x2), np.mod(x1, x2)
+
+
+def _modf(x: Any) -> tuple[Any, Any]:
+    whole = _trunc(x)
+    return _where(_isinf(x), 0.0, x - whole), whole
+
+
+def _signbit(x: Any) -> Any:
+    # The quotient tells zeros apart.
+    return (x < 0) | (1.0 / _where(x == 0, x, 1.0) < 0) if _is_floating(x) else x < 0
+
+
+def _copysign(x1: Any, x2: Any) -> Any:
+    size = np.abs(x1)
+    return _where(_signbit(x2), -size, size) * 1.0
+
+
+def _ldexp(x1: Any, x2: Any) -> Any:
+    return x1 * np.exp2(x2 * 1.0)
+
+
+def _same(x: Any) -> Any:
+    return np.copy(x)
+
+
+UFUNCS: Mapping[Any, Callable[..., Any]] = {
+    np.isnan: _isnan,
+    np.isinf: _isinf,
+    np.isfinite: _isfinite,
+    np.signbit: _signbit,
+    np.copysign: _copysign,
+    np.trunc: _trunc,
+    np.fmax: _fmax,
+    np.fmin: _fmin,
+    np.hypot: _hypot,
+    np.logaddexp: _logaddexp,
+    np.logaddexp2: _logaddexp2,
+    np.cbrt: _cbrt,
+    np.heaviside: _heaviside,
+    np.fmod: _fmod,
+    np.divmod: _divmod,
+    np.modf: _modf,
+    np.ldexp: _ldexp,
+    np.positive: _same,
+    np.conjugate: _same,
+    np.degrees: lambda x: x * (180.0 / math.pi),
+    np.rad2deg: lambda x: x * (180.0 / math.pi),
+    np.radians: lambda x: x * (math.pi / 180.0),
+    np.deg2rad: lambda x: x * (math.pi / 180.0),
+    np.log10: lambda x: np.log(x) / math.log(10.0),
+    np.logical_xor: lambda x1, x2: (x1 != 0) != (x2 != 0),
+    np.float_power: lambda x1, x2: np.power(x1 * 1.0, x2 * 1.0),
+}
+"""By the ufunc."""
+
+_OF_MATH: Mapping[Any, Callable[..., Any]] = {
+    getattr(math, function.__name__): row for function, row in UFUNCS.items() if hasattr(math, function.__name__)
+}
+
+
+def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    near = (a == b) | (_isfinite(a * 1.0) & _isfinite(b * 1.0) & (np.abs(a - b) <= atol + rtol * np.abs(b)))
+    return near | (_isnan(a) & _isnan(b)) if equal_nan else near
+
+
+def _nan_to_num(x: Any, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    if not _is_floating(x):
+        return np.copy(x)
+    largest = np.finfo(str(x.dtype)).max
+    above, below = largest if posinf is None else posinf, -largest if neginf is None else neginf
+    return _where(_isnan(x), nan, _where(x == math.inf, above, _where(x == -math.inf, below, x)))
+
+
+def _sinc(x: Any) -> Any:
+    turned = math.pi * _where(x == 0, 1e-20, x)
+    return np.sin(turned) / turned
+
+
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    found = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        found = _where(condition, choice, found)
+    return found
+
+
+def _clipped(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
+    raised = a if a_min is None else np.maximum(a, a_min)
+    return raised if a_max is None else np.minimum(raised, a_max)
+
+
+POINTWISE: Mapping[Any, Callable[..., Any]] = {
+    np.isclose: _isclose,
+    np.allclose: lambda a, b, *others, **options: np.all(_isclose(a, b, *others, **options)),
+    np.nan_to_num: _nan_to_num,
+    np.sinc: _sinc,
+    np.select: _select,
+    np.clip: _clipped,
+    np.real: _same,
+    np.imag: np.zeros_like,
+    np.angle: lambda z, deg=False: _where(z < 0, 180.0 if deg else math.pi, 0.0),
+    np.fix: _trunc,
+}
+
+
+def pointwise_function(function: Any) -> Callable[..., Any] | None:
+    """What ``math.hypot`` or ``np.clip`` is of symbolic numbers; None if it is not here."""
+    rows = _OF_MATH if isinstance(function, BuiltinFunctionType) else POINTWISE
+    return rows.get(function) if isinstance(function, Hashable) else None

@@ -31,7 +31,14 @@ from tcdsl.frontend.surroundings.named_values import is_installed
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicNumber, SymbolicSize, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import (
+    PendingArray,
+    SymbolicArray,
+    SymbolicNumber,
+    SymbolicSize,
+    SymbolicTensor,
+    reduced,
+)
 from tcdsl.frontend.tile.cells import access
 from tcdsl.frontend.tile.constant_cells import cell_or_view
 from tcdsl.frontend.tile.sizes import bind_dims
@@ -219,8 +226,8 @@ def numpy_function(
         return row
     if not isinstance(array, SymbolicArray | GraphTensor):
         return NotImplemented
-    if name is not None and name in REDUCTIONS and options.keys() <= {"a", "axis", "keepdims"}:
-        return algebra.reduced(REDUCTIONS[name], array, options.get("axis"), options.get("keepdims", False))
+    if name is not None and name in REDUCTIONS:
+        return reduced(algebra, name, array, **{option: given for option, given in options.items() if option != "a"})
     if len(options) == 1 and function in _POINTWISE:
         return algebra.combine(_POINTWISE[function], array)
     if len(options) == 1 and function is np.transpose:
@@ -231,16 +238,16 @@ def numpy_function(
 
 
 # On tensors of graphs these are nodes too; of others NumPy computes arrays.
-_NODES = (np.var, np.std, np.flip, np.linalg.norm, np.clip, np.diff)
+_NODES = (np.var, np.std, np.flip, np.linalg.norm, np.clip, np.diff, np.dot, np.outer)
 
 
 def _row(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     given = [*arguments, *keywords.values()]
-    given += [each for one in given if isinstance(one, tuple | list) for each in one]
-    if any(isinstance(each, GraphTensor) for each in given):
-        if function not in _NODES:
+    inside = [each for one in given if isinstance(one, tuple | list) for each in one]
+    if any(isinstance(each, GraphTensor) for each in (*given, *inside)):
+        if function not in _NODES or any(isinstance(each, GraphTensor) for each in inside):
             return NotImplemented
-    elif not any(isinstance(each, SymbolicArray) for each in given):
+    elif not any(isinstance(each, SymbolicArray) for each in (*given, *inside)):
         return NotImplemented
     from tcdsl.frontend.numpy_functions.table import called
 

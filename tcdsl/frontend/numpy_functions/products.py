@@ -81,7 +81,7 @@ def _vdot(a: Any, b: Any) -> Any:
 
 def _dot(a: Any, b: Any) -> Any:
     if not np.ndim(a) or not np.ndim(b):
-        return a * b
+        return np.multiply(*(np.asarray(each)[()] if isinstance(each, int | float) else each for each in (a, b)))
     return a @ b if np.ndim(b) <= 2 else _tensordot(a, b, ((-1,), (-2,)))
 
 

@@ -12,6 +12,8 @@ from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.numpy_functions.shapes import axes_of, one_axis
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.symbols.pointwise_functions import UFUNCS
+from tcdsl.ir.build import apply, integer
+from tcdsl.ir.dtypes import is_floating
 
 __all__ = ["REDUCTIONS"]
 
@@ -23,10 +25,14 @@ def _count(a: Any, axis: Any) -> Any:
     return found
 
 
+def _never_negative(count: Any) -> Any:
+    return max(count, 0) if isinstance(count, int | float) else np.maximum(count, 0)
+
+
 def _var(a: Any, axis: Any = None, *, ddof: Any = 0, correction: Any = None, keepdims: bool = False) -> Any:
     distance = a - np.mean(a, axis=axis, keepdims=True)
     left = ddof if correction is None else correction
-    return np.sum(distance * distance, axis=axis, keepdims=keepdims) / (_count(a, axis) - left)
+    return np.sum(distance * distance, axis=axis, keepdims=keepdims) / _never_negative(_count(a, axis) - left)
 
 
 def _std(a: Any, axis: Any = None, **options: Any) -> Any:
@@ -55,13 +61,16 @@ def _average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = 
 
 def _without_nan(function: Any, instead: float) -> Callable[..., Any]:
     def reduced(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-        return function(np.where(UFUNCS[np.isnan](a), instead, a), axis=axis, keepdims=keepdims)
+        array = np.where(UFUNCS[np.isnan](a), instead, a) if is_floating(str(a.dtype)) else a
+        return function(array, axis=axis, keepdims=keepdims)
 
     return reduced
 
 
 def _extreme_without_nan(function: Any, instead: float) -> Callable[..., Any]:
     def reduced(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+        if not is_floating(str(a.dtype)):
+            return function(a, axis=axis, keepdims=keepdims)
         missing = UFUNCS[np.isnan](a)
         found = function(np.where(missing, instead, a), axis=axis, keepdims=keepdims)
         return np.where(np.all(missing, axis=axis, keepdims=keepdims), math.nan, found)
@@ -70,25 +79,33 @@ def _extreme_without_nan(function: Any, instead: float) -> Callable[..., Any]:
 
 
 def _nanmean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    if not is_floating(str(a.dtype)):
+        return np.mean(a, axis=axis, keepdims=keepdims)
     there = a == a  # noqa: PLR0124
-    count = np.sum(there, axis=axis, keepdims=keepdims)
-    return np.sum(np.where(there, a, 0.0), axis=axis, keepdims=keepdims) / count
+    return np.sum(np.where(there, a, 0.0), axis=axis, keepdims=keepdims) / _counted(there, a, axis, keepdims)
+
+
+def _counted(there: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+    # How many cells there are, in the type of the array.
+    return np.sum(np.where(there, 1.0, 0.0).astype(a.dtype), axis=axis, keepdims=keepdims)
 
 
 def _nanvar(a: Any, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) -> Any:
+    if not is_floating(str(a.dtype)):
+        return _var(a, axis, ddof=ddof, keepdims=keepdims)
     there = a == a  # noqa: PLR0124
-    count = np.sum(there, axis=axis, keepdims=keepdims)
+    count = _counted(there, a, axis, keepdims)
     distance = np.where(there, a - _nanmean(a, axis, keepdims=True), 0.0)
-    return np.sum(distance * distance, axis=axis, keepdims=keepdims) / (count - ddof)
+    return np.sum(distance * distance, axis=axis, keepdims=keepdims) / _never_negative(count - ddof)
 
 
 def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Any:
-    rows = _observed(m, rowvar)
+    rows = _observed(m, rowvar).astype("float64")
     if y is not None:
-        rows = np.concatenate([rows, _observed(y, rowvar)])
+        rows = np.concatenate([rows, _observed(y, rowvar).astype("float64")])
     distance = rows - np.mean(rows, axis=1, keepdims=True)
     left = ddof if ddof is not None else 0 if bias else 1
-    found = (distance @ distance.T) / (rows.shape[1] - left)
+    found = (distance @ distance.T) / _never_negative(rows.shape[1] - left)
     return found[0, 0] if y is None and np.ndim(m) == 1 else found
 
 
@@ -105,6 +122,7 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    x = x if is_floating(str(x.dtype)) else x * 1.0
     vectors = x.ndim == 1 if axis is None else isinstance(axis, int)
     if ord in (None, "fro") or (ord == 2 and vectors):
         return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
@@ -112,7 +130,8 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
         return _matrix_norm(x, ord, axis, keepdims)
     size = np.abs(x)
     if ord in (math.inf, -math.inf):
-        return (np.max if ord > 0 else np.min)(size, axis=axis, keepdims=keepdims)
+        found = (np.max if ord > 0 else np.min)(size, axis=axis, keepdims=keepdims)
+        return np.maximum(found, 0.0)
     if ord == 0:
         return np.sum(x != 0, axis=axis, keepdims=keepdims) * 1.0
     if ord == 1:
@@ -127,7 +146,7 @@ def _matrix_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
     rows, columns = (0, 1) if axis is None and x.ndim == 2 else axes_of(x.ndim, axis)
     summed, rest = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = np.sum(np.abs(x), axis=summed)
-    return (np.max if ord > 0 else np.min)(sums, axis=rest - (rest > summed))
+    return np.maximum((np.max if ord > 0 else np.min)(sums, axis=rest - (rest > summed)), 0.0)
 
 
 def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
@@ -136,8 +155,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     if x is None:
         step = dx
     else:
-        low, high = _neighbours(x, k if np.ndim(x) == y.ndim else 0)
-        step = high - low
+        step = _diff(x, axis=k if np.ndim(x) == y.ndim else 0)
         if np.ndim(step) < y.ndim:
             step = step[tuple(slice(None) if j == k else None for j in range(y.ndim))]
     return np.sum(step * (before + after) / 2.0, axis=k)
@@ -170,6 +188,10 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
 
 
 def _slope(f: Any, k: int, step: Any) -> Any:
+    session = session_of("np.gradient")
+    fact = f"np.gradient along axis {k}, which has fewer than 2 cells"
+    session.builder.require(apply("ge", f.extents[k], integer(2)), fact, session.location())
+
     def part(start: Any, stop: Any) -> Any:
         return f[(*(slice(None),) * k, slice(start, stop))]
 

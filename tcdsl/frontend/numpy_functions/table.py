@@ -69,8 +69,8 @@ def of_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: Mapping[s
     axis = inputs[1] if len(inputs) > 1 else keywords.get("axis", 0)
     if method == "accumulate" and accumulate and keywords.keys() <= {"axis", "dtype"}:
         return accumulated(accumulate, inputs[0], axis, keywords.get("dtype"))
-    if method == "reduce" and accumulate and keywords.keys() <= {"axis", "keepdims"}:
-        return reduction(inputs[0], axis=axis, keepdims=keywords.get("keepdims", False))
+    if method == "reduce" and accumulate:
+        return reduction(inputs[0], **{**keywords, "axis": axis})
     if method == "outer" and not keywords and ufunc in UFUNCS:
         left, right = inputs
         return UFUNCS[ufunc](left[(..., *[None] * np.ndim(right))] if np.ndim(left) else left, right)

@@ -39,6 +39,10 @@ def _is_floating(x: Any) -> bool:
     return np.dtype(name).kind == "f"
 
 
+def _floating(x: Any) -> Any:
+    return x if _is_floating(x) else x * 1.0
+
+
 def _trunc(x: Any) -> Any:
     return _where(x < 0, np.ceil(x), np.floor(x)) if _is_floating(x) else x
 
@@ -53,7 +57,7 @@ def _fmin(x1: Any, x2: Any) -> Any:
 
 def _hypot(x1: Any, x2: Any) -> Any:
     # By the quotient of both, so that squares neither overflow nor vanish; of two infinite ones that is NaN.
-    one, other = np.abs(x1), np.abs(x2)
+    one, other = abs(_floating(x1)), abs(_floating(x2))
     large, small = np.maximum(one, other), np.minimum(one, other)
     ratio = _where((large > 0) & (large < math.inf), small / _where(large > 0, large, 1.0), 0.0)
     return _where(_isinf(one) | _isinf(other), math.inf, large * np.sqrt(1.0 + ratio * ratio))
@@ -61,21 +65,23 @@ def _hypot(x1: Any, x2: Any) -> Any:
 
 def _logaddexp(x1: Any, x2: Any) -> Any:
     # Of equal ones, also of infinite ones, the difference is 0.
-    apart = _where(x1 == x2, 0.0, np.abs(x1 - x2))
+    x1, x2 = _floating(x1), _floating(x2)
+    apart = _where(x1 == x2, 0.0, abs(x1 - x2))
     return np.maximum(x1, x2) + np.log1p(np.exp(-apart))
 
 
 def _logaddexp2(x1: Any, x2: Any) -> Any:
-    apart = _where(x1 == x2, 0.0, np.abs(x1 - x2))
+    x1, x2 = _floating(x1), _floating(x2)
+    apart = _where(x1 == x2, 0.0, abs(x1 - x2))
     return np.maximum(x1, x2) + np.log1p(np.exp2(-apart)) / math.log(2.0)
 
 
 def _cbrt(x: Any) -> Any:
-    size = np.abs(x)
+    size = abs(_floating(x))
     root = np.exp2(np.log2(_where(size > 0, size, 1.0)) / 3.0)
     # A step of Newton's, which makes the last bits right.
     better = root - (root - size / (root * root)) / 3.0
-    return _where((size > 0) & (size < math.inf), _where(x < 0, -better, better), x)
+    return _where((size > 0) & (size < math.inf), _where(x < 0, -better, better), _floating(x))
 
 
 def _heaviside(x1: Any, x2: Any) -> Any:
@@ -83,7 +89,7 @@ def _heaviside(x1: Any, x2: Any) -> Any:
 
 
 def _fmod(x1: Any, x2: Any) -> Any:
-    rest = np.mod(np.abs(x1), np.abs(x2))
+    rest = np.mod(abs(x1), abs(x2))
     return _where(x1 < 0, -rest, rest)
 
 
@@ -92,6 +98,7 @@ def _divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _modf(x: Any) -> tuple[Any, Any]:
+    x = _floating(x)
     whole = _trunc(x)
     return _where(_isinf(x), 0.0, x - whole), whole
 
@@ -102,12 +109,13 @@ def _signbit(x: Any) -> Any:
 
 
 def _copysign(x1: Any, x2: Any) -> Any:
-    size = np.abs(x1)
-    return _where(_signbit(x2), -size, size) * 1.0
+    size = abs(_floating(x1))
+    return _where(_signbit(x2), -size, size)
 
 
 def _ldexp(x1: Any, x2: Any) -> Any:
-    return x1 * np.exp2(x2 * 1.0)
+    power = 2.0**x2 if isinstance(x2, int) else np.exp2(x2 * 1.0)
+    return _floating(x1) * power
 
 
 def _same(x: Any) -> Any:
@@ -140,7 +148,7 @@ UFUNCS: Mapping[Any, Callable[..., Any]] = {
     np.deg2rad: lambda x: x * (math.pi / 180.0),
     np.log10: lambda x: np.log(x) / math.log(10.0),
     np.logical_xor: lambda x1, x2: (x1 != 0) != (x2 != 0),
-    np.float_power: lambda x1, x2: np.power(x1 * 1.0, x2 * 1.0),
+    np.float_power: lambda x1, x2: np.power(x1 * np.float64(1.0), x2 * 1.0),
 }
 """By the ufunc."""
 
@@ -150,7 +158,8 @@ _OF_MATH: Mapping[Any, Callable[..., Any]] = {
 
 
 def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    near = (a == b) | (_isfinite(a * 1.0) & _isfinite(b * 1.0) & (np.abs(a - b) <= atol + rtol * np.abs(b)))
+    a, b = _floating(a), _floating(b)
+    near = (a == b) | (_isfinite(a) & _isfinite(b) & (abs(a - b) <= atol + rtol * abs(b)))
     return near | (_isnan(a) & _isnan(b)) if equal_nan else near
 
 
@@ -179,16 +188,27 @@ def _clipped(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
     return raised if a_max is None else np.minimum(raised, a_max)
 
 
+def _angle(z: Any) -> Any:
+    z = _floating(z)
+    return np.arctan2(_where(_isnan(z), z, 0.0), z)
+
+
+def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    same = np.equal(a1, a2)
+    return np.all(same | (_isnan(a1) & _isnan(a2)) if equal_nan else same)
+
+
 POINTWISE: Mapping[Any, Callable[..., Any]] = {
     np.isclose: _isclose,
     np.allclose: lambda a, b, *others, **options: np.all(_isclose(a, b, *others, **options)),
+    np.array_equal: _array_equal,
     np.nan_to_num: _nan_to_num,
     np.sinc: _sinc,
     np.select: _select,
     np.clip: _clipped,
     np.real: _same,
     np.imag: np.zeros_like,
-    np.angle: lambda z, deg=False: _where(z < 0, 180.0 if deg else math.pi, 0.0),
+    np.angle: lambda z, deg=False: _angle(z) * (180.0 / math.pi if deg else 1.0),
     np.fix: _trunc,
 }
 

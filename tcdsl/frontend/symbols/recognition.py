@@ -59,7 +59,6 @@ _NUMPY_NAMES = {
     "floor_divide": "floor_div",
     "remainder": "mod",
     "power": "pow",
-    "float_power": "pow",
     "maximum": "max",
     "minimum": "min",
     "amax": "max",

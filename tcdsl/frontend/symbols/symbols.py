@@ -170,7 +170,8 @@ def reduced(
         if name == "mean":
             count = algebra.combine("where", where, 1.0, algebra.combine("snd", array, 0.0))
             total = reduced(algebra, "sum", array, axis, keepdims, where=where)
-            return algebra.combine("div", total, algebra.reduced("add", count, axis, keepdims))
+            kind = str(total.dtype) if str(total.dtype).startswith("float") else "float64"
+            return algebra.combine("div", total, algebra.cast(algebra.reduced("add", count, axis, keepdims), kind))
         neutral = initial if name in ("max", "min") else _NEUTRAL[name]
         if neutral is None:
             hint = f"say what no cell gives: `{name}(x, initial=0.0, where=mask)`"

@@ -188,8 +188,8 @@ def test_a_number_of_an_assignment_is_one_statement() -> None:
         (lambda x: x[::0], "a slice with step 0"),
         (lambda x: x + {1.0}, "a set does not take part"),
         (
-            lambda x: np.cbrt(x),  # noqa: PLW0108
-            "np.cbrt is not a primitive",
+            lambda x: np.spacing(x),  # noqa: PLW0108
+            "np.spacing is not a primitive",
         ),
         (lambda x: x.sum(axis=2), "axis 2 of an array of rank 2"),
         (lambda x: x.sum(axis=(0, -2)), "axis 0 is given twice"),

@@ -44,7 +44,7 @@ from tcdsl.frontend.tile.constant_cells import cell_or_view
 from tcdsl.frontend.tile.sizes import bind_dims
 from tcdsl.installation import FOLDER
 
-__all__ = ["WholeArrays", "numpy_function"]
+__all__ = ["JOINING", "WholeArrays", "numpy_function"]
 
 _INSTEAD = "one program serves every shape; {}, or pass {} as a keyword-only argument"
 _OF_INTEGERS = "use an index variable or a generator inside a statement instead of a Python loop"
@@ -152,7 +152,7 @@ class WholeArrays:
 
     def function(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Any other function of NumPy, such as ``np.sum``; `DslSyntaxError` if it has no meaning here."""
-        if function in _JOINING and keywords.keys() <= {"axis"} and len(arguments) <= 2:
+        if function in JOINING and keywords.keys() <= {"axis"} and len(arguments) <= 2:
             return _joined(function, *arguments, **keywords)
         for known in (filled_array(function, arguments, keywords), numpy_function(self, function, arguments, keywords)):
             if known is not NotImplemented:
@@ -191,7 +191,7 @@ def _written(function: Callable[..., Any]) -> str:
     return f"np{module}.{function.__name__}"
 
 
-_JOINING = (np.concatenate, np.hstack, np.vstack, np.stack)
+JOINING = (np.concatenate, np.hstack, np.vstack, np.stack)
 
 
 def _joined(function: Callable[..., Any], parts: Sequence[Any], axis: int = 0) -> Any:

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
+from tcdsl.frontend.numpy_functions.table import FUNCTIONS
+from tests.language.numpy_coverage import table, written
 from tests.long_variants import every
+
+PAGE = Path(tc.__file__).parent.parent / "docs" / "numpy.md"
 
 # Of a vector `v`, a matrix `x` and a cube `t` of the same type, and whole numbers `k`.
 WORDS = """
@@ -134,3 +139,18 @@ def test_gradients_of_words(first: int) -> None:
     for found, function in zip(called(v, x, t), functions, strict=True):
         np.testing.assert_allclose(found, function(v, x, t, k), rtol=1e-12, atol=1e-12)
     tc.check_grads(called, (v, x, t))
+
+
+def test_the_page_lists_what_there_is(pytestconfig: pytest.Config) -> None:
+    text = PAGE.read_text("utf-8")
+    before, _, rest = text.partition("<!-- generated -->\n")
+    wanted = f"{before}<!-- generated -->\n{table()}\n<!-- end -->{rest.partition('<!-- end -->')[2]}"
+    if pytestconfig.getoption("--update-golden"):
+        PAGE.write_text(wanted, "utf-8")
+    assert wanted == PAGE.read_text("utf-8"), "run `pytest --update-golden`"
+
+
+def test_all_functions_of_the_table_are_compared() -> None:
+    called = {name for word in EACH for name in re.findall(r"np((?:\.[a-z]\w*)+)", word)}
+    missing = {each for each in map(written, FUNCTIONS) if each.removeprefix("np") not in called}
+    assert not missing

@@ -22,12 +22,12 @@ from tcdsl.ir.expressions import Boundary, Expr, IndexValue
 __all__ = ["CELLS", "accumulated"]
 
 
-def accumulated(accumulate: str, array: Any, axis: Any = None, dtype: Any = None) -> Any:
+def accumulated(accumulate: str, a: Any, axis: Any = None, dtype: Any = None) -> Any:
     """``np.cumsum``: ``y[i, j] += x[i, k], k <= j``."""
-    array = array if dtype is None else array.astype(dtype)
+    a = a if dtype is None else a.astype(dtype)
     if axis is None:
-        array, axis = (array if array.ndim == 1 else np.ravel(array)), 0
-    x, k = tensor_of(session_of("a running sum"), array, "x"), one_axis(array, axis)
+        a, axis = (a if a.ndim == 1 else np.ravel(a)), 0
+    x, k = tensor_of(session_of("a running sum"), a, "x"), one_axis(a, axis)
 
     def cell(*variables: Expr) -> Cell:
         *places, term = variables

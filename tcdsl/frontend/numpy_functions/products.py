@@ -22,6 +22,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def _einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
+    """Letters alone, without `...`."""
     session = session_of("np.einsum")
     if not isinstance(subscripts, str) or "." in subscripts:
         hint = "write its letters, or a statement in index notation: `C[i, j] += A[i, k] * B[k, j]`"
@@ -98,6 +99,8 @@ def _kron(a: Any, b: Any) -> Any:
 
 
 def _cross(a: Any, b: Any, axis: Any = -1) -> Any:
+    """Of vectors with three cells."""
+
     def part(array: Any, k: int) -> Any:
         along = one_axis(array, axis)
         return array[(*(slice(None),) * along, k)]
@@ -144,6 +147,7 @@ def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 
 def _matrix_power(a: Any, n: Any) -> Any:
+    """By a whole number that is known, and not below 0."""
     session = session_of("np.linalg.matrix_power")
     if not isinstance(n, int | np.integer) or n < 0:
         hint = "give a whole number that is not below 0, or multiply in a loop"

@@ -100,6 +100,7 @@ def _nanvar(a: Any, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) 
 
 
 def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Any:
+    """Of one row of numbers in a matrix it is a matrix of one cell."""
     rows = _observed(m, rowvar).astype("float64")
     if y is not None:
         rows = np.concatenate([rows, _observed(y, rowvar).astype("float64")])
@@ -122,6 +123,7 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """There are no norms by singular values."""
     x = x if is_floating(str(x.dtype)) else x * 1.0
     vectors = x.ndim == 1 if axis is None else isinstance(axis, int)
     if ord in (None, "fro") or (ord == 2 and vectors):
@@ -167,6 +169,7 @@ def _neighbours(a: Any, axis: int) -> tuple[Any, Any]:
 
 
 def _diff(a: Any, n: Any = 1, axis: Any = -1) -> Any:
+    """The order is a number that is known."""
     k = one_axis(a, axis)
     if not isinstance(n, int) or n < 0:
         raise session_of("np.diff").fault(DslSyntaxError, f"np.diff of the order {n!r}", "give a whole number, as in 2")
@@ -177,6 +180,7 @@ def _diff(a: Any, n: Any = 1, axis: Any = -1) -> Any:
 
 
 def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Steps are numbers; `edge_order` is 1."""
     if edge_order != 1:
         return NotImplemented
     chosen = tuple(range(f.ndim)) if axis is None else axes_of(f.ndim, axis)

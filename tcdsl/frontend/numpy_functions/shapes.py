@@ -128,6 +128,7 @@ def _place(variables: Sequence[Expr], extents: Sequence[Expr]) -> Expr:
 
 
 def _reshape(a: Any, shape: Any, order: str = "C") -> Any:
+    """In the order C."""
     session = session_of("np.reshape")
     if order != "C":
         hint = "of a matrix the transposed has the order F: `np.ravel(x.T)`"
@@ -302,6 +303,7 @@ def _broadcast_to(array: Any, shape: Any) -> Any:
 
 
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """One number for all cells."""
     if axis is None:
         return _repeat(_ravel(a), repeats, 0)
     if isinstance(repeats, SymbolicArray | list | tuple | np.ndarray):
@@ -333,6 +335,7 @@ _BOUNDARIES = {
 
 
 def _pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+    """In the modes `constant`, with one number, `edge`, `reflect`, `symmetric` and `wrap`."""
     session = session_of("np.pad")
     if mode not in _BOUNDARIES:
         raise session.fault(DslSyntaxError, f"np.pad in the mode {mode!r}", f"use {', '.join(_BOUNDARIES)}")

@@ -21,7 +21,7 @@ from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.symbols.pointwise_functions import POINTWISE, UFUNCS
 from tcdsl.frontend.symbols.recognition import recognize
 
-__all__ = ["called", "of_ufunc"]
+__all__ = ["FUNCTIONS", "PRODUCT_UFUNCS", "called", "of_ufunc"]
 
 FUNCTIONS: Mapping[Any, Callable[..., Any]] = {**SHAPES, **POINTWISE, **REDUCTIONS, **PRODUCTS, **CELLS}
 

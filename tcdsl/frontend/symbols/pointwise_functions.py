@@ -183,7 +183,8 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return found
 
 
-def _clipped(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
+def _clipped(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    a_min, a_max = min if a_min is None else a_min, max if a_max is None else a_max
     raised = a if a_min is None else np.maximum(a, a_min)
     return raised if a_max is None else np.minimum(raised, a_max)
 
@@ -194,6 +195,7 @@ def _angle(z: Any) -> Any:
 
 
 def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Of arrays whose shapes fit: those of others are an error."""
     same = np.equal(a1, a2)
     return np.all(same | (_isnan(a1) & _isnan(a2)) if equal_nan else same)
 
@@ -206,8 +208,8 @@ POINTWISE: Mapping[Any, Callable[..., Any]] = {
     np.sinc: _sinc,
     np.select: _select,
     np.clip: _clipped,
-    np.real: _same,
-    np.imag: np.zeros_like,
+    np.real: lambda val: np.copy(val),  # noqa: PLW0108
+    np.imag: lambda val: np.zeros_like(val),  # noqa: PLW0108
     np.angle: lambda z, deg=False: _angle(z) * (180.0 / math.pi if deg else 1.0),
     np.fix: _trunc,
 }

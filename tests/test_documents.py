@@ -14,7 +14,7 @@ from tests.documents import examples, run_example, with_outputs
 
 ROOT = Path(__file__).parent.parent
 # Packages that are no part of this one, by the pages that show how to use them.
-NEEDED = {"interop.md": ("torch", "jax"), "labels.md": ("xarray", "pandas", "polars", "dask")}
+NEEDED = {"dask.md": ("dask",), "interop.md": ("torch", "jax"), "labels.md": ("xarray", "pandas", "polars", "dask")}
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

@@ -21,11 +21,10 @@ from math import prod
 
 from tcdsl.blocks.grids import MERGING, Grid, Grids, volume
 from tcdsl.blocks.regions import MOVED, Box, StatementRegions
-from tcdsl.errors import ShapeError, TcdslError
+from tcdsl.errors import ShapeError
 from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.expressions import Boundary, Read, is_affine_index, reads
 from tcdsl.ir.program import Fill, Keep, Program, Statement
-from tcdsl.span import Span
 
 __all__ = ["BlockPlan", "Family", "ReadWindow", "started_from"]
 
@@ -150,13 +149,13 @@ class BlockPlan:
         access = self.grids.chunked_access(self._plain[name])
         if access is not None:
             read, axis = access
+            kind = "not affine" if is_affine_index(read.indices[axis]) else "data"
+            chunks = len(self.grids.of[read.tensor][axis]) - 1
             fact = (
-                f"the index of axis {axis} of `{self._called(read.tensor)}` is data, so each block may read any cell "
-                f"of it, but it has {len(self.grids.of[read.tensor][axis]) - 1} chunks along this axis"
+                f"the index of axis {axis} of `{self._called(read.tensor)}` is {kind}, so each block may read any cell "
+                f"of it, but it has {chunks} chunks along this axis"
             )
-            if is_affine_index(read.indices[axis]):
-                fact = fact.replace("is data", "is not affine")
-            raise _fault(fact, read.span, f"make it one chunk: `.rechunk({{{axis}: -1}})`")
+            raise ShapeError.at(fact, read.span, f"make it one chunk: `.rechunk({{{axis}: -1}})`")
         cuts = self.grids.cuts[name]
         if cuts and (statement.accumulate not in MERGING or statement.unique):
             variable = next(iter(cuts))
@@ -164,15 +163,12 @@ class BlockPlan:
             reason = (
                 f"`{symbol}` takes its values in order" if not statement.unique else "no two values may meet in a cell"
             )
-            read, axis = self._cut_by(name, variable)
+            read, axis = self.grids.cutting(self._plain[name], variable)
             fact = (
                 f"the index `{variable}` runs over the chunks of axis {axis} of `{self._called(read.tensor)}`, but "
                 f"{reason}, so it cannot be cut"
             )
-            raise _fault(fact, statement.span, f"make it one chunk: `.rechunk({{{axis}: -1}})`")
-
-    def _cut_by(self, name: str, variable: str) -> tuple[Read, int]:
-        return self.grids.cutting(self._plain[name], variable)
+            raise ShapeError.at(fact, statement.span, f"make it one chunk: `.rechunk({{{axis}: -1}})`")
 
     def _called(self, name: str) -> str:
         tensor = self.program.tensor(name)
@@ -243,10 +239,6 @@ def started_from(statement: Statement) -> tuple[str, ...]:
         case Fill(value=value):
             return tuple(dict.fromkeys(read.tensor for read in reads(value)))
     return ()
-
-
-def _fault(fact: str, span: Span | None, hint: str) -> TcdslError:
-    return ShapeError.at(fact, span, hint)
 
 
 def _ends(regions: StatementRegions, read: Read) -> tuple[Boundary | None, ...]:

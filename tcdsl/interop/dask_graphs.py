@@ -12,7 +12,7 @@ from typing import Any
 
 import dask.array
 import numpy as np
-from dask._task_spec import DataNode, Task, TaskRef
+from dask._task_spec import Alias, DataNode, Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
@@ -145,7 +145,7 @@ class _Layer:
             if finishing is not None:
                 self._finish(key, level[0], finishing, block)
             elif key not in self._tasks:
-                self._tasks[key] = Task(key, _itself, TaskRef(level[0]))
+                self._tasks[key] = Alias(key, level[0])
 
     def _finish(self, key: Key, parts: Key, program: Program, block: tuple[int, ...]) -> None:
         statement = self.plan.statement(self.family.tensor)
@@ -158,10 +158,6 @@ class _Layer:
             forms.append(form)
             keys += more
         self._tasks[key] = Task(key, run, self._program(program, "finishing"), (), tuple(forms), *map(TaskRef, keys))
-
-
-def _itself(block: Any) -> Any:
-    return block
 
 
 def _spans(

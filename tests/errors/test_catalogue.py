@@ -20,7 +20,7 @@ PAGES = sorted(path for path in Path(error_catalogue.__file__).parent.glob("*.md
 
 # What users meet. The two languages with texts of their own have pages that say their rules; the rest is between rooms.
 FOLDERS = [
-    *("autodiff", "config.py", "errors.py", "frontend", "interop", "ir/interpreter", "ir/sizes", "library"),
+    *("autodiff", "blocks", "config.py", "errors.py", "frontend", "interop", "ir/interpreter", "ir/sizes", "library"),
     *("lowering/linking", "lowering/loop_passes", "pass_names.py", "polyhedra", "ranges", "rewrite", "rows", "runtime"),
     *("syntax", "target_names.py", "targets/cpu/call", "targets/numba", "targets/registry.py", "tensors", "tools"),
     *("tracebacks.py", "train"),
@@ -85,6 +85,7 @@ def test_examples_show_the_messages_of_their_entries(page: Path) -> None:
         "an-array-lies-elsewhere",
         "a-package-is-missing",
         "labels-do-not-fit",
+        "work-on-chunks-cannot-be-cut",
     }
 
 

@@ -115,7 +115,6 @@ def _times(job: Job, workers: int, times: int) -> np.ndarray:
     with _workers(workers) as client:
         inputs = dask.persist(*job.inputs(workers))
         wait(inputs)
-        client.rebalance()
         both = (job.ours, job.numpy)
         np.testing.assert_allclose(*dask.compute(*[each(*inputs).sum() for each in both]), rtol=1e-6)
         taken = [[_seconds(client, lambda way=way: way(*inputs)) for way in both] for _ in range(times)]

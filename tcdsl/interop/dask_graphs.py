@@ -43,7 +43,7 @@ def computed(plan: BlockPlan, given: Mapping[str, dask.array.Array]) -> dict[str
     arrays = dict(given)
     token = tokenize(plan.program, tuple(sorted(plan.sizes.items())), *[arrays[name].name for name in sorted(arrays)])
     for family in plan.families:
-        layer = _Layer(plan, family, arrays, f"{plan.program.name}-{family.tensor}-{token}")
+        layer = _Layer(plan, family, arrays, token)
         arrays[family.tensor] = layer.array()
     return arrays
 
@@ -51,11 +51,16 @@ def computed(plan: BlockPlan, given: Mapping[str, dask.array.Array]) -> dict[str
 class _Layer:
     """The tasks of one family."""
 
-    def __init__(self, plan: BlockPlan, family: Family, arrays: Mapping[str, dask.array.Array], name: str) -> None:
-        self.plan, self.family, self.arrays, self.name = plan, family, arrays, name
+    def __init__(self, plan: BlockPlan, family: Family, arrays: Mapping[str, dask.array.Array], token: str) -> None:
+        self.plan, self.family, self.arrays, self._token = plan, family, arrays, token
+        self.name = self._called()
         self._tasks: dict[Any, Any] = {}
         self._pieces: dict[tuple[Key, tuple[tuple[int, int, int], ...]], Key] = {}
         self._read: set[str] = set()
+
+    def _called(self, *what: str) -> str:
+        # Schedulers learn how long tasks take by the words in front of the token.
+        return "-".join((self.plan.program.name, *what, self.family.tensor, self._token))
 
     def array(self) -> dask.array.Array:
         """The blocks that the tasks make, as an array."""
@@ -66,7 +71,7 @@ class _Layer:
         parts: dict[tuple[int, ...], list[Key]] = {}
         for k, place in enumerate(family.places):
             block = place[:rank]
-            key: Key = (self.name, *block) if not family.is_cut else (f"{self.name}-part", *place)
+            key: Key = (self.name, *block) if not family.is_cut else (self._called("part"), *place)
             self._run(key, program, blocks.values[k], [(view, view.boxes[k]) for view in family.views])
             parts.setdefault(block, []).append(key)
         if family.is_cut:
@@ -79,7 +84,7 @@ class _Layer:
         return dask.array.Array(graph, self.name, chunks, dtype=np.dtype(tensor.dtype))
 
     def _program(self, program: Program, what: str) -> TaskRef:
-        key = f"{self.name}-{what}"
+        key = self._called(what)
         if key not in self._tasks:
             self._tasks[key] = DataNode(key, program)
         return TaskRef(key)
@@ -117,7 +122,7 @@ class _Layer:
     def _piece(self, block: Key, cells: tuple[tuple[int, int, int], ...]) -> Key:
         found = self._pieces.get((block, cells))
         if found is None:
-            found = self._pieces[block, cells] = (f"{self.name}-piece", len(self._pieces))
+            found = self._pieces[block, cells] = (self._called("piece"), len(self._pieces))
             # From the first cell to the last one, also backwards.
             slices = tuple([slice(a, None if b < 0 else b, step) for a, b, step in cells])
             self._tasks[found] = Task(found, cut, TaskRef(block), slices)
@@ -136,7 +141,7 @@ class _Layer:
                         level += group
                         continue
                     last = len(groups) == 1 and finishing is None
-                    key: Key = (self.name, *block) if last else (f"{self.name}-sum", *block, number)
+                    key: Key = (self.name, *block) if last else (self._called("combined"), *block, number)
                     number += 1
                     program = self._program(combining_program(plan, name, len(group)), f"combining-{len(group)}")
                     self._tasks[key] = Task(key, run, program, (), (None,) * len(group), *map(TaskRef, group))

@@ -34,12 +34,14 @@ def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
     outputs = []
-    for number, example in enumerate(examples(page)):
-        try:
-            output = run_example(example, module, tmp_path / str(number))
-        except Exception as error:
-            raise AssertionError(f"{path.name}, line {example.line}: {error}") from error
-        outputs.append((example, output))
+    # What a page sets holds to its end.
+    with tc.config():
+        for number, example in enumerate(examples(page)):
+            try:
+                output = run_example(example, module, tmp_path / str(number))
+            except Exception as error:
+                raise AssertionError(f"{path.name}, line {example.line}: {error}") from error
+            outputs.append((example, output))
     if pytestconfig.getoption("--update-golden"):
         path.write_text(with_outputs(page, outputs), encoding="utf-8")
         return

@@ -1,14 +1,18 @@
-"""`import tcdsl` says where it does not run."""
+"""`import tcdsl` says where it does not run, and all places say the same version."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import tcdsl
 from tcdsl.installation import require_platform
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize(
@@ -29,3 +33,12 @@ def test_python_without_its_lock_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     with pytest.warns(RuntimeWarning, match="start Python with -X gil=1"):
         require_platform()
+
+
+def test_one_version_stands_everywhere() -> None:
+    for name, text in {
+        "CITATION.cff": "\nversion: {}\n",
+        "CHANGELOG.md": "\n## {}",
+        "docs/versions.md": "version = {{{}}}",
+    }.items():
+        assert text.format(tcdsl.__version__) in (ROOT / name).read_text(encoding="utf-8"), name

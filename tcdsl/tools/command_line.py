@@ -50,11 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="say the versions, the processor, threads, cache and settings in force")
     info.set_defaults(run=_info)
 
-    explain = commands.add_parser("explain", help="show how a function is compiled")
-    explain.add_argument("function", help="module:function")
-    explain.add_argument(
-        "arguments", nargs="*", metavar="argument", help="float32[8, 3] for an array, 2 for a number, name=... by name"
-    )
+    explain = _called(commands.add_parser("explain", help="show how a function is compiled"))
     explain.add_argument("--stage", choices=STAGES, default="ir", help="what to show (default: ir)")
     explain.set_defaults(run=_explain)
 
@@ -66,11 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     cache.add_argument("action", choices=("info", "clear"), help="say what is there, or remove it")
     cache.set_defaults(run=_cache)
 
-    compile_ = commands.add_parser("compile", help="compile a function ahead of time, into the cache")
-    compile_.add_argument("function", help="module:function")
-    compile_.add_argument(
-        "arguments", nargs="*", metavar="argument", help="float32[8, 3] for an array, 2 for a number, name=... by name"
-    )
+    compile_ = _called(commands.add_parser("compile", help="compile a function ahead of time, into the cache"))
     compile_.set_defaults(run=_compile)
 
     run = commands.add_parser(
@@ -98,6 +90,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     desugar.set_defaults(run=_desugar)
     return parser
+
+
+def _called(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    # A function and what it is called with.
+    command.add_argument("function", help="module:function")
+    told = "float32[8, 3] for an array, 2 for a number, name=... by name"
+    command.add_argument("arguments", nargs="*", metavar="argument", help=told)
+    return command
 
 
 def _skriptnd(console: Console, options: argparse.Namespace) -> int:

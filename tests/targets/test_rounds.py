@@ -69,6 +69,27 @@ def test_bound_loops_run_again_and_again(name: str) -> None:
                 np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-12)
 
 
+@op
+def sought(x, y, most):
+    k = 0
+    while x[k] < y:
+        k += 1
+    s = 0.0
+    for t in range(most):
+        if x[t] >= y:
+            break
+        s += x[t]
+    return k, s
+
+
+def test_rounds_that_look_for_interrupts_together_end_where_they_should() -> None:
+    x = np.arange(12.0)
+    for y in range(12):
+        for most in (0, 1, 5, 11, 12):
+            found, ended = sought(x, float(y), most), min(y, most)
+            assert (int(found[0]), float(found[1])) == (y, ended * (ended - 1) / 2)
+
+
 def test_arrays_may_have_strides() -> None:
     executable = Executable(LOOPS["cholesky in place"].program)
     (A,) = LOOPS["cholesky in place"].of(6)

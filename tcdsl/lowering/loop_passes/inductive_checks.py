@@ -11,7 +11,7 @@
 A bound is guessed from what a name holds before the loop, from the extents that checks compare it with, and from the
 condition of the loop. It is one if it holds before the first round, and if a round at whose start all guesses hold
 ends with it. Guesses that do not are dropped until none is: what is left holds before each round and behind the loop.
-Positions that divide sums of such integers, as the middle of a range, are computed in 64 bits where these suffice.
+Positions made of such integers are computed in 64 bits where these suffice.
 A round is followed as `IntegerFacts` say: what may wrap around, or comes from data, is unknown. Behind a branch holds
 what holds at the end of both arms.
 """
@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import INTEGER
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Local, walk
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, Local
 from tcdsl.lowering.loopir.integer_facts import IMPOSSIBLE, IntegerFacts, Sum, added, places
 from tcdsl.lowering.loopir.loops import Accumulate, Branch, Check, Define, Loop, Nest, Node, RepeatedNests
 from tcdsl.lowering.loopir.traversal import buffers_written, changed_names, scalars_of, walk_nodes
@@ -111,7 +111,7 @@ def _block(nodes: Sequence[Node], facts: IntegerFacts, asked: Sequence[Guess]) -
                 out.append(_loop(node, facts))
             case Branch():
                 out.append(_branch(node, facts, asked))
-            case Define(value=value) if value.dtype == INTEGER and any(map(_is_division, walk(value))):
+            case Define(value=Apply() as value) if value.dtype == INTEGER:
                 out.append(
                     node if (short := _short(value, facts)) is None else replace(node, value=cast(short, INTEGER))
                 )
@@ -122,12 +122,8 @@ def _block(nodes: Sequence[Node], facts: IntegerFacts, asked: Sequence[Guess]) -
     return tuple(out)
 
 
-def _is_division(expr: Expr) -> bool:
-    return isinstance(expr, Apply) and expr.primitive in ("floor_div", "shift_right")
-
-
 def _short(expr: Expr, facts: IntegerFacts) -> Expr | None:
-    # A position as a value of 64 bits, where no part of it can be larger: what is divided is not known modulo 2**64.
+    # A position as a value of 64 bits, where no part of it can be larger: LLVM sees what it shares with others.
     match expr:
         case Cast(operand=operand) if operand.dtype == "int64":
             return operand

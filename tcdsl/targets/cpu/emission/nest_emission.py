@@ -405,7 +405,7 @@ class NestEmission(ExpressionEmission):
         holds = None if condition is None else lambda: self._scalar(condition).value
         rows = any(isinstance(each, Loop) and not each.rounds for each in walk_nodes(loop.body))
         if holds is not None and not rows and vectors is None:
-            found.on_condition(self._frame.value, first, last, holds, partial(self._step, loop))
+            found.on_condition(self._frame.value, loop, first, last, holds, partial(self._step, loop))
             return
 
         def some(begin: Scalar, end: Scalar, going_on: Callable[[ir.Operand], None] | None) -> None:

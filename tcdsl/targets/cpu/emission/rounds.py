@@ -13,7 +13,8 @@
             left = 2**20
         begin = end
 
-So a round costs no more than that of another loop, and LLVM sees loops that it knows. Cells of the rows that rounds go
+So a round costs no more than that of another loop, and LLVM sees loops that it knows. Loops that data end look after
+each round, or after four, where these are short. Cells of the rows that rounds go
 through count as rounds do. Since only the code knows how long rows are, rounds with rows run in blocks that begin
 short. They become twice as long while they are less work than there is between two looks, half as long where more.
 """
@@ -22,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tcdsl.lowering.loopir.loops import Check, Loop
+from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.targets.cpu.instructions import ir
 from tcdsl.targets.cpu.intrinsics.formulas import FORMULAS
 from tcdsl.targets.cpu.intrinsics.frame_memory import WORD, interrupted
@@ -33,6 +36,11 @@ _MANY = 1 << 20
 """After so many rounds of all its loops, some milliseconds, a function looks for interrupts."""
 _FEW = 16
 """So many rounds with rows run first."""
+_ENDLESS = 1 << 62
+"""So many rounds take centuries."""
+
+_SHORT = 16
+"""Of so many nodes a round is about as much work as a look."""
 
 
 class InterruptibleRounds:
@@ -103,12 +111,13 @@ class InterruptibleRounds:
     def on_condition(
         self,
         frame: ir.Operand,
+        loop: Loop,
         first: Scalar,
         last: Scalar,
         condition: Callable[[], ir.Operand],
         one: Callable[[Scalar], None],
     ) -> None:
-        """The same for rounds of a few scalars, as long as the ``condition`` holds; ``one`` writes a round."""
+        """The same for rounds of a few scalars of ``loop``, as long as the ``condition`` holds; ``one`` writes one."""
         builder = self._builder
         start, begun, head, after = (builder.append_block() for _ in range(4))
         builder.cbranch(builder.compare_signed("<", first.value, last.value), start, after)
@@ -120,17 +129,29 @@ class InterruptibleRounds:
         number = builder.phi(WORD)
         number.add_incoming(first.value, begun)
         number.least = first.least
-        one(first.like(number))
-        if not builder.block.is_terminated:
-            following = builder.add(number, ir.ConstantOperand(WORD, 1), steady=True)
+        following: ir.Operand = number
+        left = _together(loop)
+        while left:
+            one(first.like(following))
+            if builder.block.is_terminated:
+                break
+            following = builder.add(following, ir.ConstantOperand(WORD, 1), steady=True)
             # The condition comes first: so LLVM sees which branches of the round decide it.
             more = builder.append_block()
             builder.cbranch(condition(), more, after)
             builder.go_on(more)
-            self._take(number, following)
-            self._look(frame)
-            number.add_incoming(following, builder.block)
-            builder.cbranch(builder.compare_signed("<", following, last.value), head, after)
+            left -= 1
+            if not left:
+                self._take(number, following)
+                self._look(frame)
+                number.add_incoming(following, builder.block)
+            onward = builder.append_block() if left else head
+            if isinstance(last.value, ir.ConstantOperand) and (last.value.least or 0) >= _ENDLESS:
+                builder.branch(onward)
+            else:
+                builder.cbranch(builder.compare_signed("<", following, last.value), onward, after)
+            if left:
+                builder.go_on(onward)
         builder.leave(start)
         builder.leave(after)
 
@@ -163,3 +184,10 @@ class InterruptibleRounds:
         builder = self._builder
         count = builder.sub(end, begin, steady=True)
         builder.store(builder.sub(builder.load(WORD, self._left), count, steady=True), self._left)
+
+
+def _together(loop: Loop) -> int:
+    # How many rounds come before each look.
+    nodes = list(walk_nodes(loop.body))
+    # Each check has a number of its own.
+    return 4 if len(nodes) <= _SHORT and not any(isinstance(each, Check | Loop) for each in nodes) else 1

@@ -86,8 +86,10 @@ def loop_of_a_plain_function() -> Any:
 def more_rounds_than_python_unrolls() -> Any:
     @op
     def f(x):
+        steps = []
         for k in range(10_001):
             x = x + k
+            steps.append(k)
         return x
 
     return f(X)

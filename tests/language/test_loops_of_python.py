@@ -106,24 +106,32 @@ def test_keyword_only_numbers_are_pythons() -> None:
 
 
 @op
-def long(x):
-    for t in range(101):
+def long(x, *, count):
+    for t in range(count):
         x = x + t
     return x
 
 
 @op
-def endless(x):
-    for t in range(100_000):
+def listed(x, *, count):
+    steps = []
+    for t in reversed(range(count)):
         x = x + t
-    return x
+        steps.append(t)
+    return x, steps[0]
+
+
+def test_more_rounds_than_a_hundred_run() -> None:
+    for count in (100, 101, 100_000):
+        assert ("repeat" in long.explain("ir", X, count=count)) == (count > 100)
+        np.testing.assert_allclose(long(X, count=count), X + count * (count - 1) // 2, rtol=1e-14)
 
 
 def test_loops_of_python_that_record_many_rounds_are_told_of() -> None:
     with pytest.warns(RuntimeWarning, match="a loop of 101 rounds is unrolled"):
-        long.interpret(X)
+        assert listed.interpret(X, count=101)[1] == 100
     with pytest.warns(RuntimeWarning), pytest.raises(DslSyntaxError, match=r"write `tc.loop\(...\)`"):
-        endless.interpret(X)
+        listed.interpret(X, count=100_000)
 
 
 def test_outside_of_functions_a_loop_is_a_range() -> None:

@@ -13,6 +13,7 @@ from tcdsl.frontend.names.array_calls import as_python_does, call_function
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.running_loops.conditions import is_data
 from tcdsl.frontend.running_loops.round_counts import (
+    MANY_ROUNDS,
     Iterated,
     RoundCount,
     loop,
@@ -63,9 +64,16 @@ def bounds_of(iterable: Any) -> list[Any]:
 
 def runs_in_program(session: Session, loop: object, iterable: Iterated) -> bool:
     """Whether a ``loop`` over integers runs."""
-    given = any(isinstance(each, KnownInteger) for each in bounds_of(iterable)) and not session.context.at_points
+    bounds = bounds_of(iterable)
+    given = any(isinstance(each, KnownInteger) for each in bounds) or _are_many(bounds)
     empty = iterable.counts and not range(*iterable.arguments)
-    return session.loops.runs(loop, given, empty)
+    return session.loops.runs(loop, given and not session.context.at_points, empty)
+
+
+def _are_many(bounds: Sequence[Any]) -> bool:
+    # Whether statements for each round would be a long program.
+    made = all(map(_is_integer, bounds)) and (len(bounds) in (1, 2) or (len(bounds) == 3 and bounds[2] != 0))
+    return made and len(range(*bounds)) > MANY_ROUNDS
 
 
 def rounds_over(

@@ -26,6 +26,7 @@ from tcdsl.rewrite.loop_segments import in_segments
 
 __all__ = [
     "ENDLESS",
+    "MANY_ROUNDS",
     "NO_ROUNDS",
     "Iterated",
     "RoundCount",
@@ -90,7 +91,8 @@ class Iterated:
         return len(range(*self.arguments))
 
 
-_MANY_ROUNDS, _TOO_MANY_ROUNDS = 100, 10_000
+MANY_ROUNDS, _TOO_MANY_ROUNDS = 100, 10_000
+"""Of so many rounds a loop over integers runs in the program, if it can; of so many others no loop is unrolled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +281,7 @@ def unrolled(session: Session, numbers: range) -> Iterator[int]:
     span, before = session.location(), len(recording.statements)
     for k, number in enumerate(numbers):
         records = len(recording.statements) - before >= k > 0
-        if k == _MANY_ROUNDS and records:
+        if k == MANY_ROUNDS and records:
             text = f"a loop of {len(numbers)} rounds is unrolled: each becomes statements of its own"
             text = Diagnostic(TcdslError, text, span, hint="write `tc.loop(...)` for `range(...)`: it runs").render()
             place = ("<unknown>", 1) if span is None else (span.filename, span.line)

@@ -166,7 +166,7 @@ def _changes_nothing(function: Decorated, program: Program) -> Diagnostic:
 
 def _require_changes(function: Decorated, values: Sequence[Any], configuration: Mapping[str, Any]) -> None:
     # Of code that has changed no memory: that it assigns to no parameter which is a number here.
-    definition = function.template.definition
+    definition = function.source.definition
     names = [each.arg for each in (*definition.args.posonlyargs, *definition.args.args)]
     given = zip(names[function.receiver is not None :], values, strict=False)
     numbers = {name for name, value in given if not isinstance(value, SymbolicArray)} | configuration.keys()

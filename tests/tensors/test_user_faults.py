@@ -346,8 +346,6 @@ def test_a_batch_beside_an_array_of_its_shape(recwarn):
             assert pairs().value.shape == (5, 5, 1)
     message = r"`tensor` 5: together they are all pairs(.|\n)*`tc.tensor\(array\[..., None\], batch=1\)`"
     with pytest.warns(RuntimeWarning, match=message):
-        RuntimeWarning, match=r"`tensor` 5: together they(.|\n)*`tc.tensor\(array\[..., None\], batch=1\)`"
-    ):
         assert (net(x) - labels[:, 0]).value.shape == (5, 5)
 
 

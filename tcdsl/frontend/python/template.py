@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from functools import partial
 from types import FunctionType, TracebackType
 from typing import Any
@@ -55,7 +56,9 @@ class Template:
     """``Template(f, read_source(f), in_place=False).run(A, B)`` runs the rewritten function in the current session."""
 
     def __init__(self, function: FunctionType, source: FunctionSource, in_place: bool) -> None:
-        text = copied(source.definition)
+        text = source.definition
+        # What the user wrote stays as it is.
+        source = replace(source, definition=copied(text))
         self.filename = source.filename
         self.source = source.text
         keep_tensor_annotations(source.definition, function, source.filename)
@@ -64,7 +67,7 @@ class Template:
         rewritten = rewrite(source, in_place)
         recorder = Recorder(function, rewritten, source.filename, in_place)
         self.surroundings = Surroundings(function, text, rewritten.own_names)
-        self._function, self.definition = function, text
+        self._function, self._definition = function, text
         added = {RECORDER: recorder, STATEMENTS: rewritten.statements}
         code = compiled_definition(function, rewritten.definition, added, source.filename)
         self._run = with_closure(function, code, added)
@@ -76,7 +79,7 @@ class Template:
         """
         session, code = session_of("a decorated function"), self._run.__code__
         session.filenames.add(self.filename)
-        session.uses.definitions[code] = self.definition
+        session.uses.definitions[code] = self._definition
         session.binders[code] = partial(bound_at, self._function, self.filename)
         if instance is not None:
             arguments = (instance, *arguments)
@@ -134,7 +137,7 @@ class Template:
             name = str(error).split("'")[1]
             if any(
                 isinstance(each, ast.AugAssign) and each.lineno == trace.tb_lineno and name in binding_of(each)
-                for each in ast.walk(self.definition)
+                for each in ast.walk(self._definition)
             ):
                 # `c += a` on a whole array that there is not.
                 fact = f"`{name}` is read before anything is written to it"
@@ -143,7 +146,7 @@ class Template:
                 )
                 return Diagnostic(DslSyntaxError, fact, span, hint=hint)
             hint = f"bind `{name}` before the branch or the loop that may leave it out"
-            for later in ast.walk(self.definition):
+            for later in ast.walk(self._definition):
                 if isinstance(later, ast.stmt) and later.lineno > trace.tb_lineno and name in binding_of(later):
                     hint = f"move what binds it, `{ast.unparse(later).splitlines()[0]}`, before this line"
                     break

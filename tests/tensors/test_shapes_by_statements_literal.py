@@ -113,6 +113,18 @@ def dense(x):
     return y
 
 
+def product(x, w, n, o):
+    return sum(x[n, c] * w[o, c] for c in range(x.shape[1]))
+
+
+@op
+def by_definitions(x):
+    w, b = param("w", o=4, i=None), param("b", o=4, i=None)
+    shifted = sum(b[o, c] * x[n, c])
+    y[n, o] = product(x, w, n, o) + shifted
+    return y
+
+
 @op
 def recurrent(x):
     w = param("w", o=None, i=None)
@@ -140,6 +152,10 @@ def test_index_variables_say_it() -> None:
     w, b = (dense.parameters[name] for name in "wb")
     assert [str(each.rows) for each in (y, w, b)] == ["6 | 4", "3 -> 4", "4"]
     np.testing.assert_allclose(value(y), x.value @ w.value.T + b.value)
+
+    y = by_definitions(x)
+    w, b = (by_definitions.parameters[name].value for name in "wb")
+    np.testing.assert_allclose(value(y), x.value @ (w + b).T)
 
     h, w = recurrent(x), recurrent.parameters["w"]
     expected = x.value[0]

@@ -5,8 +5,9 @@
     k = param("k", i=(3, 3, None), o=count)
     y[n, h, w, o] += x[n, h + p, w + q, c] * k[o, p, q, c]         the last axis of k is as long as that of x
 
-An index variable that stands bare on several axes finds equal extents. So an axis of a parameter is as long as another
-axis with the same variable, of an array, of a tensor or of a target with extents.
+An index variable that stands bare on several axes finds equal extents, in statements, local definitions and functions
+that these call. So an axis of a parameter is as long as another axis with the same variable, of an array, of a tensor
+or of a target with extents.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from collections.abc import Iterator, Sequence
 
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import IndexName, index_meaning, value_meaning
+from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.staging.session import Session
-from tcdsl.frontend.staging.target_states import TargetState
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recognition import REDUCTIONS, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, IndexValue
 
 __all__ = ["relate_axes"]
 
@@ -31,11 +32,15 @@ _Place = tuple[SymbolicArray | GraphTensor | Sequence[Expr], tuple[_Variable | N
 
 
 def relate_axes(
-    target: Sequence[ast.expr], state: TargetState, values: Sequence[ast.expr], environment: FunctionScope
+    values: Sequence[ast.expr],
+    environment: FunctionScope,
+    target: Sequence[ast.expr] = (),
+    extents: Sequence[Expr] | None = None,
 ) -> None:
     """Say how long the axes of tensors of unknown shape are, where index variables of a statement say so.
 
-    ``values`` are its value and its conditions, ``target`` the index list, of what is in ``state``.
+    ``values`` are its value and its conditions, ``target`` the index list, of a target with ``extents`` if these are
+    known. A local definition has values alone, and so has what a function gives at a point.
     """
     graph = environment.session.context.graph
     if graph is None:
@@ -45,8 +50,8 @@ def relate_axes(
     unknown = [array for array, _ in places if isinstance(array, GraphTensor) and not array.rows.is_known]
     if not unknown:
         return
-    if state.extents is not None and len(state.extents) == len(target):
-        places.append((state.extents, tuple(letters.variable(index, {}, 0) for index in target)))
+    if extents is not None and len(extents) == len(target):
+        places.append((extents, tuple(letters.variable(index, {}, 0) for index in target)))
     # Where sizes contradict each other, inference of ranges says so.
     known: dict[_Variable, int] = {}
     for array, variables in places:
@@ -85,6 +90,9 @@ class _Letters:
         match index:
             case ast.Name(id=name) if name in bound:
                 return name, bound[name]
+            case ast.Name(id=name) if isinstance(point := self._environment.own(name), PointValue):
+                given = point.value.expr
+                return (f"={given.name}", 0) if isinstance(given, IndexValue) else None
             case ast.Name(id=name) if isinstance(index_meaning(name, self._environment), IndexName):
                 return name, 0 if name in self._on_target else around
         return None

@@ -18,6 +18,7 @@ from tcdsl.errors import TcdslError
 from tcdsl.frontend.arrays.chosen_cells import ChosenCells
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_arguments, index_names, indexing_names, is_range
+from tcdsl.frontend.names.sizes_of_letters import relate_axes
 from tcdsl.frontend.points.definitions import outside_names
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, standing_alone
 from tcdsl.frontend.source.syntax_trees import copied
@@ -26,6 +27,7 @@ from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.frontend.statements.point_loops import with_point_calls
 from tcdsl.frontend.statements.recorded_values import record_bare
 from tcdsl.frontend.statements.statement_evaluation import Evaluation
+from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.recognition import BOUNDARIES, REDUCTIONS, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicArray, SymbolicSize
 from tcdsl.frontend.symbols.values import Value
@@ -222,7 +224,8 @@ def reads_points(node: ast.Subscript, environment: FunctionScope) -> bool:
     evaluation = Evaluation(environment, ())
     try:
         base = evaluation.evaluate(node.value)
-        return isinstance(base, Faulty) or evaluation.tensor_of(base, node.value) is not None
+        # To ask a tensor of a graph for more would close its shape, which other accesses may say.
+        return isinstance(base, Faulty | GraphTensor) or evaluation.tensor_of(base, node.value) is not None
     except TcdslError:
         return True
 
@@ -231,6 +234,7 @@ def evaluate_local(node: ast.Assign, environment: FunctionScope) -> Any:
     """What ``z = value`` defines, for the function to bind to ``z``: a `PointValue` or `BareReduction`, or a tuple or
     list with such parts. Raises its faults, all together.
     """
+    relate_axes((node.value,), environment)
     return with_point_calls(environment, lambda: _local(node, environment))
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from tcdsl.errors import DslSyntaxError
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.language_functions import is_language_name
+from tcdsl.frontend.names.sizes_of_letters import relate_axes
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, as_points
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
 from tcdsl.frontend.source.function_source import readable_source
@@ -187,7 +188,9 @@ class _Points:
                 if not is_language_name(error.name or ""):
                     raise
         node, _ = self._text.nodes[number]
-        evaluation = self._evaluation.within(self._scope(held), node)
+        scope = self._scope(held)
+        relate_axes((node,), scope)
+        evaluation = self._evaluation.within(scope, node)
         given = evaluation.evaluate(node)
         evaluation.finish()
         if isinstance(given, Faulty):

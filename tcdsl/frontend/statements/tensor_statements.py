@@ -48,7 +48,7 @@ def evaluate_statement(node: ast.stmt, state: TargetState, environment: Function
     ``state`` says what the target's name holds. Raises the statement's faults, all together.
     """
     form = read_statement(node, environment)
-    relate_axes(form.indices, state, (form.value, *form.conditions), environment)
+    relate_axes((form.value, *form.conditions), environment, form.indices, state.extents)
 
     def parts() -> StatementParts:
         found = _evaluated(form, state, environment)

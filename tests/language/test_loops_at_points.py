@@ -171,7 +171,7 @@ def test_loops_that_python_knows_stay_in_the_statement() -> None:
     ["out[n] = root(x[n]) if x[n] > 4 else 0.0\nreturn out", "out[n] = sum(root(x[k]) for k in range(n))\nreturn out"],
 )
 def test_where_not_all_points_are_asked_for_an_error_says_what_to_write(body: str) -> None:
-    said = r"(?s)`root\(x\[.\]\)` has loops, branches or statements, and.*`found\[.\] = root"
+    said = r"(?s)`root\(x\[.\]\)` has loops, branches, statements or whole arrays, and.*`found\[.\] = root"
     with pytest.raises(DslSyntaxError, match=said):
         made(body)(X)
 
@@ -233,6 +233,43 @@ def test_statements_of_an_op_are_for_each_point(function: Any) -> None:
     if function is weighed:
         np.testing.assert_allclose(f(X, W), 7 * X**2)
         np.testing.assert_allclose(tc.grad(lambda x: f(x, W).sum())(X), 14 * X)
+
+
+n = 2  # the module's, which is no number in an index
+
+
+@op
+def doubled(x, k, *, plus=0):
+    found = x[k + plus]
+    return found * 2
+
+
+class Table:
+    """A class with an operation."""
+
+    @op
+    def at(self, x, k):
+        return x[k, 0] + x[k, 1]
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("out[n] = doubled(x, n)\nreturn out", 2 * X),
+        ("out[n] = sum(doubled(x, k) for k in range(3)) * x[n]\nreturn out", 2 * X[:3].sum() * X),
+        ("return sum(doubled(x, k) for k in range(x.shape[0]))", 2 * X.sum()),
+        ("out[n] = doubled(x, n) if x[n] > 4 else 0.0\nreturn out", np.where(X > 4, 2 * X, 0)),
+        ("out[n] = max(doubled(x, k, plus=1) for k in range(2)) * x[n]\nreturn out", 2 * X[2] * X),
+        ("y[i, j] = x[i] * x[j]\nout[()] = sum(TABLE.at(y, k) for k in range(2))\nreturn out", X[:2].sum() ** 2),
+    ],
+)
+def test_ops_of_values_alone_mean_their_text(body: str, wanted: Any) -> None:
+    function = program(body, "x: 'real[N]'")
+    function.template._function.__globals__.update(doubled=doubled, TABLE=Table())
+    check(function, (X,), wanted)
+    assert "repeat" not in str(function.explain("ir", X))
+    if "k in range(3)" in body:
+        np.testing.assert_allclose(function(tc.tensor(X)).value, wanted)
 
 
 def test_statements_of_ops_in_reductions_tuples_and_code() -> None:

@@ -12,6 +12,7 @@ comparisons. Such expressions become calls of `_Points`, which the rewritten fun
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from tcdsl.frontend.names.language_functions import is_language_name
 from tcdsl.frontend.names.sizes_of_letters import relate_axes
 from tcdsl.frontend.points.point_scalars import BareReduction, PointValue, as_points
 from tcdsl.frontend.source.assigned_names import bindings_of, parameters_of
-from tcdsl.frontend.source.function_source import readable_source
+from tcdsl.frontend.source.function_source import FunctionSource, readable_source
 from tcdsl.frontend.source.rewritten_functions import compiled_definition, thunk, with_closure
 from tcdsl.frontend.staging.faults import Faulty
 from tcdsl.frontend.staging.session import StagingStopped
@@ -34,7 +35,7 @@ from tcdsl.frontend.surroundings.named_values import is_installed, users_functio
 from tcdsl.frontend.symbols.symbols import SymbolicNumber, SymbolicSize
 from tcdsl.recent import Recent
 
-__all__ = ["at_points"]
+__all__ = ["at_points", "text_of_operation"]
 
 _POINTS = "__tcdsl_points__"
 _SCALARS = (PointValue, BareReduction)
@@ -70,6 +71,42 @@ def at_points(function: Any, evaluation: Evaluator) -> Any:
         return function
     made = with_closure(plain, known.code, {_POINTS: _Points(plain, known, evaluation)})
     return made if receiver is None else made.__get__(receiver)
+
+
+def text_of_operation(operation: Any) -> Any:
+    """The function of Python's that an operation has been made of, if it is nothing but values; else None.
+
+    Then it means its text at a point, as any function does: it has no statements, loops and branches, nor letters and
+    sizes of its own, and no derivative rule.
+    """
+    function, receiver = users_function(getattr(operation, "__wrapped__", None))
+    source = getattr(operation, "source", None)
+    if function is None or not isinstance(source, FunctionSource) or operation.in_place or operation.rules:
+        return None
+    definition = source.definition
+    nodes = [node for statement in definition.body for node in ast.walk(statement)]
+    own = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own |= {each.arg for each in parameters_of(definition)} | set(function.__code__.co_freevars)
+    known = own | function.__globals__.keys() | vars(builtins).keys()
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    indices = [part for node in nodes if isinstance(node, ast.Subscript) for part in ast.walk(node.slice)]
+    if not own.issuperset(part.id for part in indices if isinstance(part, ast.Name)):
+        return None
+    if any(each.annotation for each in parameters_of(definition)) or not all(map(_gives_values, definition.body)):
+        return None
+    if not all(name in known or is_language_name(name) for name in names):
+        return None
+    return function if receiver is None else function.__get__(receiver)
+
+
+def _gives_values(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Assign(targets=targets):
+            parts = [each for target in targets for each in ast.walk(target) if isinstance(each, ast.expr)]
+            return all(isinstance(each, ast.Name | ast.Tuple) for each in parts)
+        case ast.Return() | ast.Expr(ast.Constant()):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

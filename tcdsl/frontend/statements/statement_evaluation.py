@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.names.language_functions import undefined_name_hint
@@ -22,10 +23,9 @@ from tcdsl.frontend.names.name_resolution import (
     IndexName,
     Position,
     index_meaning,
-    index_names,
     value_meaning,
 )
-from tcdsl.frontend.points.point_scalars import as_points, point_of, points_in
+from tcdsl.frontend.points.point_scalars import PointValue, as_points, point_of, points_in
 from tcdsl.frontend.staging.declarations import DeclaredTarget, OfARound
 from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.faults import FAULTY, Faulty
@@ -33,7 +33,7 @@ from tcdsl.frontend.staging.target_states import UNBOUND
 from tcdsl.frontend.statements import accesses, statement_operators
 from tcdsl.frontend.statements.accesses import filled_read
 from tcdsl.frontend.statements.evaluator import Evaluator
-from tcdsl.frontend.statements.point_functions import at_points
+from tcdsl.frontend.statements.point_functions import at_points, text_of_operation
 from tcdsl.frontend.statements.reductions import reduction
 from tcdsl.frontend.surroundings.named_values import users_function
 from tcdsl.frontend.symbols.point_calls import AtEachPoint, PointCall
@@ -295,8 +295,11 @@ def _users(
         return evaluation.attempt(run, node)
     except AtEachPoint as found:
         if found.call is None and place is not None:
+            made = _of_text(evaluation, function, given, named, node)
+            if not isinstance(made, Faulty):
+                return made
             if evaluation.depth or evaluation.guarded:
-                return _refused(evaluation, node)
+                return _refused(evaluation, node, points)
             found.call = PointCall(place, function, given, named, span)
             if calls is not None and calls.stand_in is not None:
                 return calls.stand_in(found.call)
@@ -308,9 +311,33 @@ def _users(
         return FAULTY
 
 
-def _refused(evaluation: Evaluator, node: ast.Call) -> object:
+def _of_text(
+    evaluation: Evaluator, function: Any, given: Sequence[object], named: Mapping[str, object], node: ast.Call
+) -> object:
+    # What an operation of values alone means at a point as text, if it means anything there.
+    text = text_of_operation(function)
+    if text is None:
+        return FAULTY
+    known, undefined = len(evaluation.faults), set(evaluation.undefined)
+    called, session = at_points(text, evaluation), evaluation.environment.session
+    try:
+        with session.within(oob=function.oob):
+            return evaluation.attempt(lambda: called(*given, **named), node)
+    except AtEachPoint:
+        return FAULTY
+    finally:
+        del evaluation.faults[known:]
+        evaluation.undefined = undefined
+
+
+def _refused(evaluation: Evaluator, node: ast.Call, points: Sequence[PointValue]) -> object:
     # What is not evaluated at all points has no loop over them.
-    text, names = ast.unparse(node), ", ".join(index_names((), node, (), evaluation.environment))
-    fact = f"`{text}` has loops, branches or statements, and is called where a condition or a generator says so"
+    letters = evaluation.index_variables.union(*(each.variables() for each in points))
+    parts = [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in letters]
+    text, names = ast.unparse(node), ", ".join(dict.fromkeys(parts)) or "()"
+    fact = (
+        f"`{text}` has loops, branches, statements or whole arrays, and is called where a condition or a generator "
+        "says so"
+    )
     hint = f"call it in a statement of its own: `found[{names}] = {text}, condition`, and then read `found[{names}]`"
     return evaluation.fault(DslSyntaxError, fact, node, hint)

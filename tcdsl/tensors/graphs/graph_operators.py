@@ -265,6 +265,9 @@ class GraphAlgebra:
                 "a tensor as a bound of a slice, whose length would not be known",
                 "select positions with an integer tensor: `t[start + np.arange(length)]`",
             )
+        session = current_session()
+        if session is not None and any(isinstance(each, PointValue) for each in (*entries, *bounds)):
+            session.needs_one_point()
         recorded = _recorded_in_session((*entries, *bounds))
         if recorded is not None:
             # By the number of a round, or what else the program computes.

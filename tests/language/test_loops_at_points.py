@@ -316,3 +316,33 @@ def test_calls_in_conditions_and_parameters_that_are_called_as_letters() -> None
     np.testing.assert_allclose(total, (X * np.sqrt(X))[(X > 4) & (X < 11)].sum())
     np.testing.assert_array_equal(many, X > 4)
     np.testing.assert_allclose(by_letter, 14 * X)
+
+
+@op
+def positive_root(a):
+    if a < -100:
+        raise ValueError("far below")
+    assert a > 0, "no root"
+    return root(a)
+
+
+def test_checks_of_what_is_called_are_made_at_each_point() -> None:
+    @op
+    def f(x):
+        total[()] += positive_root(x[n]) * positive_root(2 * x[n]), x[n] > -10
+        return total
+
+    def value(x):
+        return np.sqrt(2) * x[x > -10].sum()
+
+    for x in (X, np.array([-20.0, 4.0]), X[:0]):
+        np.testing.assert_allclose(f(x), value(x))
+        np.testing.assert_allclose(f.interpret(x), value(x))
+    faulty = np.array([1.0, -3.0])
+    for call in (f, tc.grad(f), tc.hessian(f)):
+        with pytest.raises(AssertionError, match="no root"):
+            call(faulty)
+    with pytest.raises(AssertionError, match="at n = 1"):
+        f(faulty)
+    np.testing.assert_allclose(f(tc.tensor(X)).value, value(X))
+    tc.check_grads(f, (X,))

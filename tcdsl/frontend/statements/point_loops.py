@@ -233,7 +233,7 @@ class _PointLoop:
         builder = self._session.builder
         learned, part = builder.learned(), Part(builder)
         try:
-            with part.recording(), builder.divided.in_a_round():
+            with part.recording(), builder.divided.in_a_round(), self._session.checking_anew():
                 numbers = {name: builder.counter(name, name).shape[0] for name in self._names}
                 for number, extent in zip(numbers.values(), extents, strict=False):
                     builder.require(apply("lt", number, extent), "")

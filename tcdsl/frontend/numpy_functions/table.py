@@ -14,6 +14,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.numpy_functions.cells import CELLS, accumulated
+from tcdsl.frontend.numpy_functions.linear_algebra import LINEAR_ALGEBRA
 from tcdsl.frontend.numpy_functions.products import PRODUCT_UFUNCS, PRODUCTS
 from tcdsl.frontend.numpy_functions.reductions import REDUCTIONS
 from tcdsl.frontend.numpy_functions.shapes import SHAPES
@@ -23,7 +24,7 @@ from tcdsl.frontend.symbols.recognition import recognize
 
 __all__ = ["FUNCTIONS", "PRODUCT_UFUNCS", "called", "of_ufunc"]
 
-FUNCTIONS: Mapping[Any, Callable[..., Any]] = {**SHAPES, **POINTWISE, **REDUCTIONS, **PRODUCTS, **CELLS}
+FUNCTIONS: Mapping[Any, Callable[..., Any]] = {**SHAPES, **POINTWISE, **REDUCTIONS, **PRODUCTS, **CELLS, **LINEAR_ALGEBRA}
 
 
 def called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:

@@ -10,7 +10,7 @@ import islpy as isl
 
 from tcdsl.ir.build import apply, index, integer, size
 from tcdsl.ir.domain import text_of
-from tcdsl.ir.expressions import Apply, Expr, IndexValue, index_variables, substitute
+from tcdsl.ir.expressions import Apply, Constant, Expr, IndexValue, index_variables, substitute
 from tcdsl.lowering.loopir.loops import Branch, Loop, LoopKind, Node
 from tcdsl.polyhedra.affine import expression_of_ast
 from tcdsl.polyhedra.linear import linear_expression, normalized
@@ -137,6 +137,9 @@ def _guarded(loops: tuple[Node, ...], points: isl.Set, context: isl.Set, variabl
         return loops
     tree = isl.AstBuild.from_context(context).expr_from_set(isl.Set.from_basic_set(guard))
     condition = normalized(expression_of_ast(tree, variables))
+    if isinstance(condition, Constant):
+        # isl writes a number where the sizes of the context all have points, or none.
+        return loops if condition.value else ()
     match loops:
         case (Loop(start=start, stop=stop) as loop,) if not index_variables(condition):
             # What looks for products of matrices among loops sees one that has no step for some sizes.

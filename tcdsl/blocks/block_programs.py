@@ -19,9 +19,8 @@ from dataclasses import dataclass
 import islpy as isl
 
 from tcdsl.blocks.grids import MERGING
-from tcdsl.blocks.plans import BlockPlan, Boxes, Family, ReadWindow
+from tcdsl.blocks.plans import BlockPlan, Boxes, Family, ReadWindow, started_from
 from tcdsl.blocks.regions import MOVED
-from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.build import apply, index, integer, plain_read, size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
@@ -38,7 +37,6 @@ from tcdsl.ir.expressions import (
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import (
-    Access,
     AxisExtent,
     Fill,
     Keep,
@@ -50,7 +48,6 @@ from tcdsl.ir.program import (
     Tensor,
     map_statement,
     sizes_used,
-    statement_reads,
 )
 from tcdsl.polyhedra.affine import NotAffine, condition_set, knowing, substituted, universe
 from tcdsl.polyhedra.boxes import over_box
@@ -59,7 +56,7 @@ from tcdsl.polyhedra.spaces import dimension_names, named
 from tcdsl.polyhedra.writes import both
 from tcdsl.rewrite.replaced_sizes import domain_with_sizes
 
-__all__ = ["BlockProgram", "combining_program", "finishing_program"]
+__all__ = ["BlockProgram", "finishing_program"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,54 +296,26 @@ def _carriers(values: Mapping[str, Sequence[int]], names: FreshNames) -> tuple[t
     return tuple(carriers), tuple(sizes)
 
 
-# -- parts of reductions
-
-
-def _cells_and_extents(rank: int) -> tuple[tuple[str, ...], tuple[Expr, ...]]:
-    return tuple([f"z{k}" for k in range(rank)]), tuple([size(f"extent_{k}") for k in range(rank)])
-
-
-def _of_parts(name: str, inputs: Sequence[Tensor], made: Tensor, statement: Statement) -> Program:
-    sizes = tuple(Size(f"extent_{k}", AxisExtent(inputs[0].name, k)) for k in range(len(made.shape)))
-    return Program(name, tuple(inputs), sizes, (made,), (statement,), (made.name,))
-
-
-def combining_program(plan: BlockPlan, tensor: str, count: int) -> Program:
-    """The program that combines ``count`` parts of a reduction."""
-    declared, statement = plan.program.tensor(tensor), plan.statement(tensor)
-    dtype = compute_dtype(declared.dtype)
-    cells, extents = _cells_and_extents(len(declared.shape))
-    parts = [Tensor(f"part_{k}", dtype, extents) for k in range(count)]
-    primitive = ACCUMULATORS[MERGING[statement.accumulate]].primitive
-    value: Expr = plain_read(parts[0].name, map(index, cells), dtype)
-    for part in parts[1:]:
-        value = apply(primitive, value, plain_read(part.name, map(index, cells), dtype))
-    made = over_box("whole", cells, extents, value)
-    return _of_parts(f"parts_of_{plan.program.name}", parts, Tensor("whole", dtype, extents), made)
-
-
 def finishing_program(plan: BlockPlan, tensor: str) -> Program | None:
     """The program of the combined parts, and of the tensors that cells start from: what the tensor is then.
 
     None where it is the parts.
     """
     declared, statement = plan.program.tensor(tensor), plan.statement(tensor)
-    dtype = compute_dtype(declared.dtype)
-    if isinstance(statement.start, Neutral) and dtype == declared.dtype:
+    dtype, start = compute_dtype(declared.dtype), statement.start
+    if isinstance(start, Neutral) and dtype == declared.dtype:
         return None
-    cells, extents = _cells_and_extents(len(declared.shape))
-    parts = Tensor("parts", dtype, extents)
-    inputs = [parts]
-    start = statement.start
+    cells = [f"z{k}" for k in range(len(declared.shape))]
+    extents = tuple([size(f"extent_{k}") for k in range(len(cells))])
+    inputs = [Tensor("parts", dtype, extents)]
     if isinstance(start, Keep):
-        before = plan.program.tensor(start.tensor)
-        inputs.append(Tensor(before.name, before.dtype, extents))
+        inputs.append(replace(plan.program.tensor(start.tensor), shape=extents, ends=()))
     if isinstance(start, Fill):
         numbers: dict[Expr, Expr] = {size(name): integer(value) for name, value in plan.sizes.items()}
         start = Fill(substitute(start.value, numbers))
-        of_start = statement_reads(replace(statement, value=integer(0), condition=None, target=Access(tensor, ())))
-        inputs += [plan.program.tensor(name) for name in dict.fromkeys(read.tensor for read in of_start)]
-    made = over_box(
-        tensor, cells, extents, plain_read("parts", map(index, cells), dtype), MERGING[statement.accumulate]
-    )
-    return _of_parts(plan.program.name, inputs, replace(declared, shape=extents, ends=()), replace(made, start=start))
+        inputs += [plan.program.tensor(name) for name in started_from(statement)]
+    value = plain_read("parts", map(index, cells), dtype)
+    made = replace(over_box(tensor, cells, extents, value, MERGING[statement.accumulate]), start=start)
+    sizes = tuple(Size(f"extent_{k}", AxisExtent("parts", k)) for k in range(len(cells)))
+    of_tensor = replace(declared, shape=extents, ends=())
+    return Program(plan.program.name, tuple(inputs), sizes, (of_tensor,), (made,), (tensor,))

@@ -5,17 +5,19 @@ Tasks hold programs, which workers of other processes get with their first task;
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tcdsl.config import config
+from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Program
 from tcdsl.recent import Recent
 from tcdsl.runtime.calling.execution import Executable
 
-__all__ = ["Window", "cut", "run"]
+__all__ = ["Window", "combined", "cut", "run"]
 
 #: What a window is put together of: its shape, and where each of its pieces goes.
 Window = tuple[tuple[int, ...], tuple[tuple[slice, ...], ...]]
@@ -26,6 +28,12 @@ _EXECUTABLES: Recent[Program, Executable] = Recent(256)
 def cut(block: np.ndarray, cells: tuple[slice, ...]) -> np.ndarray:
     """A part of a block, which does not keep the block alive."""
     return np.array(block[cells])
+
+
+def combined(primitive: str, *parts: np.ndarray) -> np.ndarray:
+    """Parts of a reduction as one, cell by cell."""
+    with np.errstate(all="ignore"):
+        return np.asarray(functools.reduce(PRIMITIVES[primitive].evaluate, parts), parts[0].dtype)
 
 
 def run(

@@ -7,7 +7,7 @@ another is no more than what is read there.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from itertools import count, pairwise, product
 from typing import Any
 
 import dask.array
@@ -16,10 +16,12 @@ from dask._task_spec import Alias, DataNode, Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from tcdsl.blocks.block_programs import BlockProgram, combining_program, finishing_program
+from tcdsl.blocks.block_programs import BlockProgram, finishing_program
+from tcdsl.blocks.grids import MERGING
 from tcdsl.blocks.plans import BlockPlan, Family, ReadWindow, started_from
 from tcdsl.blocks.regions import MOVED, Box
-from tcdsl.interop.block_runs import Window, cut, run
+from tcdsl.interop.block_runs import Window, combined, cut, run
+from tcdsl.ir.accumulators import ACCUMULATORS
 from tcdsl.ir.boundaries import moved
 from tcdsl.ir.exact import EXACT
 from tcdsl.ir.expressions import Boundary
@@ -130,27 +132,21 @@ class _Layer:
 
     def _combine(self, parts: Mapping[tuple[int, ...], list[Key]]) -> None:
         plan, name = self.plan, self.family.tensor
+        primitive = ACCUMULATORS[MERGING[plan.statement(name).accumulate]].primitive
         finishing = finishing_program(plan, name)
-        for block, keys in parts.items():
-            level, number = list(keys), 0
+        for block, level in parts.items():
+            number = count()
             while len(level) > 1:
                 groups = [level[k : k + _PARTS_AT_ONCE] for k in range(0, len(level), _PARTS_AT_ONCE)]
                 level = []
                 for group in groups:
-                    if len(group) == 1:
-                        level += group
-                        continue
-                    last = len(groups) == 1 and finishing is None
-                    key: Key = (self.name, *block) if last else (self._called("combined"), *block, number)
-                    number += 1
-                    program = self._program(combining_program(plan, name, len(group)), f"combining-{len(group)}")
-                    self._tasks[key] = Task(key, run, program, (), (None,) * len(group), *map(TaskRef, group))
-                    level.append(key)
+                    level.append((self._called("combined"), *block, next(number)))
+                    self._tasks[level[-1]] = Task(level[-1], combined, primitive, *map(TaskRef, group))
             key = (self.name, *block)
-            if finishing is not None:
-                self._finish(key, level[0], finishing, block)
-            elif key not in self._tasks:
+            if finishing is None:
                 self._tasks[key] = Alias(key, level[0])
+            else:
+                self._finish(key, level[0], finishing, block)
 
     def _finish(self, key: Key, parts: Key, program: Program, block: tuple[int, ...]) -> None:
         statement = self.plan.statement(self.family.tensor)

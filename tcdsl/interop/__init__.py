@@ -148,11 +148,13 @@ def numba(function: Any, *, derivative: Callable[..., Any] | None = None) -> Cal
             return x
 
     Arrays may have any strides, results are new arrays of Numba's, and exceptions are raised there. Of a function of
-    scalars by ``@njit``, ``@vectorize`` or ``@cfunc`` it makes an elementwise operation for ops; ``derivative`` gives
-    its partial derivatives, as a number or a tuple. `ConfigurationError` if Numba is not installed.
+    scalars by ``@njit``, ``@vectorize`` or ``@cfunc`` it makes an elementwise operation for ops, of arrays and at
+    points, which is called by address; ``derivative`` gives its partial derivatives, as a number or a tuple.
+    `ConfigurationError` if Numba is not installed.
     """
     _require("numba", "Numba", "numba")
-    from tcdsl.interop.numba_functions import NumbaFunction, is_of_numba
+    from tcdsl.interop.numba_functions import NumbaFunction
+    from tcdsl.interop.numba_scalars import is_of_numba
 
     if not is_of_numba(function):
         require_values("interop.numba", function)

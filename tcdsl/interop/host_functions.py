@@ -7,6 +7,7 @@ elsewhere it is made at once, on arrays, under the same checks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -111,7 +112,9 @@ class HostFunction:
         made = tuple([(dtype, len(extents)) for extents, dtype in declared])
         key = name, tuple(types), made
         if key not in self._codes:
-            self._codes[key] = HostCode(name, function, tuple(types), made)
+            native = getattr(function, "native", None)
+            found = None if native is None else native(tuple(types), made)
+            self._codes[key] = HostCode(name, function, tuple(types), made, found)
         return self._codes[key]
 
     def __repr__(self) -> str:
@@ -186,6 +189,8 @@ def _flat(
         wanted = [shape for shape, is_ in zip(shapes, floating, strict=False) if is_] or [()] * len(kept)
         return tuple([np.zeros(shape) if each is None else each for each, shape in zip(kept, wanted, strict=True)])
 
+    if hasattr(function, "native"):
+        called.native = partial(function.native, seeds=places, floating=floating)  # type: ignore[attr-defined]
     return called
 
 

@@ -1,4 +1,4 @@
-"""Functions inside Numba's ``@njit``, and Numba's functions of scalars in ops: ``tc.interop.numba``.
+"""Functions inside Numba's ``@njit``: ``tc.interop.numba``.
 
 In compiled code a call writes where its arrays lie into an array of words. Calls of shapes that were there before are
 machine code alone (`tcdsl.runtime.calls.native_calls`). Others call one address twice: first to run the function in
@@ -18,21 +18,18 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import types
-from numba.core.ccallback import CFunc
-from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaNotImplementedError
 from numba.np.numpy_support import as_dtype
-from numba.np.ufunc.dufunc import DUFunc
 
-from tcdsl.errors import ConfigurationError, DtypeError, ShapeError
+from tcdsl.errors import ConfigurationError, DtypeError
 from tcdsl.interop.array_functions import ArrayFunction, CallForm, Hole
-from tcdsl.interop.host_functions import HostFunction
+from tcdsl.interop.numba_scalars import is_of_numba, of_scalars
 from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.ir.interpreter.host_code import array_at
 from tcdsl.runtime.calling.structure import Structure
 from tcdsl.runtime.calls.native_calls import NativeCalls
 
-__all__ = ["NumbaFunction", "is_of_numba"]
+__all__ = ["NumbaFunction"]
 
 _ARRAY = Hole()
 _NUMBERS: dict[Any, Hole] = {types.int64: Hole("int"), types.float64: Hole("float"), types.boolean: Hole("bool")}
@@ -43,7 +40,7 @@ _HELD: dict[int, Any] = {}
 def NumbaFunction(function: Any, derivative: Callable[..., Any] | None = None) -> Callable[..., Any]:  # noqa: N802
     """What `tcdsl.interop.numba` gives for ``function``."""
     if is_of_numba(function):
-        return _of_scalars(function, derivative)
+        return of_scalars(function, derivative)
     if derivative is not None:
         raise ConfigurationError.at(
             "tc.interop.numba takes a derivative for functions of Numba alone",
@@ -57,64 +54,6 @@ def NumbaFunction(function: Any, derivative: Callable[..., Any] | None = None) -
     # Each signature has code of its own, made when Numba infers types.
     numba.extending.overload(called, strict=False, prefer_literal=False)(_typed(function))
     return called
-
-
-# -- functions of Numba in ops
-
-
-def is_of_numba(function: Any) -> bool:
-    """Whether it is a function that Numba compiles."""
-    return isinstance(function, Dispatcher | DUFunc | CFunc)
-
-
-def _of_scalars(function: Any, derivative: Callable[..., Any] | None) -> HostFunction:
-    ufunc = function if isinstance(function, DUFunc) else numba.vectorize(_python(function))
-    partials = None if derivative is None else _python(derivative)
-
-    def vjp(*given: Any) -> Any:
-        *inputs, cotangent = given
-        assert partials is not None
-        slopes = numba.vectorize(partials)(*inputs) if len(inputs) == 1 else np.vectorize(partials)(*inputs)
-        many = slopes if isinstance(slopes, tuple) else (slopes,)
-        if len(many) != len(inputs):
-            raise ShapeError.at(
-                f"the derivative of `{called.__name__}` returns {len(many)} numbers for {len(inputs)} inputs",
-                hint="return a tuple with one partial derivative for each input",
-            )
-        return tuple([_summed(slope * cotangent, np.shape(each)) for slope, each in zip(many, inputs, strict=True)])
-
-    def called(*arrays: Any) -> Any:
-        return ufunc(*arrays)
-
-    called.__name__ = _python(function).__name__
-    return HostFunction(called, _broadcast, None if derivative is None else vjp)
-
-
-def _python(function: Any) -> Any:
-    for name in ("py_func", "_pyfunc"):
-        if hasattr(function, name):
-            return getattr(function, name)
-    return getattr(getattr(function, "_dispatcher", None), "py_func", function)
-
-
-def _broadcast(*arrays: Any) -> Any:
-    # Extents may be sizes that only the call knows: 1 is what stretches.
-    rank = max((each.ndim for each in arrays), default=0)
-    found = []
-    for axis in range(-rank, 0):
-        extents = [each.shape[axis] for each in arrays if each.ndim >= -axis]
-        found.append(next((each for each in extents if not (isinstance(each, int) and each == 1)), extents[0]))
-    return tuple(found)
-
-
-def _summed(value: Any, shape: tuple[int, ...]) -> Any:
-    value = np.asarray(value)
-    value = value.sum(axis=tuple(range(value.ndim - len(shape))))
-    axes = tuple(k for k, extent in enumerate(shape) if extent == 1 and value.shape[k] != 1)
-    return value.sum(axis=axes, keepdims=True)
-
-
-# -- functions in Numba's code
 
 
 class _Kind:

@@ -122,6 +122,7 @@ def test_errors_are_raised_there():
         f(np.ones((2, 2)) * 1j, np.array([0]))
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_threads_of_numba():
     @numba.njit(parallel=True)
     def f(x, p):
@@ -153,6 +154,7 @@ def test_functions_of_scalars_in_ops():
         return total
 
     product = tc.interop.numba(numba.vectorize(lambda a, b: a * b + 1), derivative=lambda a, b: (b, a))
+    whole = tc.interop.numba(numba.njit(lambda a: a > 0))
     tripled = tc.interop.numba(numba.cfunc("float64(float64)")(lambda a: a * 3))
     sums = tc.interop.numba(halved)
 
@@ -162,16 +164,69 @@ def test_functions_of_scalars_in_ops():
 
     @op
     def g(x, w):
-        return product(x, w)
+        y[i, j] = product(x[i], w[j])
+        return y, product(x, w[0:1]), whole(x)
 
     expected = np.vectorize(halved.py_func)(X) * X[::-1] + 1 + 3 * X
     np.testing.assert_allclose(f(X, X[::-1]), expected)
     np.testing.assert_allclose(f.interpret(X, X[::-1]), expected)
-    tc.check_grads(g, (X, np.array([2.0])))
+    for x, w in ((X, X[1:]), (X[::-2], X), (X[:0], X), (np.array([np.nan, np.inf, -0.0]), X), (X > 0.5, X)):
+        for found, wanted in zip(g(x, w), g.interpret(x, w), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+            assert found.dtype == wanted.dtype
+    tc.check_grads(lambda x, w: g(x, w)[:2], (X, np.array([2.0, 3.0])), modes=("rev", "fwd"))
     with pytest.raises(tc.DifferentiationError, match="has no derivative"):
         tc.grad(lambda x: f(x, X).sum())(X)
     with pytest.raises(tc.ConfigurationError, match="derivative for functions of Numba alone"):
         tc.interop.numba(smooth, derivative=math.cos)
+
+
+def test_machine_code_calls_functions_of_scalars(monkeypatch):
+    monkeypatch.setattr("tcdsl.interop.numba_scalars._Cells.__call__", None)
+    steep = numba.njit(lambda a, b: a * abs(a) / b)
+    cells = tc.interop.numba(steep, derivative=lambda a, b: (2 * abs(a) / b, -a * abs(a) / b**2))
+
+    @op
+    def f(x, w):
+        y[i] = cells(x[i + 1], w[2 * i])
+        return y
+
+    x, w = np.linspace(-1, 1, 6).astype("float32"), np.arange(1, 11)[::-1]
+    np.testing.assert_allclose(f(x, w), x[1:] * abs(x[1:]) / w[::2], rtol=1e-6)
+    np.testing.assert_allclose(tc.grad(lambda x: f(x, w).sum())(x)[1:], 2 * abs(x[1:]) / w[::2], rtol=1e-6)
+    monkeypatch.undo()
+    with pytest.raises(ZeroDivisionError) as told:
+        f(x, 0 * w)
+    assert "y[i] = cells(x[i + 1], w[2 * i])" in told.value.__notes__[0]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_what_functions_of_scalars_are_not():
+    g = numba.njit(lambda a, b: a * b)
+    short, pair = tc.interop.numba(g, derivative=lambda a, b: b), tc.interop.numba(numba.njit(lambda a: (a, a)))
+
+    def made(called):
+        @op
+        def f(x):
+            y[i] = called(x[i], x[i])
+            return y
+
+        return f
+
+    with pytest.raises(tc.ShapeError, match="returns 1 numbers for 2 inputs"):
+        tc.grad(lambda x: made(short)(x).sum())(X)
+    with pytest.raises(tc.DtypeError, match="float16, which Numba does not handle"):
+        made(short)(X.astype("float16"))
+    with pytest.raises(tc.DtypeError, match=r"for float64, which is no number"):
+        pair(X)
+
+    @op
+    def on_arrays(x):
+        return g(x, 2.0)
+
+    for called in (made(g), on_arrays):
+        with pytest.raises(tc.DslSyntaxError, match=r"is a function of Numba(?s:.)*outside of the function: .*numba\("):
+            called(X)
 
 
 def test_it_says_what_to_install(monkeypatch):

@@ -88,7 +88,8 @@ def _of_loop(
 def without_derivative(repeat: Repeat, rule: str) -> TcdslError:
     """The error where host code is differentiated that has no ``rule``."""
     name = repeat.body.name.removesuffix("_call")
-    fact, hint = f"the host function `{name}` has no derivative", f"give one: `tc.interop.host(..., {rule}=...)`"
+    fact = f"the host function `{name}` has no derivative"
+    hint = f"give one: `tc.interop.host(..., {rule}=...)`, or for Numba's `tc.interop.numba(f, derivative=...)`"
     if name.endswith(("_vjp", "_jvp")):
         fact = f"`{name}`, which Python computes, would be differentiated or transposed"
         hint = f"give `{rule}` too, or pass a host function with a derivative of its own as `{name[-3:]}`"

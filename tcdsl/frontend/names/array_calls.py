@@ -16,6 +16,7 @@ from tcdsl.frontend.arrays.filled_arrays import filled_array, fills_array
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points
 from tcdsl.frontend.staging.declared_parameters import declared_parameter
 from tcdsl.frontend.staging.session import current_session, session_of
+from tcdsl.frontend.surroundings.named_values import is_of_numba
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor, algebra_of
 from tcdsl.frontend.symbols.operators import Algebra
 from tcdsl.frontend.symbols.pointwise_functions import pointwise_function
@@ -23,7 +24,7 @@ from tcdsl.frontend.symbols.recognition import CASTS, REDUCTIONS, names_axes, of
 from tcdsl.frontend.symbols.symbols import SymbolicArray, reduced
 from tcdsl.ir.primitives import PRIMITIVES
 
-__all__ = ["as_python_does", "call_function", "is_plain_call"]
+__all__ = ["as_python_does", "call_function", "is_plain_call", "refuse_compiled"]
 
 
 def call_function(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -107,6 +108,7 @@ def _row(function: Any) -> Any:
 
 def as_python_does(function: Any, /, *arguments: Any, **keywords: Any) -> Any:
     """``function(*arguments, **keywords)``; what Python or NumPy say is wrong with it is a fault of the user's line."""
+    refuse_compiled(function, (*arguments, *keywords.values()))
     try:
         return function(*arguments, **keywords)
     except (TypeError, ValueError) as error:
@@ -118,6 +120,16 @@ def as_python_does(function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         if span is None or isinstance(error, TcdslError):
             raise
         raise raised_in_a_call(error, span) from None
+
+
+def refuse_compiled(function: Any, arguments: Sequence[Any]) -> None:
+    """Raise if ``function`` is compiled by Numba, and called with symbols, of which Numba knows nothing."""
+    if is_of_numba(function) and (
+        algebra_of(arguments) is not None or any(isinstance(each, PointValue) for each in arguments)
+    ):
+        name = getattr(function, "__name__", "g")
+        hint = f"make an operation of it, outside of the function: `{name} = tc.interop.numba({name})`"
+        raise _fault(f"`{name}` is a function of Numba, which takes arrays and numbers alone", hint)
 
 
 # Those that ask a generator for all that it gives.
@@ -142,7 +154,9 @@ def _of_generator(name: str, function: Any, elements: list[Any], keywords: Mappi
 
 def is_plain_call(function: Any) -> bool:
     """Whether `call_function` calls ``function`` as Python does, whatever its arguments are."""
-    return function is not len and recognize(function) is None and not fills_array(function)
+    return (
+        function is not len and recognize(function) is None and not fills_array(function) and not is_of_numba(function)
+    )
 
 
 _OF_SCALARS = {"max": "max", "min": "min", "any": "or_", "all": "and_"}

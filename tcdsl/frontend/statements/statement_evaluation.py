@@ -17,6 +17,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, TcdslError
+from tcdsl.frontend.names.array_calls import refuse_compiled
 from tcdsl.frontend.names.language_functions import undefined_name_hint
 from tcdsl.frontend.names.name_resolution import (
     GlobalNumber,
@@ -287,6 +288,7 @@ def _users(
     waits = nullcontext() if plain is None else session.waiting_for(plain.__code__)
 
     def run() -> object:
+        refuse_compiled(function, (*given, *named.values()))
         with session.within(at_points=here, letters=letters), waits:
             return called(*given, **named)
 

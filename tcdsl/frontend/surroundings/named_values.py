@@ -19,7 +19,17 @@ from typing import Any
 from tcdsl.frontend.surroundings.containers import Item
 from tcdsl.installation import FOLDER
 
-__all__ = ["Chain", "Path", "chains", "is_installed", "named_paths", "outer_names", "spelled", "users_function"]
+__all__ = [
+    "Chain",
+    "Path",
+    "chains",
+    "is_installed",
+    "is_of_numba",
+    "named_paths",
+    "outer_names",
+    "spelled",
+    "users_function",
+]
 
 #: A name, with the attributes and items that are taken from it.
 Path = tuple[str | Item, ...]
@@ -125,6 +135,12 @@ def users_function(value: Any) -> tuple[FunctionType | None, Any]:
         if isinstance(call, FunctionType):
             value, receiver = call, value
     return (value, receiver) if isinstance(value, FunctionType) else (None, None)
+
+
+def is_of_numba(function: Any) -> bool:
+    """Whether Numba has compiled ``function``: what that reads around it is a part of its code."""
+    is_of = type(function).__module__.partition(".")[0] == "numba"
+    return is_of and any(hasattr(function, name) for name in ("py_func", "_dispatcher", "_pyfunc"))
 
 
 @functools.lru_cache(maxsize=4096)

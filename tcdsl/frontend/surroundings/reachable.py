@@ -54,7 +54,15 @@ from tcdsl.frontend.surroundings.code_names import (
 )
 from tcdsl.frontend.surroundings.containers import Item, base_of, is_array, is_container, parts_of
 from tcdsl.frontend.surroundings.impure_calls import warn_once
-from tcdsl.frontend.surroundings.named_values import Path, chains, is_installed, named_paths, spelled, users_function
+from tcdsl.frontend.surroundings.named_values import (
+    Path,
+    chains,
+    is_installed,
+    is_of_numba,
+    named_paths,
+    spelled,
+    users_function,
+)
 from tcdsl.frontend.surroundings.origins import (
     SPECIAL_METHODS,
     calls_methods,
@@ -250,7 +258,7 @@ class _Reached:
                     self._installed_function(value, names)
             elif isinstance(value, type):
                 self._class(value, is_made=True)
-            elif not kind.__module__.startswith("tcdsl."):
+            elif not kind.__module__.startswith("tcdsl.") and not is_of_numba(value):
                 self._instance(value, names, root)
 
     def _asked(self, value: Any, names: Path) -> type:

@@ -20,7 +20,7 @@ from tcdsl.errors import DtypeError, ShapeError, TcdslError
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.span import Span
 
-__all__ = ["HOSTED", "HostCode", "array_at", "entered", "host_code", "raised_by_host", "told_where"]
+__all__ = ["ENTER", "HOSTED", "HostCode", "Types", "array_at", "entered", "host_code", "raised_by_host", "told_where"]
 
 HOSTED = "host "
 """How the label begins of a check that fails where a function of Python has raised."""
@@ -35,18 +35,19 @@ Types = tuple[tuple[str, int], ...]
 class HostCode:
     """``function`` for arrays of the element types and ranks ``given``, whose results have those that are ``made``.
 
-    It gets copies of its own: what it keeps or changes is nobody else's.
+    It gets copies of its own: what it keeps or changes is nobody else's. ``native`` has the ``address`` of machine code
+    that does the same, called as `ENTER` is.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], given: Types, made: Types) -> None:
+    def __init__(self, name: str, function: Callable[..., Any], given: Types, made: Types, native: Any = None) -> None:
         self.name, self.given, self.made = name, given, made
-        self._function = function
+        self._function, self._native = function, native
         self._number = next(_NUMBERS)
         _BY_NUMBER[self._number] = self
 
     def cells(self) -> np.ndarray:
         """The array by which programs know this."""
-        owner = _Cells(_ADDRESS, self._number)
+        owner = _Cells(_ADDRESS if self._native is None else self._native.address, self._number)
         owner.code = self
         return np.frombuffer(owner, np.int64)
 
@@ -136,8 +137,9 @@ def entered(number: int, arrays: Sequence[np.ndarray] | int) -> int:
     return 0
 
 
-_ENTERED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(entered)
-_ADDRESS = ctypes.cast(_ENTERED, ctypes.c_void_p).value
+ENTER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(entered)
+"""What machine code calls: `entered`."""
+_ADDRESS = ctypes.cast(ENTER, ctypes.c_void_p).value
 
 
 def raised_by_host(span: Span | None) -> BaseException:

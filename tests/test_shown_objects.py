@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,10 @@ def total(x: Any) -> Any:
     return doubled(x).sum()
 
 
+TITLES = {"torch": "PyTorch", "jax": "JAX", "xarray": "xarray", "pandas": "pandas", "polars": "polars"}
+LIBRARIES = {name: title for name, title in TITLES.items() if find_spec(name) is not None}
+
+
 def held() -> dict[str, Any]:
     """What users hold, by what its representation has to say."""
     x = np.ones(3)
@@ -53,6 +58,10 @@ def held() -> dict[str, Any]:
         "hits=": doubled.cache_info(),
         "profile of doubled": doubled.profile(x),
         "program doubled": doubled.explain("ir", x),
+        "<program doubled: x -> y; 1 statement>": doubled.program(x),
+        "<statement y[i] = x[i] * 2.0  for [i]: 0 <= i < x_0>": doubled.program(x).statements[0],
+        "<op doubled> for Numba": tc.interop.numba(doubled),
+        "host function sin": tc.interop.host(np.sin, shape=np.shape),
         "layer dense(width=4)": layer,
         "tensor sum: () float32": error,
         "value of sum": error.memory["value"] if error.value is not None else None,
@@ -63,13 +72,21 @@ def held() -> dict[str, Any]:
         "config: ": tc.config,
         "primitive ": tc.tile.exp,
         "tensor n: () int64": tc.static_index("n", 3),
+        **{f"<op doubled> for {title}": getattr(tc.interop, name)(doubled) for name, title in LIBRARIES.items()},
     }
 
 
 def test_objects_say_what_they_are() -> None:
     for text, each in held().items():
         assert text in repr(each)
-        assert " object at 0x" not in repr(each)
+        assert " at 0x" not in repr(each)
+        assert len(repr(each).splitlines()) < 30
+
+
+def test_programs_print_as_index_notation() -> None:
+    printed = str(doubled.program(np.ones(3)))
+    assert "y[i] = x[i] * 2.0  for [i]: 0 <= i < x_0" in printed
+    assert printed == doubled.explain("ir", np.ones(3)).rstrip()
 
 
 def test_classes_of_results_have_representations_of_their_own() -> None:

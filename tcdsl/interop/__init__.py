@@ -154,12 +154,19 @@ def numba(function: Any, *, derivative: Callable[..., Any] | None = None) -> Cal
     """
     _require("numba", "Numba", "numba")
     from tcdsl.interop.numba_functions import NumbaFunction
-    from tcdsl.interop.numba_scalars import is_of_numba
+    from tcdsl.interop.numba_scalars import is_of_numba, of_scalars
 
-    if not is_of_numba(function):
-        require_values("interop.numba", function)
-    key = (NumbaFunction, derivative)
-    made: Callable[..., Any] = kept(function, key, lambda: NumbaFunction(function, derivative))
+    made: Callable[..., Any]
+    if is_of_numba(function):
+        made = kept(function, (of_scalars, derivative), lambda: of_scalars(function, derivative))
+        return made
+    require_values("interop.numba", function)
+    if derivative is not None:
+        raise ConfigurationError.at(
+            "tc.interop.numba takes a derivative for functions of Numba alone",
+            hint="ops have derivatives: `tc.grad(f)`",
+        )
+    made = kept(function, NumbaFunction, lambda: NumbaFunction(function))
     return made
 
 

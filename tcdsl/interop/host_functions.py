@@ -47,6 +47,7 @@ class HostFunction:
         #: What derivative rules see of a function: it reads nothing around it.
         self.function: Any = _nothing
         self._called, self._shape = function, shape
+        self._given = function, shape, vjp, jvp
         self.rules: dict[str, Any] = {}
         if vjp is not None:
             self.rules["pullback"] = _HostRule(self, f"{self.__name__}_vjp", vjp, "pullback")
@@ -117,8 +118,11 @@ class HostFunction:
             self._codes[key] = HostCode(name, function, tuple(types), made, found)
         return self._codes[key]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HostFunction, self._given
+
     def __repr__(self) -> str:
-        return f"<host function {self.__name__}>"
+        return f"<host function {getattr(self._called, '__name__', self.__name__)}>"
 
 
 class _HostRule:

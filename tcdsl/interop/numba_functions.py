@@ -23,7 +23,6 @@ from numba.np.numpy_support import as_dtype
 
 from tcdsl.errors import ConfigurationError, DtypeError
 from tcdsl.interop.array_functions import ArrayFunction, CallForm, Hole
-from tcdsl.interop.numba_scalars import is_of_numba, of_scalars
 from tcdsl.ir.dtypes import DTYPES, numpy_dtype
 from tcdsl.ir.interpreter.host_code import array_at
 from tcdsl.runtime.calling.structure import Structure
@@ -37,23 +36,26 @@ _NUMBERS: dict[Any, Hole] = {types.int64: Hole("int"), types.float64: Hole("floa
 _HELD: dict[int, Any] = {}
 
 
-def NumbaFunction(function: Any, derivative: Callable[..., Any] | None = None) -> Callable[..., Any]:  # noqa: N802
-    """What `tcdsl.interop.numba` gives for ``function``."""
-    if is_of_numba(function):
-        return of_scalars(function, derivative)
-    if derivative is not None:
-        raise ConfigurationError.at(
-            "tc.interop.numba takes a derivative for functions of Numba alone",
-            hint="ops have derivatives: `tc.grad(f)`",
-        )
+class NumbaFunction:
+    """``g = tc.interop.numba(f)``: ``f`` for code that Numba compiles; see `tcdsl.interop.numba`."""
 
-    @functools.wraps(function, updated=())
-    def called(*arguments: Any, **keywords: Any) -> Any:
-        return function(*arguments, **keywords)
+    __name__: str
 
-    # Each signature has code of its own, made when Numba infers types.
-    numba.extending.overload(called, strict=False, prefer_literal=False)(_typed(function))
-    return called
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.function = function
+        # Each signature has code of its own, made when Numba infers types.
+        numba.extending.overload(self, strict=False, prefer_literal=False)(_typed(function))
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """What ``f`` gives, outside of Numba's code."""
+        return self.function(*arguments, **keywords)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NumbaFunction, (self.function,)
+
+    def __repr__(self) -> str:
+        return f"<{self.function!r} for Numba>"
 
 
 class _Kind:

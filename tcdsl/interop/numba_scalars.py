@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from typing import Any
 
 import numba
@@ -47,7 +47,7 @@ def of_scalars(function: Any, derivative: Callable[..., Any] | None) -> HostFunc
     ufunc = function if isinstance(function, DUFunc) else np.vectorize(value)
     partials = None if derivative is None else _compiled(derivative)
     rules = [None if partials is None else _Cells(kind, value, ufunc, partials) for kind in ("pullback", "pushforward")]
-    return HostFunction(_Cells("value", value, ufunc, partials), lambda *arrays: _result(value, arrays), *rules)
+    return HostFunction(_Cells("value", value, ufunc, partials), partial(_result, value), *rules)
 
 
 def _compiled(function: Any) -> Any:
@@ -58,7 +58,7 @@ def _compiled(function: Any) -> Any:
     return numba.njit(plain or getattr(function, "_pyfunc", function), error_model=model)
 
 
-def _result(function: Any, arrays: Sequence[Any]) -> Any:
+def _result(function: Any, *arrays: Any) -> Any:
     # Which axes stretch, arithmetic of arrays knows; of what it records here, no program makes anything.
     plain = all(isinstance(each, np.ndarray | np.generic) for each in arrays)
     shape = np.broadcast_shapes(*map(np.shape, arrays)) if plain else reduce(operator.add, arrays).shape
@@ -91,7 +91,7 @@ class _Cells:
         if self._kind == "value":
             shape = np.broadcast_shapes(*map(np.shape, given))
             with np.errstate(all="ignore"):  # as machine code
-                return np.zeros(shape, _result(self._called, given)[1]) if 0 in shape else self._ufunc(*given)
+                return np.zeros(shape, _result(self._called, *given)[1]) if 0 in shape else self._ufunc(*given)
         if self._kind == "pullback":
             *inputs, cotangent = given
             slopes = self._slopes(inputs)

@@ -18,7 +18,7 @@ receives the cells of ``p_2``. Which tensors share memory is decided by lowering
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import is_
@@ -33,6 +33,7 @@ from tcdsl.tracebacks import NamesTold
 __all__ = [
     "BRANCH",
     "OF_ROUND",
+    "PRINTED",
     "SEGMENT_OF",
     "Access",
     "Assertion",
@@ -163,6 +164,10 @@ class StatementFacts(Hashed):
     _tensors_read: frozenset[str]
 
 
+PRINTED: dict[type, Callable[[Any], str]] = {}
+"""How programs and statements print, which `tcdsl.ir.text.printer` says."""
+
+
 @node_class
 @dataclass(frozen=True, slots=True)
 class Statement(StatementFacts):
@@ -187,6 +192,10 @@ class Statement(StatementFacts):
     unique: bool = False
     label: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        told = PRINTED.get(Statement)
+        return f"<statement {self.target.tensor if told is None else told(self)}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +375,20 @@ class Program(Hashed):
         if not self._declared:
             self._declared.update((tensor.name, tensor) for tensor in reversed((*self.inputs, *self.tensors)))
         return self._declared[name]
+
+    def __repr__(self) -> str:
+        def named(names: Sequence[str]) -> str:
+            return ", ".join(names if len(names) <= 6 else (*names[:5], "..."))
+
+        count = len(self.statements)
+        into = f", writes {named([name for name, _ in self.updates])}" if self.updates else ""
+        what = f"{count} statement{'s' if count != 1 else ''}" + f", {len(self.repeats)} loops" * bool(self.repeats)
+        inputs, outputs = named([each.name for each in self.inputs]), named(self.outputs) or "nothing"
+        return f"<program {self.name}: {inputs} -> {outputs}{into}; {what}>"
+
+    def __str__(self) -> str:
+        told = PRINTED.get(Program)
+        return repr(self) if told is None else told(self).rstrip("\n")
 
     @property
     def ruled(self) -> dict[str, DerivativeRule]:

@@ -1,8 +1,10 @@
 """Functions inside Numba's, and Numba's in ops: `tc.interop.numba`."""
 
 import math
+import pickle
 import sys
 
+import cloudpickle
 import numba
 import numpy as np
 import pytest
@@ -227,6 +229,19 @@ def test_what_functions_of_scalars_are_not():
     for called in (made(g), on_arrays):
         with pytest.raises(tc.DslSyntaxError, match=r"is a function of Numba(?s:.)*outside of the function: .*numba\("):
             called(X)
+
+
+def scaled(a, b):
+    return a * b
+
+
+def test_functions_are_pickled():
+    given = tc.interop.numba(numba.njit(scaled), derivative=lambda a, b: (b, a))
+    inside = numba.njit(lambda x: PICKED(x, np.array([1, 0])))
+    given(X, X), inside(X)
+    np.testing.assert_array_equal(pickle.loads(cloudpickle.dumps(given))(X, X), X * X)
+    np.testing.assert_array_equal(pickle.loads(cloudpickle.dumps(inside))(X), X[[1, 0]])
+    assert repr(given) == "<host function scaled>"
 
 
 def test_it_says_what_to_install(monkeypatch):

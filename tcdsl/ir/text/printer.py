@@ -39,6 +39,7 @@ from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import SizeValue, size_names
 from tcdsl.ir.program import (
+    PRINTED,
     Access,
     AxisExtent,
     DerivativeRule,
@@ -237,3 +238,6 @@ def _body(program: Program, statements: Sequence[Statement], sizes: Collection[s
         else:
             lines += [head, *("    " + clause for clause in clauses)]
     return lines
+
+
+PRINTED.update({Program: format_program, Statement: format_statement})

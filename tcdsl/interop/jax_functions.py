@@ -19,6 +19,7 @@ from tcdsl.errors import DtypeError
 from tcdsl.frontend.staging.given_arrays import given_array
 from tcdsl.interop.array_functions import ArrayFunction, ResultTypes, taken_apart
 from tcdsl.interop.ffi_handler import HANDLER, NUMBER
+from tcdsl.runtime.calling.structure import Structure
 
 __all__ = ["JaxFunction"]
 
@@ -31,6 +32,7 @@ class JaxFunction:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function, updated=())
         self.function = function
+        self._structures: dict[Any, Structure] = {}
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """The results as arrays of JAX, nested as ``f`` returns them."""
@@ -38,7 +40,12 @@ class JaxFunction:
         function = ArrayFunction.of(self.function, form)
         given = [_array(function, k, each) for k, each in enumerate(operands)]
         results = _CALL.bind(*given, function=function)
-        return _result_types(function, [jax.typeof(each) for each in given]).structure.build(results)
+        key = (function.key, *[(each.dtype, each.ndim) for each in given])
+        structure = self._structures.get(key)
+        if structure is None:
+            types = _result_types(function, [jax.typeof(each) for each in given])
+            structure = self._structures[key] = types.structure
+        return structure.build(results)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return JaxFunction, (self.function,)

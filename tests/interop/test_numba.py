@@ -4,7 +4,6 @@ import math
 import pickle
 import sys
 
-import cloudpickle
 import numba
 import numpy as np
 import pytest
@@ -236,6 +235,7 @@ def scaled(a, b):
 
 
 def test_functions_are_pickled():
+    cloudpickle = pytest.importorskip("cloudpickle")
     given = tc.interop.numba(numba.njit(scaled), derivative=lambda a, b: (b, a))
     inside = numba.njit(lambda x: PICKED(x, np.array([1, 0])))
     given(X, X), inside(X)

@@ -352,7 +352,7 @@ class LoopRewriter(BindingRewriter, ast.NodeTransformer):
         names = (*statement.numbers, *statement.names)
         after = self._store(names, ask("after"), node, several=True)
         last: ast.stmt = ast.If(ask("has_run"), [after], [])
-        # Goes on to another round: in Python 3.11 and 3.12 at the place of the loop, later at that of what it goes over.
+        # Going on to another round is at the place of the loop in Python 3.11 and 3.12, later at that of its iterable.
         return [ast.copy_location(node, place), ast.copy_location(last, node)]
 
 

@@ -199,7 +199,8 @@ class Diagnostic:
             lines.append(self.fact)
         else:
             lines.append(f"{_shown(span.filename)}:{span.position}: {self.fact}")
-            line = linecache.getline(span.filename, span.line)
+            # Code of exec has the name of the text of `python -c`, which Python keeps from 3.13 on.
+            line = "" if span.filename == "<string>" else linecache.getline(span.filename, span.line)
             if line:
                 source = line.rstrip("\n")
                 indent = len(source) - len(source.lstrip())

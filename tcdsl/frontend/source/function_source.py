@@ -54,10 +54,7 @@ def _unavailable(function: FunctionType, name: str) -> TcdslError:
     )
     if function.__code__.co_filename == _BY_VALUE:
         hint = "the function around it came by value, without its text: put that into a module, or pickle what it gives"
-    # No line is shown: where Python has one under this name, it is that of another text, such as of `python -c`.
-    code = function.__code__
-    fact = f"{code.co_filename}:{code.co_firstlineno}: the source of `{name}` is not available"
-    return DslSyntaxError.at(f"{fact}, so its tensor statements cannot be read", None, hint)
+    return _fault(function, f"the source of `{name}` is not available, so its tensor statements cannot be read", hint)
 
 
 def read_source(function: FunctionType) -> FunctionSource:

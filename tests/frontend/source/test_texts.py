@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import pickle
 import subprocess
 import sys
@@ -100,3 +101,12 @@ def test_text_is_found_where_names_are_looked_for_among_files(monkeypatch: pytes
     monkeypatch.setattr(inspect, "getsourcefile", lambda thing: str(tmp_path / inspect.getfile(thing)))
     thrice = op(source="def thrice(x):\n    y[i] = 3 * x[i]\n    return y")
     assert thrice(np.ones(1))[0] == 3
+
+
+def test_code_of_exec_shows_no_line_of_another_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Python 3.13 keeps the text of `python -c` under the name that code of exec has.
+    monkeypatch.setitem(linecache.cache, "<string>", (7, None, ["another\n"], "<string>"))
+    with pytest.raises(tc.DslSyntaxError) as fault:
+        exec("@op\ndef f(x):\n    return x", {"op": op})
+    assert "another" not in str(fault.value)
+    assert str(fault.value).startswith("<string>:1: the source of `f` is not available")

@@ -282,3 +282,25 @@ def test_integer_division_into_integers_is_refused() -> None:
     message = refusal(tc.DtypeError, f, np.array([4, 6]), np.array([2, 3]))
     assert "`/=` gives floating numbers, which a tensor of int64 cannot hold" in message
     assert "`//`" in message
+
+
+def cell_by_cell(bits, at, by):
+    found = np.zeros(4, np.int64)
+    rest = np.full((2, 4), 1000)
+    turns = np.full(4, 7.5)
+    for i in range(len(bits)):
+        found[at[i]] ^= bits[i]
+        rest[1, at[i]] //= 3
+        rest[0, i % 4] %= 7 + by[i]
+        turns[at[i]] %= 2.0
+    found[0] ^= 5
+    return found, rest, turns
+
+
+def test_other_operators_of_python_change_single_cells() -> None:
+    given = np.array([1, 2, 4, 8, 16]), np.array([0, 1, 1, 0, 3]), np.arange(5)
+    decorated = tc.op(cell_by_cell)
+    for expected, found, read in zip(cell_by_cell(*given), decorated(*given), decorated.interpret(*given), strict=True):
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(read, expected)
+        assert found.dtype == expected.dtype

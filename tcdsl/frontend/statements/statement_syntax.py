@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.names.function_scope import FunctionScope
+from tcdsl.frontend.names.name_resolution import index_names
 from tcdsl.frontend.statements.accesses import axis_nodes
 from tcdsl.ir.accumulators import ACCUMULATORS
 
@@ -86,9 +87,21 @@ def require_accumulator(given: Assignment, environment: FunctionScope) -> None:
         raise _fault(given.node, "no accumulator has this operator", f"write one of {_TABLE}", environment)
 
 
+def _of_a_cell(given: Assignment, environment: FunctionScope) -> Assignment:
+    # `bits[t] ^= b` of one cell is an assignment: only of cells that index variables name do several values meet.
+    match given.node:
+        case ast.AugAssign(target=ast.Subscript(value=ast.Name()) as target, op=kind, value=value) if not (
+            given.accumulate or isinstance(kind, ast.MatMult) or index_names(given.indices, value, (), environment)
+        ):
+            held = ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+            changed = ast.copy_location(ast.BinOp(held, kind, value), given.node)
+            return replace(given, accumulate="assign", plain=True, value=changed)
+    return given
+
+
 def read_statement(node: ast.stmt, environment: FunctionScope) -> Assignment:
     """The parts of a statement with an index list: conditions may follow its value. `DslSyntaxError` for others."""
-    given = read_assignment(node, environment)
+    given = _of_a_cell(read_assignment(node, environment), environment)
     require_accumulator(given, environment)
     for name, option in given.options.items():
         if name not in _OPTIONS:

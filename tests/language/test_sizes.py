@@ -361,3 +361,21 @@ def too_wide(x):
     y = output(1)
     y[...] = x
     return y
+
+
+@op
+def framed(a):
+    y = output(len(a) + 1)
+    y[...] = 0
+    y[len(a)] = 9 * a[len(a) - 1]
+    for t in range(len(a)):
+        y[t] = a[len(a) - 1 - t] if t < len(a) - 1 else len(a)
+    return y
+
+
+def test_lengths_stand_in_statements() -> None:
+    for count in (1, 4):
+        a = np.arange(5.0, 5 + count)
+        expected = [*a[:0:-1], count, 9 * a[-1]]
+        np.testing.assert_array_equal(framed(a), expected)
+        np.testing.assert_array_equal(framed.interpret(a), expected)

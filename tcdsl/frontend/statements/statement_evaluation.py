@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from tcdsl.errors import DslSyntaxError, TcdslError
-from tcdsl.frontend.names.array_calls import refuse_compiled
+from tcdsl.frontend.names import array_calls
 from tcdsl.frontend.names.language_functions import undefined_name_hint
 from tcdsl.frontend.names.name_resolution import (
     GlobalNumber,
@@ -191,6 +191,9 @@ def call(evaluation: Evaluator, node: ast.Call, position: Position) -> object:
     if arguments is None:
         return FAULTY
     positional, keywords = arguments
+    if function is len and not keywords and not any(isinstance(each, Value) for each in positional):
+        # A size, where Python's `len` would ask for an integer.
+        return evaluation.native(lambda: array_calls.call_function(len, positional, {}), node)
     if name is None:
         return _users(evaluation, function, positional, keywords, node)
     if keywords:
@@ -288,7 +291,7 @@ def _users(
     waits = nullcontext() if plain is None else session.waiting_for(plain.__code__)
 
     def run() -> object:
-        refuse_compiled(function, (*given, *named.values()))
+        array_calls.refuse_compiled(function, (*given, *named.values()))
         with session.within(at_points=here, letters=letters), waits:
             return called(*given, **named)
 

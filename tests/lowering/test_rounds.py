@@ -365,7 +365,17 @@ def test_a_minimum_waits_last_for_what_the_round_before_has_stored() -> None:
             least = min(least, x[t], x[t - 1])
         return least
 
+    @op
+    def relaxed(y, w):
+        for t in range(1, y.shape[0] - 1):
+            y[t] = (1.0 - w) * y[t] + w * (y[t - 1] + y[t + 1])
+        return y
+
     x, y = np.array([1.0, 5.0, 2.0, np.nan, 4.0]), np.array([1.5, 2.5, 4.0])
+    assert "= w_2 * (y_2[t_round] + y_2[t_round + 2]) + (1.0 - w_2) * y_2[t_round + 1]" in relaxed.explain(
+        "loops", x, 0.5
+    )
+    np.testing.assert_allclose(relaxed(x, 0.5), relaxed.interpret(x, 0.5), rtol=1e-15)
     assert "+ min(min(d_3[a, b], d_3[a, b + 1]), d_3[a + 1, b])" in warped.explain("loops", x, y)
     assert "= max(max(x[N - t_round - 2], y_2[N - t_round - 3]), y_2[N - t_round - 1])" in backwards.explain("loops", x)
     assert "= min(min(x[t_round + 1], x[t_round]), least_3_2)" in steps.explain("loops", x, 3.0)

@@ -3,6 +3,7 @@
 In ``d[a + 1, b + 1] = min(d[a, b], min(d[a + 1, b], d[a, b + 1])) + x`` a round over ``b`` waits for ``d[a + 1, b]``:
 ``min(min(d[a, b], d[a, b + 1]), d[a + 1, b])`` makes it wait for one minimum, not for two. Those may change places
 without any change of a result, which sums of floats may not; the two terms of one sum may, and the late one comes last.
+Of two products the late one comes first: LLVM makes one instruction of the sum and its first product.
 """
 
 from __future__ import annotations
@@ -62,8 +63,16 @@ def _stored_before(loop: Loop) -> Iterator[_Cell]:
 
 def _last(late: Callable[[Expr], bool]) -> Callable[[Expr], Expr]:
     def rule(expr: Expr) -> Expr:
-        if not isinstance(expr, Apply) or expr.primitive not in ("min", "max"):
-            return expr
+        match expr:
+            case Apply(
+                primitive="add",
+                arguments=(Apply(primitive="mul") as first, Apply(primitive="mul") as second),
+            ) if late(second) and not late(first):
+                return apply("add", second, first)
+            case Apply(primitive="min" | "max"):
+                pass
+            case _:
+                return expr
         operands = list(_operands(expr, expr.primitive))
         behind = [each for each in operands if late(each)]
         if not behind:

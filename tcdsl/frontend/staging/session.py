@@ -377,9 +377,14 @@ class Session:
         if graph is not None:
             held: SymbolicTensor = graph.hold(value, array, label)
             return held
-        tensor = self.builder.input(label, element_type(array), array.ndim)
-        for declared, extent in zip(tensor.extents, array.shape, strict=True):
-            self.extents[declared.name] = extent  # type: ignore[union-attr]
+        if reading is None and value is array:
+            # Made while staging, as by `np.zeros(256)`: every call has this one.
+            made = self.builder.fixed_input(label, element_type(array), array.shape)
+            tensor = SymbolicTensor(self.builder, made.name, made.dtype, made.shape, label)
+        else:
+            tensor = self.builder.input(label, element_type(array), array.ndim)
+            for declared, extent in zip(tensor.extents, array.shape, strict=True):
+                self.extents[declared.name] = extent  # type: ignore[union-attr]
         self.captured.append(CapturedArray(tensor.name, value, reading, view))
         return tensor
 

@@ -24,7 +24,14 @@ from tcdsl.frontend.symbols.recognition import recognize
 
 __all__ = ["FUNCTIONS", "PRODUCT_UFUNCS", "called", "of_ufunc"]
 
-FUNCTIONS: Mapping[Any, Callable[..., Any]] = {**SHAPES, **POINTWISE, **REDUCTIONS, **PRODUCTS, **CELLS, **LINEAR_ALGEBRA}
+FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
+    **SHAPES,
+    **POINTWISE,
+    **REDUCTIONS,
+    **PRODUCTS,
+    **CELLS,
+    **LINEAR_ALGEBRA,
+}
 
 
 def called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:

@@ -176,7 +176,8 @@ def _calling_itself(error: BaseException) -> str:
 
 def _is_users(frame: FrameType) -> bool:
     package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    generated = frame.f_code.co_filename == "<string>"  # methods of dataclasses
+    # Methods of dataclasses; texts of `python -c` are the user's.
+    generated = frame.f_code.co_filename == "<string>" and frame.f_code.co_name.startswith("__")
     return not _is_library(frame) and not generated and package not in _CALLED_BY_THE_LIBRARY
 
 

@@ -280,6 +280,22 @@ CASES: dict[str, Callable[[], Case]] = {
     "attribute by a name that is found": _on(
         One, lambda o: sum(getattr(o, name, 2.0) for name in NAMES), lambda o: setattr(o, NAMES[0], 5.0)
     ),
+    "method without a file": _on(
+        lambda: _module_with(
+            "class Layer:\n    held = [2.0]\n    def __call__(self): return self.held[0]\nlayer = Layer()"
+        ),
+        lambda m: m.layer(),
+        lambda m: m.layer.held.__setitem__(0, 5.0),
+    ),
+    "method of a dataclass without a file": _on(
+        lambda: _module_with(
+            "import dataclasses\n__name__ = '__main__'\n@dataclasses.dataclass\nclass Layer:\n    held: float\n"
+            "    def __post_init__(self): self.more = T[0]\n    def __call__(self): return self.held + self.more\n"
+            "T = [1.0]\nlayer = Layer(1.0)"
+        ),
+        lambda m: m.layer() + m.Layer(0.0)(),
+        lambda m: (setattr(m.layer, "held", 3.0), m.T.__setitem__(0, 5.0)),
+    ),
     "kept getter": _on(Holder, lambda h: -GETTER(h), lambda h: setattr(h, "slot", 5.0)),
 }
 NAMES = ["one or other"]

@@ -18,6 +18,7 @@ __all__ = [
     "SPECIAL_METHODS",
     "calls_methods",
     "is_for_effects",
+    "is_generated",
     "is_users",
     "is_users_module",
     "keeps_state",
@@ -52,6 +53,21 @@ def may_be_read(value: Any) -> bool:
 def is_for_effects(value: Any) -> bool:
     """Whether an object of Python's library stands in a web of others, and for effects."""
     return type(value).__module__.partition(".")[0] in _FOR_EFFECTS
+
+
+def is_generated(name: str, function: FunctionType, kind: type) -> bool:
+    """Whether a dataclass or a named tuple has generated a method; what the user wrote may have no file either."""
+    if function.__code__.co_filename != "<string>":
+        return False
+    options = vars(kind).get("__dataclass_params__")
+    if options is None:
+        return name == "__new__" and "_fields" in vars(kind)
+    return name in _OF_DATACLASSES or (name == "__init__" and bool(options.init))
+
+
+_OF_DATACLASSES = frozenset(
+    ("__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__repr__", "__setattr__", "__delattr__")
+)
 
 
 def keeps_state(value: Any) -> bool:

@@ -67,6 +67,7 @@ from tcdsl.frontend.surroundings.origins import (
     SPECIAL_METHODS,
     calls_methods,
     is_for_effects,
+    is_generated,
     is_users,
     is_users_module,
     keeps_state,
@@ -458,7 +459,7 @@ class _Reached:
             for name, value in list(vars(each).items()):
                 function = _function_of(value)
                 if self._is_read(name, function, is_made) or (is_called and function is not None):
-                    if function is not None and function.__code__.co_filename == "<string>":
+                    if function is not None and is_generated(name, function, each):
                         self._generated(name, function, each)
                         continue
                     # As it stands there: asked of the class, some attributes are made anew each time.

@@ -22,6 +22,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import op
+from tcdsl.frontend.surroundings.code_names import EVERY, asked_by
 
 FACTORY = [2.0]
 NUMBER = 2.0
@@ -280,6 +281,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "attribute by a name that is found": _on(
         One, lambda o: sum(getattr(o, name, 2.0) for name in NAMES), lambda o: setattr(o, NAMES[0], 5.0)
     ),
+    "attribute by a text that is made": _on(
+        One, lambda o: getattr(o, f"held_{NAMES[0]}", 2.0), lambda o: setattr(o, f"held_{NAMES[0]}", 5.0)
+    ),
     "method without a file": _on(
         lambda: _module_with(
             "class Layer:\n    held = [2.0]\n    def __call__(self): return self.held[0]\nlayer = Layer()"
@@ -326,6 +330,24 @@ def test_the_next_call_sees_a_change(name: str) -> None:
     misses = f.cache_info().misses
     f.interpret(x)
     assert f.cache_info().misses == misses
+
+
+def test_names_that_code_computes() -> None:
+    known = [
+        lambda o: getattr(o, "k", o["z"] + 1),
+        lambda o: getattr(getattr(o.x["a"].f(1, 2), "a"), "b"),  # noqa: B009
+        lambda o: hasattr(o, "k") and o(o, 2, 3),
+    ]
+    computed = [
+        lambda o: getattr(o["x"], o.name),
+        lambda o: getattr(o, "k" + o.name, 1.0),
+        lambda o: getattr(o, "k" if o else "j"),
+        lambda o: getattr(o, "k%d" % o.number),  # noqa: UP031
+        lambda o: map(getattr, o, ["k"]),
+        lambda o: getattr(*o),
+    ]
+    assert [EVERY in asked_by(each.__code__)[0] for each in known] == [False] * len(known)
+    assert [EVERY in asked_by(each.__code__)[0] for each in computed] == [True] * len(computed)
 
 
 def test_labels_of_series() -> None:

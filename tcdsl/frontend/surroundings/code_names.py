@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
@@ -73,22 +73,20 @@ def asked_by(code: CodeType) -> tuple[frozenset[str], tuple[tuple[str, int], ...
     """The names by which code may reach attributes, with marks, and the modules that it imports with their levels."""
     names = {*code.co_names}
     imported: list[tuple[str, int]] = []
-    asked = False
     numbers: list[Any] = [0, 0]
-    for instruction in dis.get_instructions(code):
+    instructions = list(dis.get_instructions(code))
+    for place, instruction in enumerate(instructions):
         kind = instruction.opname
         names.update(_MARKED_BY_INSTRUCTIONS.get(kind, ()))
         if kind.startswith("LOAD_") and instruction.argval in _BY_A_NAME:
-            asked = True
+            if not _is_given_a_constant(instructions[place + 1 :]):
+                names.add(EVERY)
         elif kind == "LOAD_CONST":
             numbers = [numbers[-1], instruction.argval]
-            asked = asked and not isinstance(instruction.argval, str)
         elif kind == "BINARY_OP" and instruction.argrepr in ("%", "%="):
             names.add(TEXT)
         elif kind == "IMPORT_NAME":
             imported.append((str(instruction.argval), numbers[0] if type(numbers[0]) is int else 0))
-        elif kind.startswith("CALL") and asked:
-            names.add(EVERY)
     names.update(marked_by(names))
     names.update(identifiers(code.co_consts))
     for inner in code.co_consts:
@@ -97,6 +95,29 @@ def asked_by(code: CodeType) -> tuple[frozenset[str], tuple[tuple[str, int], ...
             names |= found
             imported.extend(modules)
     return frozenset(names), tuple(imported)
+
+
+def _is_given_a_constant(instructions: Sequence[dis.Instruction]) -> bool:
+    # Whether the second argument of a function that has just been loaded is a text in the code. `depth` is how far the
+    # stack has grown since: by that its call is known, and what has made the argument.
+    depth = first = 0
+    made: dis.Instruction | None = None
+    before = ""
+    for number, instruction in enumerate(instructions):
+        kind, count = instruction.opname, instruction.arg or 0
+        is_call = kind == "PRECALL" or (kind == "CALL" and before != "PRECALL")  # two steps until Python 3.12
+        before = kind
+        if is_call and depth == first + count:
+            return made is not None and made.opname == "LOAD_CONST" and isinstance(made.argval, str)
+        if instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs:
+            return False
+        depth += dis.stack_effect(instruction.opcode, instruction.arg)
+        if kind == "PUSH_NULL" and number == 0:
+            first = depth
+        if depth < first:
+            return False
+        made = instruction if depth == first + 2 else made
+    return False
 
 
 def marked_by(names: Collection[str]) -> Iterator[str]:

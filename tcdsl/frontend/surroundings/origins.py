@@ -17,6 +17,7 @@ from tcdsl.frontend.surroundings.readings import attribute
 __all__ = [
     "SPECIAL_METHODS",
     "calls_methods",
+    "function_of",
     "is_for_effects",
     "is_generated",
     "is_users",
@@ -84,6 +85,18 @@ def is_users(kind: type) -> bool:
     """Whether a class is the user's own."""
     module = sys.modules.get(kind.__module__)
     return kind.__module__ == "__main__" or (module is None or is_users_module(module))
+
+
+def function_of(value: Any) -> FunctionType | None:
+    """The function of the user's that an attribute of a class runs."""
+    if isinstance(value, FunctionType) and is_installed(value.__code__.co_filename):
+        value = vars(value).get("__wrapped__")  # as dataclasses have it
+    for inner in ("fget", "func", "__func__", "__wrapped__"):
+        if not isinstance(value, FunctionType | type) and inner in dir(type(value)):
+            value = attribute(value, inner)
+    if isinstance(value, FunctionType) and not is_installed(value.__code__.co_filename):
+        return value
+    return None
 
 
 def calls_methods(kind: type) -> bool:

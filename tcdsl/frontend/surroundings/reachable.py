@@ -66,6 +66,7 @@ from tcdsl.frontend.surroundings.named_values import (
 from tcdsl.frontend.surroundings.origins import (
     SPECIAL_METHODS,
     calls_methods,
+    function_of,
     is_for_effects,
     is_generated,
     is_users,
@@ -457,7 +458,7 @@ class _Reached:
             if "__match_args__" in self._followed:
                 self.names.update(vars(each).get("__match_args__", ()))
             for name, value in list(vars(each).items()):
-                function = _function_of(value)
+                function = function_of(value)
                 if self._is_read(name, function, is_made) or (is_called and function is not None):
                     if function is not None and is_generated(name, function, each):
                         self._generated(name, function, each)
@@ -543,7 +544,7 @@ def _following(value: Any, step: str | Item) -> Any:
         return found if is_users_module(value) or _is_setting(value, found) else _STOP
     if isinstance(value, type):
         found = _of_class(value, step)
-        return _STOP if found is MISSING or _function_of(found) is not None else attribute(value, step)
+        return _STOP if found is MISSING or function_of(found) is not None else attribute(value, step)
     held = attribute(value, "__dict__")
     found = _of_class(kind, step)
     if isinstance(held, dict | MappingProxyType) and step in held and not _is_data_descriptor(found):
@@ -594,15 +595,3 @@ def _is_data_descriptor(found: Any) -> bool:
 
 def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
-
-
-def _function_of(value: Any) -> FunctionType | None:
-    # The function of the user's that an attribute of a class runs.
-    if isinstance(value, FunctionType) and is_installed(value.__code__.co_filename):
-        value = vars(value).get("__wrapped__")  # as dataclasses have it
-    for inner in ("fget", "func", "__func__", "__wrapped__"):
-        if not isinstance(value, FunctionType | type) and inner in dir(type(value)):
-            value = attribute(value, inner)
-    if isinstance(value, FunctionType) and not is_installed(value.__code__.co_filename):
-        return value
-    return None

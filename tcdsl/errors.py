@@ -167,7 +167,8 @@ def raised_in_a_call(error: Exception, span: Span) -> TcdslError:
     """The fault where Python or NumPy raised ``error`` in a call at ``span``: it is of that class of Python's too."""
     if isinstance(error, TypeError | AttributeError):
         return (DtypeError if isinstance(error, TypeError) else MissingAttributeError).at(str(error), span)
-    return _raised_as(type(error)).at(str(error), span)
+    fact = f"there is no key {error}" if isinstance(error, KeyError) else str(error)
+    return _raised_as(type(error)).at(fact, span)
 
 
 def raised_by_user(label: str, span: Span | None = None, notes: tuple[str, ...] = ()) -> Diagnostic:

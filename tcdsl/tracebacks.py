@@ -62,7 +62,7 @@ _BETWEEN = (contextlib.__file__, functools.__file__)
 _CALLED_BY_THE_LIBRARY = frozenset(sys.stdlib_module_names) | {"islpy", "llvmlite", "numba", "numpy", "rich"}
 _RAISING = frozenset((dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]))
 # What is told as a fault of the user's where Python or NumPy raise it.
-_TOLD = (TypeError, ValueError, AttributeError)
+_TOLD = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
 # A part of a function with many nested blocks, which the function calls (`tcdsl.frontend.source.nested_blocks`).
 _INNER = "__tcdsl__inner"
 # A user's function that waits so often for itself calls itself without an end: staging it ends sooner.

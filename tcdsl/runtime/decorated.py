@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError
 from tcdsl.frontend.running_loops.run_time_checks import passed
+from tcdsl.frontend.staging.declarations import Unwritten
 from tcdsl.frontend.staging.session import Session, session_of
 from tcdsl.frontend.surroundings.reachable import Surroundings
 from tcdsl.frontend.surroundings.readings import MISSING, Reading
@@ -133,7 +134,8 @@ class DecoratedStaging(StagedFunction):
         held = passed(session, [memory.held() for memory in changed.values()])
         updates = [(name, memory.name) for name, memory in zip(changed, held, strict=True)]
         program = session.builder.program(outputs, updates)
-        if owner.in_place and result is None and not updates:
+        # What a fault has left out may be what changes something.
+        if owner.in_place and result is None and not updates and not session.faults:
             _require_changes(owner, positional, configuration)
             if session.checked is None and program.statements:
                 raise _changes_nothing(owner, program).error()
@@ -203,6 +205,10 @@ def run_inline(
                 f"`{function.__name__}` is a @cd function, which stores into `{name}`, but here that is a value",
                 "call @cd functions from @cd functions, or outside",
             )
+        if function.in_place and session.context.states is not None and isinstance(value, Unwritten):
+            fact = f"`{value.name}` has no shape yet, and `{function.__name__}` is given it as `{name}`"
+            hint = f"say how it starts, `{value.name} = output(init=np.zeros_like(p))`, or write it before this call"
+            raise session.fault(ShapeError, fact, hint)
         if isinstance(value, SymbolicTensor) and not function.in_place:
             value = SymbolicTensor(value.builder, value.name, value.element_type, value.extents, value.label)
         values.append(value)

@@ -32,6 +32,9 @@ def of_a_helper(x: Any) -> Any:
         (lambda x: x + (1, 2).index(3), ValueError, "not in tuple"),
         (lambda x: x + len(5), TypeError, "has no len"),  # type: ignore[arg-type]
         (lambda x: x + ("a" - {}), TypeError, "unsupported operand"),
+        (lambda x: x * x.shape[5], IndexError, "tuple index out of range"),
+        (lambda x: x + {"a": 1}["b"], KeyError, "there is no key 'b'"),
+        (lambda x: x * (1 / 0), ZeroDivisionError, "division by zero"),
         (lambda x: np.i0(x * 2), SyntaxError, "np.i0 has no meaning for tensors"),
         (lambda x: x + np.no_such, AttributeError, "has no attribute 'no_such'"),
     ],
@@ -142,3 +145,58 @@ def test_positions_that_letters_of_sizes_give_say_where_these_were_bound() -> No
         return x[n - 1]
 
     np.testing.assert_array_equal(last(np.ones((2, 3))), np.ones(3))
+
+
+@pytest.mark.parametrize("called", ["linalg.det", "fft.fft", "sort", "vander"])
+def test_functions_of_numpy_that_refuse_a_cell_are_told_with_the_line(called: str) -> None:
+    function: Any = np
+    for name in called.split("."):
+        function = getattr(function, name)
+
+    @op
+    def f(x: Any) -> Any:
+        y[i] = function(x[i])
+        return y
+
+    with pytest.raises(tc.TcdslError, match=r"test_faults_of_python.py.*\n +y\[i\] = function\(x\[i\]\)"):
+        f(np.ones(3))
+
+
+def test_a_fault_is_not_hidden_by_what_comes_of_it() -> None:
+    @cd
+    def whole(x: Any, out: Any) -> Any:
+        out[i] = 2 * x
+
+    @cd
+    def after(x: Any, out: Any, n: Any) -> Any:
+        s[i] = x[i], i <= n
+        m = max(s, axis=0)
+        out[i] = x[i] - m
+
+    with pytest.raises(tc.ShapeError, match="an array of rank 1 stands here without an index"):
+        whole(np.ones(3), np.ones(3))
+    with pytest.raises(tc.ShapeError, match="`n` is data, which cannot say how long s is"):
+        after(np.ones(3), np.ones(3), np.array(1))
+
+
+def test_functions_of_other_packages_have_their_names() -> None:
+    special = pytest.importorskip("scipy.special")
+
+    @op
+    def whole(x: Any) -> Any:
+        return special.gamma(x)
+
+    @op
+    def cells(x: Any) -> Any:
+        y[i] = special.gamma(x[i])
+        return y
+
+    @op
+    def nothing(x: Any) -> Any:
+        return x + argmax()
+
+    for function in (whole, cells):
+        with pytest.raises(tc.DtypeError, match=": gamma is not a primitive of"):
+            function(np.ones(3))
+    with pytest.raises(tc.TcdslError, match="`argmax` takes 1 argument, not 0"):
+        nothing(np.ones(3))

@@ -302,3 +302,33 @@ def test_starts_that_are_none() -> None:
         from_three(p)
     with pytest.raises(tc.DslSyntaxError, match=r"on arrays make it a parameter, and pass the buffer"):
         from_number(np.ones(2))
+
+
+@cd
+def decayed(v, g):
+    v *= 0.9
+    v += g
+
+
+def test_state_whose_shape_a_function_would_have_to_tell_says_how_it_starts() -> None:
+    @cd
+    def open_state(p, *, learning_rate):
+        v = output()
+        decayed(v, p.grad)
+        p -= learning_rate * v
+
+    @cd
+    def begun(p, *, learning_rate):
+        v = output(init=np.zeros_like(p))
+        decayed(v, p.grad)
+        p -= learning_rate * v
+
+    w = tc.param("w", init=[1.0, 2.0])
+    with pytest.raises(tc.ShapeError, match="`v` has no shape yet, and `decayed` is given it as `v`") as caught:
+        open_state(w, learning_rate=0.1)
+    assert "v = output(init=np.zeros_like(p))" in str(caught.value)
+    step = tc.compile(tc.train.grad_update((w * w).sum()), begun(w, learning_rate=0.1))
+    step.run()
+    step.run()
+    assert_allclose(w.value, [0.46, 0.92])
+    assert_allclose(step.state["v.w"].value, [3.4, 6.8])

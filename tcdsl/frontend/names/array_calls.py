@@ -15,7 +15,7 @@ from tcdsl.frontend.arrays.array_literals import Batch, holds_tensors, is_litera
 from tcdsl.frontend.arrays.filled_arrays import filled_array, fills_array
 from tcdsl.frontend.points.point_scalars import PointValue, combine_points
 from tcdsl.frontend.staging.declared_parameters import declared_parameter
-from tcdsl.frontend.staging.session import current_session, session_of
+from tcdsl.frontend.staging.session import Poison, StagingStopped, current_session, session_of
 from tcdsl.frontend.surroundings.named_values import is_of_numba
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor, algebra_of
 from tcdsl.frontend.symbols.operators import Algebra
@@ -111,7 +111,9 @@ def as_python_does(function: Any, /, *arguments: Any, **keywords: Any) -> Any:
     refuse_compiled(function, (*arguments, *keywords.values()))
     try:
         return function(*arguments, **keywords)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+        if any(isinstance(each, Poison) for each in (*arguments, *keywords.values())):
+            raise StagingStopped from None  # of a fault that has been told
         session, trace = current_session(), error.__traceback__
         while trace is not None and (trace := trace.tb_next) is not None:
             if not str(trace.tb_frame.f_globals.get("__name__")).startswith("numpy"):

@@ -115,8 +115,10 @@ class ReductionFunction(_Named):
 
     kind = "reduction"
 
-    def _computed(self, array: Any, **keywords: Any) -> Any:
-        return getattr(np, self.__tcdsl_name__)(array, **keywords)
+    def _computed(self, *arrays: Any, **keywords: Any) -> Any:
+        if len(arrays) != 1:
+            raise _wrong_number(self.__tcdsl_name__, 1, arrays)
+        return getattr(np, self.__tcdsl_name__)(*arrays, **keywords)
 
 
 def _misused(fact: str, hint: str = "") -> TcdslError:

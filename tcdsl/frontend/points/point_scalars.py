@@ -27,7 +27,7 @@ from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import OperatorHost, PrimitiveOperators, itself
 from tcdsl.frontend.symbols.point_calls import AtEachPoint
 from tcdsl.frontend.symbols.pointwise_functions import UFUNCS
-from tcdsl.frontend.symbols.recognition import recognize
+from tcdsl.frontend.symbols.recognition import name_of_ufunc, recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function, of_a_number
 from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, number_value
 from tcdsl.frontend.symbols.values import Value, stored_dtype
@@ -176,7 +176,7 @@ class PointValue(PrimitiveOperators):
         if row is not None and method == "__call__" and not kwargs:
             return row(*inputs)
         if name is None or method != "__call__" or kwargs:
-            raise DtypeError.at(f"np.{ufunc.__name__} is not a primitive of the language", self.span)
+            raise DtypeError.at(f"{name_of_ufunc(ufunc)} is not a primitive of the language", self.span)
         return combine_points(name, inputs)
 
 

@@ -293,7 +293,7 @@ def _users(
     def run() -> object:
         array_calls.refuse_compiled(function, (*given, *named.values()))
         with session.within(at_points=here, letters=letters), waits:
-            return called(*given, **named)
+            return array_calls.as_python_does(called, *given, **named)
 
     try:
         # What a user's function raises of itself goes to the user as it is.

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, TcdslError
-from tcdsl.frontend.symbols.recognition import recognize
+from tcdsl.frontend.symbols.recognition import name_of_ufunc, recognize
 from tcdsl.frontend.symbols.written_cells import WrittenCells
 from tcdsl.rows.ranks import RowRanks
 
@@ -318,12 +318,12 @@ class ArithmeticOperators(PrimitiveOperators):
         known = algebra.ufunc(ufunc, method, inputs, keywords)
         if known is not NotImplemented:
             return known
-        called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        called = name_of_ufunc(ufunc) if method == "__call__" else f"{name_of_ufunc(ufunc)}.{method}"
         hint = "write it in index notation, or with the primitives of the language reference"
         if "out" in keywords:
             hint = "assign what it gives: in @cd functions `a[...] = a + b` stores into `a`"
-            raise algebra.fault(DtypeError, f"np.{called} with `out`, which stores into an array", hint)
-        raise algebra.fault(DtypeError, f"np.{called} is not a primitive of tcdsl", hint)
+            raise algebra.fault(DtypeError, f"{called} with `out`, which stores into an array", hint)
+        raise algebra.fault(DtypeError, f"{called} is not a primitive of tcdsl", hint)
 
     def __array_function__(
         self, function: Any, _: object, arguments: Sequence[Any], keywords: Mapping[str, Any]

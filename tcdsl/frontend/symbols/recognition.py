@@ -17,7 +17,17 @@ import numpy as np
 
 from tcdsl.ir.dtypes import DTYPES
 
-__all__ = ["BOUNDARIES", "CASTS", "COMBINING", "CONSTANTS", "REDUCTIONS", "names_axes", "of_one_cell", "recognize"]
+__all__ = [
+    "BOUNDARIES",
+    "CASTS",
+    "COMBINING",
+    "CONSTANTS",
+    "REDUCTIONS",
+    "name_of_ufunc",
+    "names_axes",
+    "of_one_cell",
+    "recognize",
+]
 
 REDUCTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -126,6 +136,12 @@ def recognize(function: object) -> str | None:
         return entry[1]
     name = getattr(function, "__tcdsl_name__", None) if not isinstance(function, type) else None
     return name if isinstance(name, str) else None
+
+
+def name_of_ufunc(ufunc: np.ufunc) -> str:
+    """What users write for it, ``np.exp``; for a ufunc of another package, which does not say of which, its name."""
+    name = str(ufunc.__name__)
+    return f"np.{name}" if getattr(np, name, None) is ufunc else name
 
 
 def names_axes(function: object, arguments: Sequence[object]) -> bool:

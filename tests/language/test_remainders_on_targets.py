@@ -43,6 +43,9 @@ def test_cells_that_do_not_meet_are_written(index: str) -> None:
     ("body", "wanted"),
     [
         ("y[(i + 2) % N] = x[i]", np.roll(X, 2)),
+        ("y[(i + n[()]) % N] = x[i]", np.roll(X, -8)),
+        ("y[(n[()] - i) % N] += x[i]", X[[4, 3, 2, 1, 0, 5]]),
+        ("y[(5 * i + 1) % N] = x[i]", X[[1, 0, 5, 4, 3, 2]]),
         ("y[(N - i) % N] += x[i]", X[[0, 5, 4, 3, 2, 1]]),
         ("y[(i + 1) % N, j] = x[i] * x[j]", np.outer(np.roll(X, 1), X)),
         ("y[i % (N - 2)] += x[i]", X[:4] + np.append(X[4:], [0, 0])),
@@ -55,9 +58,9 @@ def test_cells_that_do_not_meet_are_written(index: str) -> None:
     ],
 )
 def test_new_targets_parts_and_rounds(body: str, wanted: Any) -> None:
-    f = program(f"(N,) = x.shape\n{body}\nreturn y", "x", decorator="op")
-    check(f, (X,), wanted)
-    tc.check_grads(f, (X / 7,), order=2)
+    f = program(f"(N,) = x.shape\n{body}\nreturn y", "x, n", decorator="op")
+    check(f, (X, np.array(-8)), wanted)
+    tc.check_grads(lambda x: f(x, np.array(-8)), (X / 7,), order=2)
 
 
 @pytest.mark.parametrize(

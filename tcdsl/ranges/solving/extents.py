@@ -20,7 +20,7 @@ from contextlib import suppress
 import islpy as isl
 
 from tcdsl.ir.build import apply, conjuncts, integer, truth
-from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, is_affine_index, reads
+from tcdsl.ir.expressions import Apply, Cast, Constant, Expr, IndexValue, SizeValue, children, is_affine_index, reads
 from tcdsl.polyhedra.affine import NotAffine, function_of
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
@@ -160,20 +160,42 @@ def inferred_extent(
 def _extent_of_remainders(
     inference: Inference, access: AxisAccess, intervals: Mapping[str, SizeInterval], open_extent: str
 ) -> Polynomial | None:
-    # `y[(i + 2) % N]` reaches every position below N where i has at least N values.
+    # `y[(i + 2) % N]` reaches every position below N where i has at least N values, whatever the 2 is. So does
+    # `y[3 * i % N] = x[i]`, which is an error where cells meet.
     index = access.index.operand if isinstance(access.index, Cast) else access.index
-    if isinstance(index, Apply) and index.primitive == "mod" and is_affine_index(index):
+    if isinstance(index, Apply) and index.primitive == "mod":
+        divided, divisor = index.arguments
         with suppress(NotAffine):
-            divided, divisor = map(inference.algebra.form, index.arguments)
-            (name, *others) = divided.variables
-            unit = divided.linear_in(name) and abs(divided.coefficient(name).value or 0) == 1
-            if unit and not others and inference.algebra.nonnegative(intervals[name].length - divisor):
-                access.settled = True
-                return divisor
+            extent = inference.algebra.form(divisor.operand if isinstance(divisor, Cast) else divisor)
+            names = _stepping_variables(inference, divided)
+            if len(names) == 1 and not extent.variables:
+                (name,) = names
+                if inference.algebra.nonnegative(intervals[name].length - extent):
+                    access.settled = True
+                    return extent
     because = "" if is_affine_index(index) else ", because it depends on data"
     fact = f"{open_extent} from `{inference.text(index)}`{because}"
     inference.fault(fact, access.span, hint="declare the extents of the target")
     return None
+
+
+def _stepping_variables(inference: Inference, divided: Expr) -> Set[str]:
+    # The variables that an index goes on with in steps of 1, or of any size where cells must not meet; `NotAffine` if
+    # it goes in another way. What is the same at all points may be data.
+    try:
+        form = inference.algebra.form(divided)
+    except NotAffine:
+        moving = [divided]
+        if isinstance(divided, Cast) or (isinstance(divided, Apply) and divided.primitive in ("add", "sub")):
+            moving = [each for each in children(divided) if free_variables(each)]
+        if moving == [divided] or len(moving) > 1:
+            raise
+        return _stepping_variables(inference, moving[0]) if moving else frozenset()
+    steps = [abs(form.coefficient(name).value or 0) for name in form.variables if form.linear_in(name)]
+    disjoint = inference.sketch.accumulate == "assign"
+    if len(steps) < len(form.variables) or not all(step == 1 or (disjoint and step) for step in steps):
+        raise NotAffine(divided)
+    return frozenset(form.variables)
 
 
 def _extreme(

@@ -20,6 +20,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays import arithmetic, array_stores, stacking, views
+from tcdsl.frontend.arrays.array_literals import leaves_of
 from tcdsl.frontend.arrays.filled_arrays import filled_array
 from tcdsl.frontend.logics import contraction
 from tcdsl.frontend.logics.logic_staging import record_einsum
@@ -243,7 +244,7 @@ _NODES = (np.var, np.std, np.flip, np.linalg.norm, np.clip, np.diff, np.dot, np.
 
 def _row(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     given = [*arguments, *keywords.values()]
-    inside = [each for one in given if isinstance(one, tuple | list) for each in one]
+    inside = [each for one in given if isinstance(one, tuple | list) for each in leaves_of(one)]
     if any(isinstance(each, GraphTensor) for each in (*given, *inside)):
         if function not in _NODES or any(isinstance(each, GraphTensor) for each in inside):
             return NotImplemented

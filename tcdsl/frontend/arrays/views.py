@@ -15,6 +15,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of
+from tcdsl.frontend.arrays.array_literals import literal_of
 from tcdsl.frontend.arrays.chosen_cells import MASK_AS_INDEX, ChosenCells, held_now
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
 from tcdsl.frontend.points.exact_indices import exact_index
@@ -71,7 +72,7 @@ def view(array: object, key: object) -> Any:
     if len(key) == 1 and isinstance(key[0], SymbolicArray) and _is_mask_of(array, key[0]):
         return _chosen(session, array, key[0])
     key = tuple(_number_as_data(session, entry) for entry in key)
-    entries = _expanded(session, array, key)
+    entries = _with_lists(session, array, _expanded(session, array, key))
     extents = array.extents
     gathered = [entry for entry in entries if isinstance(entry, SymbolicArray)]
     # As in NumPy, arrays of rank 0 choose as integers do.
@@ -112,6 +113,19 @@ def view(array: object, key: object) -> Any:
         one_cell = not result and not any(entry is Ellipsis for entry in key)
         return made.held() if one_cell and isinstance(made, View) else made
     return _gathered_array(session, array, indices, result, tags, data)
+
+
+def _with_lists(session: Session, array: SymbolicArray, entries: Sequence[Any]) -> list[Any]:
+    # Lists of numbers as index arrays; their numbers are known, and those below 0 count from the end.
+    found: list[Any] = []
+    for entry in entries:
+        axis = len(found) - sum(each is None for each in found)
+        if isinstance(entry, list):
+            entry = literal_of(session, entry)
+            if entry.dtype != "bool":
+                entry = entry + array.shape[axis] * (entry < 0)
+        found.append(entry)
+    return found
 
 
 def _gathered_array(

@@ -10,11 +10,12 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError
 from tcdsl.frontend.arrays.row_alignment import axis_variable
+from tcdsl.frontend.numpy_functions.loops import looped
 from tcdsl.frontend.numpy_functions.recording import Cell, computed, filled, replaced, tensor_of
 from tcdsl.frontend.numpy_functions.shapes import axes_of, one_axis
 from tcdsl.frontend.staging.declarations import given_extent
 from tcdsl.frontend.staging.session import session_of
-from tcdsl.frontend.symbols.symbols import PendingArray
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray
 from tcdsl.ir.build import apply, cast, integer
 from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import Boundary, Expr, IndexValue
@@ -106,9 +107,45 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     return computed("taken", places.extents, places.rank, cell)
 
 
+def _cumulative(accumulate: str) -> Callable[..., Any]:
+    def function(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        found = accumulated(accumulate, x, 0 if axis is None and x.ndim == 1 else one_axis(x, axis), dtype)
+        if not include_initial:
+            return found
+        k = one_axis(x, 0 if axis is None else axis)
+        shape = tuple(1 if j == k else x.shape[j] for j in range(x.ndim))
+        first = filled(np.full, shape, 0 if accumulate == "add" else 1, dtype=str(found.dtype))
+        return np.concatenate([first if isinstance(first, SymbolicArray) else np.asarray(first), found], k)
+
+    return function
+
+
+def _polyval(p: Any, x: Any) -> Any:
+    p, x = (each if isinstance(each, SymbolicArray) else np.asarray(each) for each in (p, x))
+    dtype = np.result_type(str(p.dtype), str(x.dtype))
+    dtype = np.dtype(np.int64) if dtype.kind in "bi" else dtype
+    return looped(_horner, p.astype(dtype), x.astype(dtype), filled(np.full, x.shape, 0, dtype=str(dtype)))
+
+
+def _horner(p: Any, x: Any, total: Any) -> Any:
+    for k in range(p.shape[0]):
+        total = total * x + p[k]
+    return total
+
+
+def _vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    count = x.shape[0] if N is None else N
+    powers = filled(np.arange, count)
+    return np.power(x[:, None], powers if increasing else count - 1 - powers)
+
+
 CELLS: Mapping[Any, Callable[..., Any]] = {
     np.cumsum: partial(accumulated, "add"),
     np.cumprod: partial(accumulated, "multiply"),
+    np.cumulative_sum: _cumulative("add"),
+    np.cumulative_prod: _cumulative("multiply"),
+    np.polyval: _polyval,
+    np.vander: _vander,
     np.triu: _triangle("ge"),
     np.tril: _triangle("le"),
     np.diagonal: _diagonal,

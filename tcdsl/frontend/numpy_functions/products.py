@@ -169,6 +169,14 @@ def _product_of(arrays: Sequence[Any]) -> Any:
     return found
 
 
+def _diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    return np.diagonal(x, offset, -2, -1)
+
+
+def _trace_of(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    return np.sum(_diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
 PRODUCTS: Mapping[Any, Callable[..., Any]] = {
     np.einsum: _einsum,
     np.dot: _dot,
@@ -181,6 +189,13 @@ PRODUCTS: Mapping[Any, Callable[..., Any]] = {
     np.trace: _trace,
     np.convolve: _convolve,
     np.correlate: _correlate,
+    np.linalg.cross: lambda x1, x2, /, *, axis=-1: _cross(x1, x2, axis),
+    np.linalg.diagonal: _diagonal,
+    np.linalg.matmul: lambda x1, x2, /: x1 @ x2,
+    np.linalg.outer: _outer,
+    np.linalg.tensordot: lambda x1, x2, /, *, axes=2: _tensordot(x1, x2, axes),
+    np.linalg.trace: _trace_of,
+    np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: np.sum(x1 * x2, axis=axis),
     np.linalg.matrix_power: _matrix_power,
     np.linalg.multi_dot: _product_of,
 }

@@ -141,6 +141,19 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     return np.power(np.sum(np.power(size, ord), axis=axis, keepdims=keepdims), 1.0 / ord)
 
 
+def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Over one axis or all."""
+    if axis is None:
+        found = _norm(np.ravel(x), ord)
+        return found[(None,) * x.ndim] if keepdims else found
+    return _norm(x, ord, one_axis(x, axis), keepdims)
+
+
+def _norm_of_matrices(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """There are no norms by singular values."""
+    return _norm(x, ord, (-2, -1), keepdims)
+
+
 def _matrix_norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
     # By singular values there is none.
     if ord not in (1, -1, math.inf, -math.inf) or keepdims:
@@ -220,6 +233,8 @@ REDUCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.cov: _cov,
     np.corrcoef: _corrcoef,
     np.linalg.norm: _norm,
+    np.linalg.vector_norm: _vector_norm,
+    np.linalg.matrix_norm: _norm_of_matrices,
     np.trapezoid: _trapezoid,
     np.diff: _diff,
     np.ediff1d: lambda ary: _diff(np.ravel(ary)),

@@ -414,6 +414,79 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
     return np.concatenate([arr, values], axis)
 
 
+def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """Before one position that is known; of several axes the values are one row."""
+    arr, k, before, after = _apart(arr, obj, axis, 0)
+    values = values if isinstance(values, SymbolicArray) else np.asarray(values)
+    ahead = (slice(None),) * k
+    if values.ndim < arr.ndim:
+        row = arr[(*ahead, slice(0, 1))] if arr.ndim > 1 else None
+        values = values[None] if row is None else values[(*ahead, None)] if values.ndim == arr.ndim - 1 else values
+        shape = (1,) if row is None else tuple(1 if j == k else arr.shape[j] for j in range(arr.ndim))
+        values = _broadcast_to(values, shape)
+    return np.concatenate([before, values.astype(arr.dtype), after], k)
+
+
+def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """One position that is known."""
+    _, k, before, after = _apart(arr, obj, axis, 1)
+    return np.concatenate([before, after], k)
+
+
+def _apart(arr: Any, obj: Any, axis: Any, dropped: int) -> tuple[Any, int, Any, Any]:
+    # The array, the axis, and what is before and behind a position.
+    if axis is None:
+        arr, axis = _ravel(arr), 0
+    session, k = session_of("a position"), one_axis(arr, axis)
+    if not isinstance(obj, int | np.integer) or isinstance(obj, bool):
+        hint = "give a whole number that is known, or write a statement"
+        raise session.fault(DslSyntaxError, f"an array is taken apart at {obj!r}", hint)
+    place, ahead = int(obj), (slice(None),) * k
+    if dropped:
+        arr[(*ahead, place)]  # an error where there is no such cell
+    behind = slice(place + dropped, None) if place + dropped or not dropped else slice(arr.shape[k], None)
+    return arr, k, arr[(*ahead, slice(None, place))], arr[(*ahead, behind)]
+
+
+def _block(arrays: Any) -> Any:
+    depth, leaf = 0, arrays
+    while isinstance(leaf, list):
+        depth, leaf = depth + 1, leaf[0]
+    rank = max(depth, _largest_rank(arrays))
+    return _joined_block(arrays, rank, rank - depth)
+
+
+def _largest_rank(arrays: Any) -> int:
+    return max(map(_largest_rank, arrays)) if isinstance(arrays, list) else np.ndim(arrays)
+
+
+def _joined_block(arrays: Any, rank: int, axis: int) -> Any:
+    if not isinstance(arrays, list):
+        return arrays[(None,) * (rank - np.ndim(arrays))] if np.ndim(arrays) < rank else arrays
+    return np.concatenate([_joined_block(each, rank, axis + 1) for each in arrays], axis)
+
+
+def _unstack(x: Any, /, *, axis: int = 0) -> Any:
+    """Along an axis whose extent is known."""
+    k = one_axis(x, axis)
+    if not isinstance(x.shape[k], int):
+        fact = f"np.unstack along axis {k}, whose extent only the call knows"
+        raise session_of("np.unstack").fault(ShapeError, fact, "loop over its rows: `for row in x`")
+    return tuple(x[(*(slice(None),) * k, place)] for place in range(x.shape[k]))
+
+
+def _broadcast_arrays(*args: Any) -> Any:
+    shape = _common(args)
+    return tuple(_broadcast_to(each, shape) for each in args)
+
+
+def _common(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    total = arrays[0]
+    for each in arrays[1:]:
+        total = np.equal(total, each)
+    return tuple(total.shape)
+
+
 def _column_stack(tup: Any) -> Any:
     return np.concatenate([each[:, None] if each.ndim == 1 else each for each in tup], 1)
 
@@ -456,6 +529,13 @@ SHAPES: dict[Any, Any] = {
     np.split: _split_at,
     np.array_split: _array_split,
     np.append: _append,
+    np.block: _block,
+    np.insert: _insert,
+    np.delete: _delete,
+    np.unstack: _unstack,
+    np.broadcast_arrays: _broadcast_arrays,
+    np.matrix_transpose: lambda x: _swapaxes(x, -1, -2),
+    np.linalg.matrix_transpose: lambda x: _swapaxes(x, -1, -2),
     np.column_stack: _column_stack,
     np.dstack: _dstack,
     np.meshgrid: _meshgrid,

@@ -18,20 +18,15 @@ from tcdsl.frontend.numpy_functions.linear_algebra import LINEAR_ALGEBRA
 from tcdsl.frontend.numpy_functions.products import PRODUCT_UFUNCS, PRODUCTS
 from tcdsl.frontend.numpy_functions.reductions import REDUCTIONS
 from tcdsl.frontend.numpy_functions.shapes import SHAPES
+from tcdsl.frontend.numpy_functions.sorting import SORTING
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.symbols.pointwise_functions import POINTWISE, UFUNCS
 from tcdsl.frontend.symbols.recognition import recognize
 
 __all__ = ["FUNCTIONS", "PRODUCT_UFUNCS", "called", "of_ufunc"]
 
-FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
-    **SHAPES,
-    **POINTWISE,
-    **REDUCTIONS,
-    **PRODUCTS,
-    **CELLS,
-    **LINEAR_ALGEBRA,
-}
+_ROWS = (SHAPES, POINTWISE, REDUCTIONS, PRODUCTS, CELLS, LINEAR_ALGEBRA, SORTING)
+FUNCTIONS: Mapping[Any, Callable[..., Any]] = {function: row for rows in _ROWS for function, row in rows.items()}
 
 
 def called(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:

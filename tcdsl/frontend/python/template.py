@@ -45,8 +45,6 @@ _INSTEAD = {
     "backprop": _BACKWARDS,
     "forward": "call the function: `f(x)`",
     "fill": "write `a[...] = 0.0`",
-    "clip": "write `max(min(a, 1.0), 0.0)`",
-    "transpose": "write `a.T`, or a statement, as in `y[j, i] = x[i, j]`",
     "detach": "write `stop_gradient(a)`",
     "item": "use it as it is",
 }

@@ -162,6 +162,14 @@ def test_gradients_of_words(first: int) -> None:
     tc.check_grads(called, (v, x, t))
 
 
+def test_gradients_of_factors() -> None:
+    @op
+    def factors(a):
+        return np.linalg.qr(a)[1], np.linalg.solve(a[:4], a[4, :4])
+
+    tc.check_grads(factors, (np.random.default_rng(0).normal(size=(6, 4)),))
+
+
 def test_the_page_lists_what_there_is(pytestconfig: pytest.Config) -> None:
     text = PAGE.read_text("utf-8")
     before, _, rest = text.partition("<!-- generated -->\n")

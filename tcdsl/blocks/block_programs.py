@@ -14,13 +14,14 @@ whole.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import islpy as isl
 
 from tcdsl.blocks.grids import MERGING
 from tcdsl.blocks.plans import BlockPlan, Boxes, Family, ReadWindow, started_from
-from tcdsl.blocks.regions import MOVED
+from tcdsl.blocks.regions import MOVED, has_no_data
 from tcdsl.ir.build import apply, index, integer, plain_read, size
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.dtypes import compute_dtype
@@ -30,7 +31,6 @@ from tcdsl.ir.expressions import (
     IndexValue,
     Read,
     SizeValue,
-    is_affine_index,
     map_children,
     substitute,
 )
@@ -53,7 +53,6 @@ from tcdsl.polyhedra.affine import NotAffine, condition_set, knowing, substitute
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.spaces import dimension_names, named
-from tcdsl.polyhedra.writes import both
 from tcdsl.rewrite.replaced_sizes import domain_with_sizes
 
 __all__ = ["BlockProgram", "finishing_program"]
@@ -113,6 +112,7 @@ class _Writer:
         self._outer: dict[Expr, Expr] = {
             size(each.name): self.sizes.length((plan.sizes[each.name],) * count, each.name) for each in used
         }
+        self._numbers: dict[Expr, Expr] = {size(name): integer(value) for name, value in plan.sizes.items()}
         self._windows = {name: self._axes(boxes, len(plan.grids.of[name])) for name, boxes in family.windows.items()}
         self._views = [(view, self._names.fresh(view.tensor), self._view_axes(view)) for view in family.views]
         self._places = {reader: (name, axes) for view, name, axes in self._views for reader in view.readers}
@@ -199,7 +199,7 @@ class _Writer:
             begins |= {index(variable): axis.begin for variable, axis in self._cuts.items()}
         moved = {key: begin for key, begin in begins.items() if begin != integer(0)}
         leaves = {**self._outer, **{key: apply("add", key, begin) for key, begin in moved.items()}}
-        domain, tests = self._domain(statement, moved, main)
+        domain = self._domain(statement, moved, main)
         start: Start = Neutral() if main and self.family.is_cut else statement.start
         before: list[Statement] = []
         if isinstance(start, Keep):
@@ -208,10 +208,7 @@ class _Writer:
         indices = tuple(
             _shifted(position, axis.begin) for position, axis in zip(made.target.indices, window, strict=True)
         )
-        condition = made.condition
-        for test in tests:
-            condition = both(substitute(test, leaves), condition)
-        return replace(made, target=replace(made.target, indices=indices), domain=domain, condition=condition), before
+        return replace(made, target=replace(made.target, indices=indices), domain=domain), before
 
     def _rewritten(self, name: str, expr: Expr, leaves: Mapping[Expr, Expr]) -> Expr:
         if isinstance(expr, IndexValue | SizeValue):
@@ -226,37 +223,34 @@ class _Writer:
             tensor=view,
             indices=tuple(_shifted(position, axis.begin) for position, axis in zip(inner.indices, axes, strict=True)),
             boundaries=tuple(
-                Boundary.SKIP if boundary in MOVED and is_affine_index(position) else boundary
+                Boundary.SKIP if boundary in MOVED and has_no_data(position) else boundary
                 for position, boundary in zip(inner.indices, inner.boundaries, strict=True)
             ),
         )
 
-    def _domain(self, statement: Statement, moved: Mapping[Expr, Expr], main: bool) -> tuple[Domain, list[Expr]]:
-        # The points in the window, and what isl cannot say of them; variables count from the window's beginning.
+    def _domain(self, statement: Statement, moved: Mapping[Expr, Expr], main: bool) -> Domain:
+        # The points in the window; variables count from the window's beginning.
         name = statement.target.tensor
         points = domain_with_sizes(statement.domain, self._outer, lambda extent: extent).set
         windows = list(zip(statement.target.indices, self._windows[name], strict=True))
         if main:
             windows += [(index(variable), axis) for variable, axis in self._cuts.items()]
-        tests: list[Expr] = []
         for position, axis in windows:
-            if not is_affine_index(position):
-                continue
-            for test in (
-                apply("ge", position, axis.begin),
-                apply("lt", position, apply("add", axis.begin, axis.length)),
-            ):
-                try:
-                    concrete = substitute(test, self._outer)
-                    points = points.intersect(condition_set(concrete, points))
-                except NotAffine:
-                    tests.append(test)
+            if not has_no_data(position):
+                continue  # the window is the whole axis
+            end = apply("add", axis.begin, axis.length)
+            for sizes in (self._outer, self._numbers):
+                # Also of what isl cannot speak whatever the sizes.
+                with suppress(NotAffine):
+                    for test in (apply("ge", position, axis.begin), apply("lt", position, end)):
+                        points = points.intersect(condition_set(substitute(test, sizes), points))
+                    break
         order = dimension_names(points)
         if moved:
             values = {key: apply("add", IndexValue(f"{_name(key)}'"), begin) for key, begin in moved.items()}
             inner = [f"{each}'" if index(each) in moved else each for each in order]
             points = named(substituted(points, values, inner), order)
-        return Domain.from_set(points.gist_params(self._known)), tests
+        return Domain.from_set(points.gist_params(self._known))
 
     def _start(self, name: str, tensor: str) -> tuple[Keep, list[Statement]]:
         # What the cells of a window start from: a window of the tensor before, cut if it is larger.
@@ -282,7 +276,7 @@ def _name(variable: Expr) -> str:
 
 
 def _shifted(position: Expr, begin: Expr) -> Expr:
-    if is_affine_index(position):
+    if has_no_data(position):
         return normalized(apply("sub", position, begin))
     return position  # data find their cells in whole axes
 

@@ -70,7 +70,7 @@ class Grids:
         for axis, (index, extent) in enumerate(
             zip(statement.target.indices, regions.shapes[name], strict=True),
         ):
-            if (name, axis) in self._whole:
+            if (name, axis) in self._whole or not regions.is_affine(index):
                 grid.append((0, extent))
                 continue
             found: list[_Suggestion] = []

@@ -20,10 +20,10 @@ from itertools import product
 from math import prod
 
 from tcdsl.blocks.grids import MERGING, Grid, Grids, volume
-from tcdsl.blocks.regions import MOVED, Box, StatementRegions
+from tcdsl.blocks.regions import MOVED, Box, StatementRegions, has_no_data
 from tcdsl.errors import ShapeError
 from tcdsl.ir.accumulators import ACCUMULATORS
-from tcdsl.ir.expressions import Boundary, Read, is_affine_index, reads
+from tcdsl.ir.expressions import Boundary, Read, reads
 from tcdsl.ir.program import Fill, Keep, Program, Statement
 
 __all__ = ["BlockPlan", "Family", "ReadWindow", "started_from"]
@@ -149,7 +149,7 @@ class BlockPlan:
         access = self.grids.chunked_access(self._plain[name])
         if access is not None:
             read, axis = access
-            kind = "not affine" if is_affine_index(read.indices[axis]) else "data"
+            kind = "not affine" if has_no_data(read.indices[axis]) else "data"
             chunks = len(self.grids.of[read.tensor][axis]) - 1
             fact = (
                 f"the index of axis {axis} of `{self._called(read.tensor)}` is {kind}, so each block may read any cell "
@@ -224,6 +224,8 @@ class BlockPlan:
         reader: tuple[str, Read | None],
         ends: tuple[Boundary | None, ...],
     ) -> None:
+        if not self.grids.of[tensor]:
+            needed = [()] * len(needed)  # its only cell is there, whether a task reads it or not
         if tensor in self.kept or tensor in self.inputs:
             views.setdefault(tensor, []).append(ReadWindow(tensor, needed, ends, [reader]))
         else:

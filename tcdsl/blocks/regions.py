@@ -19,9 +19,10 @@ import islpy as isl
 from tcdsl.ir.boundaries import moved_index
 from tcdsl.ir.build import apply, integer
 from tcdsl.ir.domain import Domain
+from tcdsl.ir.dtypes import INTEGER
 from tcdsl.ir.expressions import Apply, Boundary, Expr, IndexValue, Read, SizeValue, is_affine_index, substitute
 from tcdsl.ir.nodes import replace
-from tcdsl.ir.program import Access, Keep, Program, Statement, Tensor, map_statement, statement_reads
+from tcdsl.ir.program import Access, Keep, Program, Statement, Tensor, statement_reads
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.ir.sizes.size_code import SizeCode
 from tcdsl.polyhedra.affine import (
@@ -39,7 +40,16 @@ from tcdsl.polyhedra.scatter_to_gather import target_variables
 from tcdsl.polyhedra.spaces import at_sizes, constant_range
 from tcdsl.polyhedra.writes import cell_map
 
-__all__ = ["MOVED", "TYPICAL", "Box", "StatementRegions", "expressions_of_box", "input_relations", "shape_of"]
+__all__ = [
+    "MOVED",
+    "TYPICAL",
+    "Box",
+    "StatementRegions",
+    "expressions_of_box",
+    "has_no_data",
+    "input_relations",
+    "shape_of",
+]
 
 Box = tuple[tuple[int, int], ...]
 
@@ -55,6 +65,11 @@ def shape_of(tensor: Tensor, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple([evaluate_size(extent, sizes) for extent in tensor.shape])
 
 
+def has_no_data(index: Expr) -> bool:
+    """Whether an index is made of variables and sizes alone, also where data have become a constant."""
+    return index.dtype != INTEGER and is_affine_index(index)
+
+
 class StatementRegions:
     """The regions of one statement: see the top of this file.
 
@@ -65,14 +80,21 @@ class StatementRegions:
         self, statement: Statement, program: Program, sizes: Mapping[str, int], cuts: Sequence[str] = ()
     ) -> None:
         constants: dict[Expr, Expr] = {SizeValue(name): integer(value) for name, value in sizes.items()}
+
+        def numbered(indices: Sequence[Expr]) -> tuple[Expr, ...]:
+            # Data stay data, also where a number makes them a constant.
+            return tuple([substitute(each, constants) if has_no_data(each) else each for each in indices])
+
         self.points = at_sizes(statement.domain.set, sizes)
-        #: The statement with numbers for its sizes.
+        #: The statement, of which the target has numbers for its sizes.
         self.statement = replace(
-            map_statement(statement, lambda expr: substitute(expr, constants)), domain=Domain.from_set(self.points)
+            statement,
+            target=replace(statement.target, indices=numbered(statement.target.indices)),
+            domain=Domain.from_set(self.points),
         )
         # The reads as they stand in the program, and with numbers.
         self.reads = tuple(dict.fromkeys(statement_reads(statement)))
-        self._numbered = {read: substitute(read, constants) for read in self.reads}
+        self._numbered = {read: replace(read, indices=numbered(read.indices)) for read in self.reads}
         tensors = (statement.target.tensor, *[read.tensor for read in self.reads])
         #: The extents of the target and of what is read.
         self.shapes = {name: shape_of(program.tensor(name), sizes) for name in tensors}
@@ -80,9 +102,7 @@ class StatementRegions:
 
     def concrete(self, read: Read) -> Read:
         """A read of the statement with numbers for its sizes."""
-        found = self._numbered[read]
-        assert isinstance(found, Read)
-        return found
+        return self._numbered[read]
 
     def is_affine(self, index: Expr) -> bool:
         """Whether isl can speak of an index, with numbers for its sizes, at all points of the statement."""
@@ -138,7 +158,7 @@ class StatementRegions:
 
 
 def _is_affine(index: Expr, points: isl.Set) -> bool:
-    if not is_affine_index(index):
+    if not has_no_data(index):
         return False
     try:
         function_of(index, points)

@@ -149,6 +149,20 @@ def extremes(x):
     return high, low, some, all, product, rest
 
 
+@op
+def permuted(x, places):
+    y = np.ones(x.shape[0])
+    y[places[i]] += x[i]
+    return y
+
+
+@op
+def turned(y, x):
+    N = y.shape[0]
+    y[(i + 2) % N] >>= x[i, j], i < N
+    return y
+
+
 def aliveness(x):
     return (life(x) ** 2).sum()
 
@@ -210,6 +224,9 @@ CASES = {
     "unequal sums": (product, (X, X.T), (((12, 0, 8), (3, 0, 21, 1)), ((1, 1, 23), (5, 15)))),
     "unequal gradient": (tc.grad(smoothness), (X,), (((1, 9, 0, 2, 8), (20, 5)),)),
     "single": (periodic, (X[:6, 0],), (1,)),
+    # Cells that data choose, and that isl knows where sizes are numbers.
+    "permuted": (permuted, (X[:, 0], RANDOM.permutation(20)), (6, 6)),
+    "turned": (turned, (X[0, :20], X), (7, (8, 10))),
     "loss": (tc.value_and_grad(loss, argnums=(0, 1)), (X, X[0]), ((8, 10), 10)),
     "smoothness": (tc.grad(smoothness), (X,), ((8, 10),)),
     "stridedness": (tc.grad(stridedness, argnums=(0, 1)), (X[:, 0], X[0, :3]), (6, None)),

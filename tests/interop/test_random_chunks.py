@@ -1,4 +1,4 @@
-"""Random programs on arrays in random chunks, some without cells. The interpreter, which checks all, runs the blocks."""
+"""Random programs on arrays in random chunks, some without cells. The interpreter runs the blocks, and checks all."""
 
 import random
 

@@ -206,6 +206,9 @@ class ArrayFunction:
 
     def result_types(self, arrays: Sequence[np.ndarray]) -> ResultTypes:
         """What it gives for operands of these types and about these shapes; it is staged, and not run."""
+        made = self.made_of
+        if isinstance(made, _Pushforward):
+            return made.result_types(arrays)
         entry, inputs, found = self.entry(arrays)
         # Where the inputs of the program come from: an operand, or something that has a shape of its own.
         places = [each.shape if place is None else place for each, place in zip(inputs, found, strict=True)]
@@ -377,6 +380,18 @@ class _Pushforward(_Derived):
         count = len(self.inner.holes)
         function, by = self.moved(operands[:count])
         return jvp(function, by, operands[count:])[1]
+
+    def result_types(self, arrays: Sequence[np.ndarray]) -> ResultTypes:
+        """See `ArrayFunction.result_types`; JAX asks it of what it will transpose, which may have a pullback alone."""
+        count = len(self.inner.holes)
+        types = self.inner.result_types(arrays[:count])
+
+        def shapes(given: Sequence[tuple[Any, ...]]) -> tuple[tuple[Any, ...], ...]:
+            found = types.shapes(given[:count])
+            return tuple([found[k] for k in self.of])
+
+        dtypes, ranks = tuple([types.dtypes[k] for k in self.of]), tuple([types.ranks[k] for k in self.of])
+        return ResultTypes(dtypes, ranks, _tuple_of(len(self.of)), shapes)
 
     def transposed(self, linear: tuple[int, ...]) -> ArrayFunction:
         """See `ArrayFunction.transposed`."""

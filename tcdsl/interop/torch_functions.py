@@ -418,7 +418,21 @@ def _pulled_back(ctx: Any, cotangents: Sequence[pytorch.Tensor]) -> tuple[None, 
     return None, [next(adjoints) if k in ctx.by else None for k in range(len(ctx.saved_tensors))]
 
 
+def _legacy_batched(function: str, arrays: Sequence[pytorch.Tensor]) -> list[pytorch.Tensor]:
+    # Of `torch.autograd.grad(..., is_grads_batched=True)` and `gradcheck`, whose batches are others than vmap's.
+    level = pytorch._C._vmapmode_increment_nesting() - 1
+    pytorch._C._vmapmode_decrement_nesting()
+    batched = [pytorch._C._functorch.is_legacy_batchedtensor(each) for each in arrays]
+    moved = [
+        pytorch._remove_batch_dim(each, level, 1, 0) if is_ else each for each, is_ in zip(arrays, batched, strict=True)
+    ]
+    by = tuple([k for k, is_ in enumerate(batched) if is_])
+    results = _call(function_named(function).batched(by).key, *moved)
+    return [pytorch._add_batch_dim(each, 0, level) for each in results]
+
+
 _LIBRARY.impl("call", _run, "CPU")
+_LIBRARY.impl("call", _legacy_batched, "Batched")
 pytorch.library.register_autograd("tcdsl::call", _pulled_back, setup_context=_setup, lib=_LIBRARY)
 pytorch.library.register_fake("tcdsl::call", _fake, lib=_LIBRARY)
 pytorch.library.register_vmap(

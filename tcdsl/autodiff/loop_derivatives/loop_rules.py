@@ -92,5 +92,6 @@ def without_derivative(repeat: Repeat, rule: str) -> TcdslError:
     hint = f"give one: `tc.interop.host(..., {rule}=...)`, or for Numba's `tc.interop.numba(f, derivative=...)`"
     if name.endswith(("_vjp", "_jvp")):
         fact = f"`{name}`, which Python computes, would be differentiated or transposed"
-        hint = f"give `{rule}` too, or pass a host function with a derivative of its own as `{name[-3:]}`"
+        other = "jvp" if name.endswith("_vjp") else "vjp"
+        hint = f"give `{other}` too; for second derivatives pass a host function with `{rule}=...` as `{name[-3:]}`"
     return DifferentiationError.at(fact, repeat.span, hint)

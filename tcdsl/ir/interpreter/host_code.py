@@ -72,7 +72,8 @@ class HostCode:
         array = np.asarray(value)
         if array.shape != shape:
             fact = f"`{self.name}` returns an array of shape {array.shape}, but its declared shape is {shape}"
-            raise ShapeError.at(fact, hint="the `shape` of a host function is that of what it returns")
+            hint = "the `shape` of a host function is that of what it returns, an adjoint has that of its input"
+            raise ShapeError.at(fact, hint=hint)
         wanted = numpy_dtype(dtype)
         if array.dtype != wanted and not np.can_cast(array.dtype, wanted, "same_kind"):
             fact = f"`{self.name}` returns an array of type {array.dtype}, but the declared type is {dtype}"

@@ -14,6 +14,7 @@ What frameworks keep in their graphs is a function's ``key``, a text; `function_
 from __future__ import annotations
 
 import itertools
+import secrets
 import weakref
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tcdsl.errors import ConfigurationError
 from tcdsl.frontend.staging.active_session import ACTIVE_SESSION
 from tcdsl.frontend.surroundings.plain_values import exact
 from tcdsl.ir.sizes.size_code import SizeCode
@@ -136,13 +138,19 @@ class ResultTypes(NamedTuple):
     shapes: Callable[[Sequence[tuple[Any, ...]]], tuple[tuple[Any, ...], ...]]
 
 
-_COUNT = itertools.count()
 _BY_NUMBER: weakref.WeakValueDictionary[int, ArrayFunction] = weakref.WeakValueDictionary()
 
 
 def function_named(key: str) -> ArrayFunction:
     """The function of that key; it lives as long as the function that it was made of."""
-    return _BY_NUMBER[int(key.rpartition(":")[2])]
+    name, _, number = key.rpartition(":")
+    found = _BY_NUMBER.get(int(number))
+    if found is None:
+        raise ConfigurationError.at(
+            f"a graph calls `{name}` as a function of another process, or as one that is gone",
+            hint="make the graph in the process that runs it, and keep the function as long as the graph",
+        )
+    return found
 
 
 def function_numbered(number: int) -> ArrayFunction:
@@ -154,7 +162,8 @@ class ArrayFunction:
     """A function of a list of arrays, one for each of ``holes``; see the top of this file."""
 
     def __init__(self, name: str, holes: tuple[Hole, ...], staging: StagedFunction, form: CallForm, run: Any) -> None:
-        self.number = next(_COUNT)
+        # Of this process alone: PyTorch and JAX keep compiled graphs on disk, in which numbers and keys stand.
+        self.number = secrets.randbits(62)
         self.key = f"{name}:{self.number}"
         self.holes = holes
         self._staging, self._form, self._run = staging, form, run

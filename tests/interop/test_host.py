@@ -162,7 +162,7 @@ def test_each_direction_has_the_rule_that_it_needs():
     assert "g(x) * x" in str(told.value)
     with pytest.raises(tc.DifferentiationError, match=r"`sin_jvp`, which Python computes, would(?s:.)*give `vjp`"):
         tc.grad(made(only["jvp"]))(X)
-    with pytest.raises(tc.DifferentiationError, match="`sin_vjp`, which Python computes, would be"):
+    with pytest.raises(tc.DifferentiationError, match=r"`sin_vjp`, which Python computes, would be(?s:.)*give `jvp`"):
         tc.jvp(made(only["vjp"]), (X,), (X,))
     with pytest.raises(tc.DifferentiationError, match=r"for all directions at once(?s:.)*tc.vjp"):
         tc.jacobian(rounds)(X, 1)

@@ -111,6 +111,17 @@ def test_integers_and_nested_results() -> None:
     assert slope.tolist() == [1.0, 0.0, 2.0]
 
 
+def test_host_functions_with_vjp_alone() -> None:
+    sine = tc.interop.host(np.sin, shape=np.shape, vjp=lambda a, d_y: np.cos(a) * d_y)
+
+    @op
+    def f(x: Any) -> Any:
+        return sine(x) * x
+
+    x = np.linspace(0, 1, 4)
+    same(jax.grad(lambda x: tc.interop.jax(f)(x).sum())(x), np.cos(x) * x + np.sin(x))
+
+
 def test_types_are_kept_without_doubles() -> None:
     with jax.enable_x64(False):
         a, b = jax.numpy.asarray(A, "float32"), jax.numpy.asarray(B, "float32")

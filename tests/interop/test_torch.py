@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -79,8 +80,10 @@ A, B = tensors((3, 4), (4, 2))
 def test_values_derivatives_and_second_ones() -> None:
     a, b = tensors((3, 4), (4, 2), grad=True)
     torch.testing.assert_close(ours(a, b), theirs(a, b))
-    assert torch.autograd.gradcheck(ours, (a, b), check_forward_ad=True)
+    assert torch.autograd.gradcheck(ours, (a, b), check_forward_ad=True, check_batched_grad=True)
     assert torch.autograd.gradgradcheck(ours, (a, b))
+    rows = torch.autograd.functional.jacobian(ours, (A, B), vectorize=True)
+    torch.testing.assert_close(rows, torch.func.jacrev(theirs, (0, 1))(A, B))
 
 
 def total(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -240,6 +243,18 @@ def test_arrays_of_numpy_and_tensors_without_cells() -> None:
     torch.testing.assert_close(ours(A, B.numpy()), theirs(A, B))
     found = ours(A.to("meta"), B.to("meta"))
     assert (found.device.type, tuple(found.shape)) == ("meta", (3, 2))
+
+
+def test_graphs_on_disk_name_functions_of_one_process_alone() -> None:
+    from tcdsl.interop.array_functions import ArrayFunction, CallForm, Hole, function_named
+
+    key = ArrayFunction.of(clipped, CallForm((Hole(),), ())).key
+    text = "from tcdsl.interop.array_functions import *; import tcdsl.library as l; "
+    text += "print(ArrayFunction.of(l.math.exp, CallForm((Hole(),), ())).key)"
+    other = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.strip()
+    assert key.rpartition(":")[2] != other.rpartition(":")[2]
+    with pytest.raises(tc.ConfigurationError, match="a graph calls `exp` as a function of another process"):
+        function_named(other)
 
 
 def test_models_that_hold_functions_are_copied_and_pickled() -> None:

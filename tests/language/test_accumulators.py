@@ -304,3 +304,18 @@ def test_other_operators_of_python_change_single_cells() -> None:
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(read, expected)
         assert found.dtype == expected.dtype
+
+
+def test_bits_of_a_single_integer_are_not_taken_for_truth() -> None:
+    @op
+    def either(bits, at):
+        y = bits * 0
+        for i in range(at.shape[0]):
+            y[at[i]] |= bits[i]
+        return y
+
+    bits, at = np.array([1, 2, 4]), np.array([1, 1, 2])
+    message = refusal(tc.DslSyntaxError, either, bits, at)
+    assert "`y[at[i]] |= ...` on a single integer is `or_` for tensors, and bitwise for numbers of Python" in message
+    assert "`y[at[i]] = y[at[i]] | ...`" in message
+    np.testing.assert_array_equal(either(bits > 1, at), [False, True, True])

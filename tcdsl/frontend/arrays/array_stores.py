@@ -30,7 +30,7 @@ from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, Symbolic
 from tcdsl.frontend.symbols.values import Value, cast_value
 from tcdsl.frontend.symbols.weak_targets import in_its_type
 from tcdsl.ir.build import integer
-from tcdsl.ir.dtypes import is_boolean, is_floating
+from tcdsl.ir.dtypes import is_boolean, is_integer
 from tcdsl.ir.expressions import (
     Boundary,
     Constant,
@@ -89,10 +89,11 @@ def update(array: Any, made: Any) -> Any:
     return made
 
 
-def refuse_bitwise(session: Session, name: str, kind: type[ast.operator], current: SymbolicTensor | View) -> None:
-    """A fault for ``n >>= 1`` of a single integer: whoever writes it means Python's shift, and would get a maximum."""
-    single = not current.extents and not is_boolean(current.element_type) and not is_floating(current.element_type)
-    if kind not in _BITWISE or not single:
+def refuse_bitwise(session: Session, name: str, kind: type[ast.operator], dtype: str) -> None:
+    """A fault for ``n >>= 1`` and ``bits[t] |= b`` of a single cell of ``dtype``, if that is an integer: whoever writes
+    it means Python's shift, and would get a maximum.
+    """
+    if kind not in _BITWISE or not is_integer(dtype):
         return
     sign, function = _BITWISE[kind]
     raise session.fault(

@@ -383,7 +383,8 @@ class Recorder(LoopRecorder, OperatorRecorder):
             return self._begun(name, current, AUGMENTED[kind], value)
         current = self._target(of_its_own(current, name), name)
         if isinstance(current, SymbolicTensor | View) and kind in AUGMENTED:
-            refuse_bitwise(session, name, kind, current)
+            if not current.extents:
+                refuse_bitwise(session, name, kind, current.element_type)
             return self._guarded(session, lambda: self._store(current, AUGMENTED[kind], value), current)
         if is_literal(current) or isinstance(current, np.ndarray):
             made = augmented_operand(session, kind, current, value)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tcdsl.errors import Diagnostic, DslSyntaxError, ShapeError, raise_diagnostics
+from tcdsl.frontend.arrays.array_stores import refuse_bitwise
 from tcdsl.frontend.names.function_scope import FunctionScope
 from tcdsl.frontend.names.name_resolution import index_names, is_range
 from tcdsl.frontend.names.sizes_of_letters import relate_axes
@@ -35,6 +36,7 @@ from tcdsl.frontend.symbols.recognition import COMBINING, recognize
 from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.accumulators import CHOICES
+from tcdsl.ir.dtypes import is_integer
 from tcdsl.ir.expressions import Boundary, Expr, index_variables, locals_read
 from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch
@@ -97,6 +99,8 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
     unique, oob = _options(evaluation, form)
     if found.accumulate == "assign" and not unique:
         _refuse_meeting_cells(evaluation, form, found.axes)
+    if isinstance(node, ast.AugAssign) and isinstance(state, Existing) and value is not None:
+        _refuse_bitwise(node, form, state, value, environment)
     stored = None
     if value is not None:
         stored = evaluation.attempt(
@@ -124,6 +128,15 @@ def sketch_statement(node: ast.stmt, state: TargetState, environment: FunctionSc
     target = Access(builder.fresh_name(state.label), bound.indices, environment.span(form.target))
     sketch = bound_sketch(state, stored, target, bound, oob, span)
     return replace(sketch, unique=unique, resets=reset, restarts=restarts, bound_at=environment.bound_at)
+
+
+def _refuse_bitwise(
+    node: ast.AugAssign, form: Assignment, state: Existing, value: Value, environment: FunctionScope
+) -> None:
+    # `bits[t] |= b` of a single cell: where index variables name several, the statement is one of the language.
+    bits = isinstance(node.op, ast.BitOr | ast.BitAnd) and bool(form.indices) and is_integer(value.logical)
+    if bits and not index_names(form.indices, form.value, form.conditions, environment):
+        refuse_bitwise(environment.session, ast.unparse(form.target), type(node.op), state.tensor.element_type)
 
 
 def _target_indices(

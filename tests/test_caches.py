@@ -10,7 +10,9 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "tcdsl"
 # What is remembered for each key without a limit, since there are few keys: types, rows of tables, folders.
 FEW_KEYS = {
+    "_loader",
     "_result_dtype",
+    "_storer",
     "_template",
     "_unlocked",
     "drivers_in",
@@ -19,6 +21,7 @@ FEW_KEYS = {
     "library_functions",
     "known_text",
     "library_module",
+    "native_calls",
     "primitive_code",
     "sources_digest",
     "store",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import cache, partial, reduce
+from functools import cache, lru_cache, partial, reduce
 from typing import Any
 
 import numba
@@ -135,12 +135,12 @@ def _summed(value: Any, shape: tuple[int, ...]) -> Any:
 # -- machine code
 
 
-@cache
+@lru_cache(maxsize=256)
 def _kernel(kind: str, function: Any, given: Types, made: Types, used: tuple[bool, ...], slope: str) -> Any:
-    names: dict[str, Any] = {"f": function, "word": _load("int64"), "enter": ENTER, "numba": numba}
+    names: dict[str, Any] = {"f": function, "word": _loader("int64"), "enter": ENTER, "numba": numba}
     arrays = [*given, *made]
     for k, (dtype, _) in enumerate(arrays):
-        names.update({f"load{k}": _load(dtype), f"store{k}": _store(dtype), f"type{k}": numpy_dtype(dtype).type})
+        names.update({f"load{k}": _loader(dtype), f"store{k}": _storer(dtype), f"type{k}": numpy_dtype(dtype).type})
     lines = _cells(kind, arrays, len(made), used, slope)
     exec("\n".join(lines), names)  # noqa: S102  # what is printed below
     names["cells"] = numba.njit(names["cells"])
@@ -220,7 +220,7 @@ def _at(k: int, arrays: Sequence[tuple[str, int]], top: int) -> str:
 
 
 @cache
-def _load(dtype: str) -> Any:
+def _loader(dtype: str) -> Any:
     kind = from_dtype(numpy_dtype(dtype))
 
     @numba.extending.intrinsic
@@ -234,7 +234,7 @@ def _load(dtype: str) -> Any:
 
 
 @cache
-def _store(dtype: str) -> Any:
+def _storer(dtype: str) -> Any:
     kind = from_dtype(numpy_dtype(dtype))
 
     @numba.extending.intrinsic

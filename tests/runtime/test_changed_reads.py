@@ -284,6 +284,14 @@ CASES: dict[str, Callable[[], Case]] = {
     "attribute by a text that is made": _on(
         One, lambda o: getattr(o, f"held_{NAMES[0]}", 2.0), lambda o: setattr(o, f"held_{NAMES[0]}", 5.0)
     ),
+    "attribute in a format": _on(
+        lambda: [setattr(one := One(), "tag", 2.0), one][1],
+        lambda o: float("{0.tag}".format(o)),  # noqa: UP030, UP032
+        lambda o: setattr(o, "tag", 5.0),
+    ),
+    "attribute without getattr": _on(
+        Holder, lambda h: object.__getattribute__(h, _text_of_slot()), lambda h: setattr(h, "slot", 5.0)
+    ),
     "method without a file": _on(
         lambda: _module_with(
             "class Layer:\n    held = [2.0]\n    def __call__(self): return self.held[0]\nlayer = Layer()"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any
@@ -41,7 +42,7 @@ BELOW = KINDS | {"__subclasses__"}
 _BY_A_NAME = frozenset(("getattr", "hasattr"))
 _BY_ANY_NAME = frozenset(
     ("vars", "dir", "eval", "exec", "attrgetter", "asdict", "astuple", "fields", "__dict__", "getmembers", "dumps")
-) | {"__getstate__", "__reduce__", "__reduce_ex__"}
+) | {"__getstate__", "__reduce__", "__reduce_ex__", "__getattribute__", "getattr_static"}
 _MARKED_BY_NAMES = (
     (EVERY, _BY_ANY_NAME),
     ("__call__", frozenset(("callable",))),
@@ -130,5 +131,11 @@ def identifiers(constants: Iterable[Any]) -> Iterator[str]:
     for constant in constants:
         if isinstance(constant, str) and constant.isidentifier():
             yield constant
+        elif isinstance(constant, str) and "{" in constant:
+            yield from _ATTRIBUTE_IN_A_FORMAT.findall(constant)
         elif isinstance(constant, tuple):
             yield from identifiers(constant)
+
+
+# `"{0.width}"`
+_ATTRIBUTE_IN_A_FORMAT = re.compile(r"\.([^\W\d]\w*)")

@@ -346,3 +346,45 @@ def test_checks_of_what_is_called_are_made_at_each_point() -> None:
         f(faulty)
     np.testing.assert_allclose(f(tc.tensor(X)).value, value(X))
     tc.check_grads(f, (X,))
+
+
+@op
+def sum_of_row(ends, values, n):
+    s = 0.0
+    for k in range(ends[n], ends[n + 1]):
+        s = s + values[k]
+    return s
+
+
+def test_calls_with_index_variables_alone_have_the_points_of_the_target() -> None:
+    @op
+    def f(ends, values):
+        N = ends.shape[0] - 1
+        y: real[N]
+        y[n] = sum_of_row(ends, values, n)
+        z = values[:2] * 1.0
+        z[n] += 2 * sum_of_row(ends, values, n), n > 0
+        return y, z
+
+    @cd
+    def code(y, ends, values):
+        y[k, n] = sum_of_row(ends, values, n) * repeated(1.0, k)
+
+    ends, values = np.array([0, 2, 2, 5]), np.arange(5.0)
+    for call in (f, f.interpret):
+        y, z = call(ends, values)
+        np.testing.assert_array_equal(y, [1.0, 0.0, 9.0])
+        np.testing.assert_array_equal(z, [0.0, 1.0])
+    y = np.empty((3, 2))
+    code(y, ends, values)
+    np.testing.assert_allclose(y, np.outer([0.0, 1.0, 1.5], [1.0, 0.0]))
+    assert f(ends[:1], values[:1])[0].shape == (0,)
+    tc.check_grads(lambda values: f(ends, values), (values,))
+    with pytest.raises(tc.ShapeError, match="the index `n` runs over axis 0 of y"):
+        differently_long(X, np.zeros(3))
+
+
+@op
+def differently_long(x, y):
+    y[n] = root(x[n])
+    return y

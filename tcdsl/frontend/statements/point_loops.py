@@ -46,11 +46,15 @@ _RECORDER = LoopRecorder()
 
 @dataclass(frozen=True, slots=True)
 class StatementParts:
-    """What stands in a statement: ``exprs`` are its indices and its value."""
+    """What stands in a statement: ``exprs`` are its indices and its value.
+
+    ``ends`` are the extents of the target for the variables that stand alone on an axis of one that there is.
+    """
 
     exprs: tuple[Expr, ...] = ()
     conditions: tuple[Value, ...] = ()
     definitions: Mapping[str, Definition] = field(default_factory=dict)
+    ends: Mapping[str, Expr] = field(default_factory=dict)
 
     @property
     def all(self) -> tuple[Expr, ...]:
@@ -84,9 +88,11 @@ def with_point_calls(
 
 @dataclass(frozen=True, slots=True)
 class _Surroundings:
-    # The index variables that the statement and the reductions around a call bind, and the conditions of the statement.
+    # The index variables that the statement and the reductions around a call bind, the conditions of the statement, and
+    # the ends of those that stand on its target.
     names: Set[str]
     conditions: Sequence[PointValue]
+    ends: Mapping[str, Expr] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -111,7 +117,7 @@ class _Surroundings:
         if waited and call.place not in waited:
             return _Surroundings.of(met[waited[0]], calls, parts, environment)
         told = [each for each, mentioned in asked.items() if mentioned.isdisjoint(marks.values())]
-        return call, _Surroundings(names, [PointValue(each, found.definitions) for each in told])
+        return call, _Surroundings(names, [PointValue(each, found.definitions) for each in told], found.ends)
 
 
 def _with_marks(
@@ -170,6 +176,18 @@ def _names_around(exprs: Sequence[Expr], known: Mapping[str, Definition], mark: 
     return names if there else None
 
 
+def _names_of_reads(points: Sequence[PointValue]) -> set[str]:
+    # The variables that stand in indices, those in definitions too.
+    found: set[str] = set()
+    for each in points:
+        known = all_definitions(each.definitions)
+        mentioned = [local.name for local in _locals_in(each.value.expr, known) if isinstance(local, Local)]
+        values = [each.value.expr, *(known[name].value.expr for name in mentioned if name in known)]
+        for part in (part for expr in values for part in walk(expr) if isinstance(part, Read)):
+            found.update(outside_names(part, known))
+    return found
+
+
 def _anything(points: Sequence[PointValue]) -> PointValue:
     # True wherever what a call is given is in range.
     found: Any = True
@@ -197,6 +215,9 @@ class _PointLoop:
         self._conditions = [
             each for each in around.conditions if bound.intersection(each.index_names()) <= {*self._names}
         ]
+        read = _names_of_reads(self._points)
+        #: The ends of those that nothing reads with: ``y[i] = f(x, i)`` has the points of the ``y`` that there is.
+        self._ends = {name: around.ends[name] for name in self._names if name in around.ends and name not in read}
         self._levels = [LoopStatement((name,), ("found",)) for name in self._names]
         self._arms = LoopStatement((), ("found",), arms=True)
 
@@ -206,12 +227,15 @@ class _PointLoop:
             given = self._call_at({})
             return self._rebuilt(given, [PointValue(each, {}, self._call.span) for each in self._scalars(given)])
         axes = [IndexValue(name) for name in self._names]
-        covered = record_value(self._environment, Fresh("points"), axes, _anything(self._points), self._conditions)
+        below = [Value(apply("lt", IndexValue(name), end), None, "bool") for name, end in self._ends.items()]
+        asked = [*self._conditions, *(PointValue(each, {}, self._call.span) for each in below)]
+        covered = record_value(self._environment, Fresh("points"), axes, _anything(self._points), asked)
+        extents = [self._ends.get(name, extent) for name, extent in zip(self._names, covered.extents, strict=True)]
         given, dtypes = self._trial(covered.extents)
         found = tuple(
             record_value(
                 self._environment,
-                Declared(covered.extents, dtype, self._label),
+                Declared(tuple(extents), dtype, self._label),
                 axes,
                 PointValue(Value(constant(0, compute_dtype(dtype)), None, dtype), {}, self._call.span),
             )

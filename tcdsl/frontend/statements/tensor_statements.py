@@ -37,7 +37,7 @@ from tcdsl.frontend.symbols.symbols import SymbolicTensor
 from tcdsl.frontend.symbols.values import Value
 from tcdsl.ir.accumulators import CHOICES
 from tcdsl.ir.dtypes import is_integer
-from tcdsl.ir.expressions import Boundary, Expr, index_variables, locals_read
+from tcdsl.ir.expressions import Boundary, Expr, IndexValue, index_variables, locals_read
 from tcdsl.ir.program import Access
 from tcdsl.ranges.sketches.sketch import Sketch
 
@@ -55,7 +55,9 @@ def evaluate_statement(node: ast.stmt, state: TargetState, environment: Function
     def parts() -> StatementParts:
         found = _evaluated(form, state, environment)
         values = [] if found.value is None else [found.value.expr]
-        return StatementParts((*found.indices, *values), found.conditions, found.evaluation.definitions)
+        axes = zip(found.axes, state.extents or (), strict=False)
+        ends = {index.name: end for (index, _), end in axes if isinstance(index, IndexValue)}
+        return StatementParts((*found.indices, *values), found.conditions, found.evaluation.definitions, ends)
 
     sketch: Sketch = with_point_calls(environment, lambda: sketch_statement(node, state, environment), parts)
     return record_sketch(sketch, state, environment.session.builder)

@@ -118,8 +118,12 @@ def _slogdet(a: Any) -> Any:
 
 def _solve(a: Any, b: Any) -> Any:
     """Infinity or NaN where a matrix is singular, which NumPy has an error for."""
+    return _solved("solve", a, b)
+
+
+def _solved(name: str, a: Any, b: Any) -> Any:
     vector = np.ndim(b) == 1
-    matrices, shape = _matrices("solve", a)
+    matrices, shape = _matrices(name, a)
     right = b[:, None] if vector else b
     right = right if str(right.dtype).startswith("float") else right * 1.0
     if right.ndim > 2 and right.ndim != a.ndim:
@@ -128,7 +132,7 @@ def _solve(a: Any, b: Any) -> Any:
         raise session.fault(ShapeError, fact, "give one right-hand side for all matrices, or as many as matrices")
     if right.ndim == 2 and shape:
         right = filled(np.full, (*shape, *right.shape), right, dtype=str(right.dtype))
-    columns, _ = _matrices("solve", right, square=False)
+    columns, _ = _matrices(name, right, square=False)
     made, _ = looped(_eliminated, np.concatenate([matrices, columns], 2), _signs(matrices))
     found = _of_batch(looped(_substituted, made, np.zeros_like(columns)), shape)
     return found[..., 0] if vector else found
@@ -136,7 +140,7 @@ def _solve(a: Any, b: Any) -> Any:
 
 def _inv(a: Any) -> Any:
     """Infinity or NaN where a matrix is singular, which NumPy has an error for."""
-    return _solve(a, filled(np.eye, a.shape[-1], dtype=str(a.dtype)))
+    return _solved("inv", a, filled(np.eye, a.shape[-1], dtype=str(a.dtype)))
 
 
 def _qr(a: Any, mode: str = "reduced") -> Any:

@@ -323,6 +323,8 @@ class NamesTold:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):  # what is not known yet, too, which is asked all the time
+                raise AttributeError(f"{type(self).__name__} has no attribute `{name}`", name=name, obj=self)
             words = re.sub(r"\B(?=[A-Z])", " ", type(self).__name__).lower()
             raise missing_name(f"{'an' if words[0] in 'aeiou' else 'a'} {words}", name, self)
 

@@ -242,7 +242,7 @@ class Reduction:
 Expr = Constant | SizeValue | IndexValue | Local | Read | Apply | Cast | Let | Reduction
 
 _KEEP_READS: Any = Compound.__dict__["_reads"].__set__
-_LEAVES = frozenset({Constant, SizeValue, IndexValue, Local})
+LEAVES = frozenset({Constant, SizeValue, IndexValue, Local})
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -250,7 +250,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
     # The frequent kinds first: everything that reads expressions asks this of each node.
     if type(expr) is Apply:
         return expr.arguments
-    if type(expr) in _LEAVES:
+    if type(expr) in LEAVES:
         return ()
     match expr:
         case Read(indices=indices, fill=fill):
@@ -318,7 +318,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while stack:
         part = stack.pop()
         yield part
-        if type(part) not in _LEAVES:
+        if type(part) not in LEAVES:
             stack.extend(children(part)[::-1])
 
 
@@ -332,7 +332,7 @@ def _parts(expr: Expr, kind: type) -> list[Any]:
             found.append(part)
         if type(part) is Apply:
             stack.extend(part.arguments[::-1])
-        elif type(part) not in _LEAVES:
+        elif type(part) not in LEAVES:
             stack.extend(children(part)[::-1])
     return found
 
@@ -349,7 +349,7 @@ def height(expr: Expr, most: int, parts: Callable[[Expr], tuple[Expr, ...]] = ch
 def reads(expr: Expr) -> Iterator[Read]:
     """Every `Read` in ``expr``, nested ones included."""
     if not isinstance(expr, Compound):
-        return iter(() if type(expr) in _LEAVES else _parts(expr, Read))
+        return iter(() if type(expr) in LEAVES else _parts(expr, Read))
     try:
         return iter(expr._reads)
     except AttributeError:
@@ -360,7 +360,7 @@ def reads(expr: Expr) -> Iterator[Read]:
 
 def index_variables(expr: Expr) -> frozenset[str]:
     """The names of the index variables in ``expr``."""
-    if type(expr) in _LEAVES:
+    if type(expr) in LEAVES:
         return frozenset((expr.name,)) if type(expr) is IndexValue else frozenset()
     return frozenset([part.name for part in _parts(expr, IndexValue)])
 
@@ -388,7 +388,7 @@ def substitute(expr: Expr, replacements: dict[Expr, Expr]) -> Expr:
 
 
 def _substituted(expr: Expr, replacements: dict[Expr, Expr], kinds: set[type]) -> Expr:
-    if type(expr) not in _LEAVES:
+    if type(expr) not in LEAVES:
         parts = children(expr)
         expr = _with_parts(expr, parts, [_substituted(part, replacements, kinds) for part in parts])
     return replacements.get(expr, expr) if type(expr) in kinds else expr
@@ -399,7 +399,7 @@ def is_affine_index(expr: Expr) -> bool:
 
     Such an index may still hold products of an index variable and a size; see `tcdsl.ranges`.
     """
-    if type(expr) in _LEAVES:
+    if type(expr) in LEAVES:
         return type(expr) is not Local
     for node in walk(expr):
         if isinstance(node, Apply):

@@ -25,7 +25,7 @@ from operator import is_
 from typing import Any
 
 from tcdsl.ir.domain import Domain
-from tcdsl.ir.expressions import Apply, Constant, Expr, Read, reads, size_names, transform
+from tcdsl.ir.expressions import LEAVES, Apply, Constant, Expr, Read, reads, size_names, transform
 from tcdsl.ir.nodes import Hashed, node_class, replace
 from tcdsl.span import Span
 from tcdsl.tracebacks import NamesTold
@@ -47,6 +47,7 @@ __all__ = [
     "Size",
     "Start",
     "Statement",
+    "StatementFacts",
     "Tensor",
     "Unset",
     "map_statement",
@@ -159,7 +160,10 @@ Start = Neutral | Keep | Fill | Unset
 class StatementFacts(Hashed):
     """Holds what nearly every pass asks of a statement, once it is known; as its hash, no copy and no file has it."""
 
-    __slots__ = ("_reads", "_tensors_read")
+    __slots__ = ("_in_range", "_kind", "_places", "_reads", "_tensors_read")
+    _in_range: bool
+    _kind: Any
+    _places: tuple[Span | None, ...]
     _reads: tuple[Read, ...]
     _tensors_read: frozenset[str]
 
@@ -452,11 +456,13 @@ def statement_reads(statement: Statement) -> tuple[Read, ...]:
 
 def reads_beside_value(statement: Statement) -> Iterator[Read]:
     """Every read of ``statement`` but those in its value, and that of the version that it starts from."""
-    # Its place among the expressions: an index may be the very same one.
-    value = len(statement.target.indices)
-    for place, expr in enumerate(statement_expressions(statement)):
-        if place != value:
-            yield from reads(expr)
+    for axis in statement.target.indices:
+        if type(axis) not in LEAVES:
+            yield from reads(axis)
+    if statement.condition is not None:
+        yield from reads(statement.condition)
+    if isinstance(statement.start, Fill):
+        yield from reads(statement.start.value)
 
 
 def statement_sizes(statement: Statement) -> set[str]:

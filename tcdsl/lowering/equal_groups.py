@@ -8,39 +8,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from tcdsl.ir.expressions import IndexValue
+from tcdsl.ir.expressions import Expr
 from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Program
 from tcdsl.ir.text.expression_printer import NUMBER_NAMES
-from tcdsl.lowering.loopir.kinds import FirstNodes, Named, RenamedNodes, kind_of, with_names
+from tcdsl.lowering.loopir.kinds import FirstNodes, RenamedNodes
 from tcdsl.lowering.loopir.loops import Buffer, Check, EqualNodes, Node
 from tcdsl.lowering.loopir.traversal import walk_nodes
 from tcdsl.lowering.nests.bodies import NestContext
 from tcdsl.lowering.program_passes.merging import Group
 from tcdsl.lowering.program_passes.schedule import LoopOrder
-from tcdsl.lowering.scheduling.schedules import Draft, titled
+from tcdsl.lowering.scheduling.schedules import Draft, titled, work_of
+from tcdsl.rewrite.statement_kinds import KindWriter, Named, with_names
 
 __all__ = ["Drafted", "EqualGroups"]
 
 Drafted = tuple[Draft, tuple[Node, ...]]
 """What a nest is for, and its loops after all passes over nests."""
-_Code = tuple[Draft, tuple[Node, ...] | EqualNodes, str]
+_First = tuple[Draft, tuple[Node, ...], str, Expr]
+_Code = tuple[Draft, tuple[Node, ...] | EqualNodes, str, Expr]
 
 
 @dataclass(slots=True)
 class _Made:
     # What was made of a group, which of its plans each nest is for, the names in the group and in its nests, and the
-    # memory that these need besides; the titles, and their patterns once there is another such group.
+    # memory that these need besides; the titles, the work, and patterns of titles once there is another such group.
     nests: tuple[tuple[Draft, FirstNodes], ...]
     places: tuple[tuple[int, ...], ...]
     names: tuple[Named, ...]
     inside: tuple[Named, ...]
     extra: tuple[Buffer, ...]
     titles: tuple[str, ...]
+    work: tuple[Expr, ...]
     patterns: tuple[_TitlePattern | None, ...] = ()
 
 
@@ -81,6 +83,11 @@ class EqualGroups:
         self._numbers = {*NUMBER_NAMES, *(size.name for size in program.sizes)}
         self._known: dict[object, _Made] = {}
 
+    def made(self, group: Group, make: Callable[[Group], Iterable[Drafted]]) -> Iterator[_First]:
+        """What ``make`` gives for ``group``, with titles and the work."""
+        for draft, nodes in make(group):
+            yield draft, nodes, titled(draft, self._program), work_of(draft, self._setting)
+
     def nests(self, group: Group, make: Callable[[Group], Iterable[Drafted]]) -> tuple[_Code, ...]:
         """What ``make`` gives for ``group``, or has given for one of its kind, under the names of this one."""
         setting = self._setting
@@ -89,24 +96,29 @@ class EqualGroups:
         if known is not None:
             return self._again(known, group, names)
         before = len(setting.extra)
-        made = tuple((*each, titled(each[0], self._program)) for each in make(group))
+        made = tuple(self.made(group, make))
         # What is told of a check are the user's own names and place.
-        if any(isinstance(node, Check) for _, nodes, _ in made for node in walk_nodes(nodes)):
+        if any(isinstance(node, Check) for _, nodes, *_ in made for node in walk_nodes(nodes)):
             return made
-        places = tuple(_places(draft, group) for draft, _, _ in made)
-        nests = tuple((draft, FirstNodes(nodes)) for draft, nodes, _ in made)
+        places = tuple(_places(draft, group) for draft, *_ in made)
+        nests = tuple((draft, FirstNodes(nodes)) for draft, nodes, *_ in made)
         inside = tuple(dict.fromkeys(named for _, first in nests for named in first.names))
-        titles = tuple(title for _, _, title in made)
-        self._known[key] = _Made(nests, places, names, inside, tuple(setting.extra[before:]), titles)
+        titles, work = tuple(each[2] for each in made), tuple(each[3] for each in made)
+        self._known[key] = _Made(nests, places, names, inside, tuple(setting.extra[before:]), titles, work)
         codes = (first.code() if first.nodes else () for _, first in nests)
-        return tuple((draft, code, title) for (draft, _, title), code in zip(made, codes, strict=True))
+        return tuple((draft, code, title, points) for (draft, _, title, points), code in zip(made, codes, strict=True))
 
     def _key(self, group: Group) -> tuple[object, tuple[Named, ...]]:
         # All that the loops of a group depend on, but for its names.
         setting = self._setting
         rows = group.rows
-        levels = () if rows is None else tuple(map(_variables, rows.levels))
-        kind, names = kind_of((*map(_parts, group.plans), levels))
+        writing = KindWriter()
+        writing.word(len(group.plans))
+        for plan in group.plans:
+            _write(plan, writing)
+        for level in () if rows is None else rows.levels:
+            writing.scalars(level)
+        kind, names = writing.written()
         tensors = [name for what, name in names if what == "buffer"]
         numbers: dict[str, int] = {}
         memory = tuple(
@@ -154,10 +166,11 @@ class EqualGroups:
             known.patterns = tuple(
                 _TitlePattern.of(draft, known.names, self._program, title) for (draft, _), title in pairs
             )
-        for (draft, first), places, title in zip(known.nests, known.places, known.patterns, strict=True):
+        parts = zip(known.nests, known.places, known.patterns, known.work, strict=True)
+        for (draft, first), places, title, work in parts:
             own = replace(draft, plans=tuple([group.plans[k] for k in places]), nodes=())
             text = titled(own, self._program) if title is None or not printed else title.title(names)
-            out.append((own, _renamed(first, others), text))
+            out.append((own, _renamed(first, others), text, work))
         return tuple(out)
 
     def _are_printed_alike(self, before: tuple[Named, ...], names: tuple[Named, ...]) -> bool:
@@ -177,21 +190,20 @@ def _places(draft: Draft, group: Group) -> tuple[int, ...]:
     return found or tuple(range(len(group.plans)))
 
 
-def _parts(plan: LoopOrder) -> tuple[Any, ...]:
-    # A plan, its variables as such.
-    fixed, tiles = plan.fixed, plan.contraction
-    order = () if fixed is None else (_variables(fixed.variables), _variables(sorted(fixed.descending)), fixed.parallel)
-    return (
-        plan.statement,
-        (plan.tensor.dtype, plan.tensor.shape),
-        *map(_variables, (plan.cells, plan.outer, plan.inner)),
-        (plan.plain, plan.scalar, plan.single, plan.full, plan.window, plan.scan),
-        tuple((IndexValue(name), extent) for name, extent in plan.extents.items()),
-        () if plan.whole is None else _parts(plan.whole),
-        order,
-        () if tiles is None else (tiles.left, tiles.guards, tiles.dense),
-    )
-
-
-def _variables(names: Iterable[str]) -> tuple[IndexValue, ...]:
-    return tuple(map(IndexValue, names))
+def _write(plan: LoopOrder, writing: KindWriter) -> None:
+    statement, tensor, fixed, tiles = plan.statement, plan.tensor, plan.fixed, plan.contraction
+    writing.statement(statement)
+    writing.word(statement.label, tensor.dtype, tensor.shape)
+    for each in (plan.cells, plan.outer, plan.inner, plan.extents):
+        writing.scalars(each)
+    writing.word(plan.plain, plan.scalar, plan.single, plan.full, plan.window, plan.scan)
+    writing.parts(tuple(plan.extents.values()))
+    writing.word(plan.whole is not None, fixed is not None, tiles is not None)
+    if plan.whole is not None:
+        _write(plan.whole, writing)
+    if fixed is not None:
+        writing.scalars(fixed.variables)
+        writing.scalars(sorted(fixed.descending))
+        writing.word(fixed.parallel)
+    if tiles is not None:
+        writing.parts((tiles.left, tiles.guards, tiles.dense))

@@ -18,7 +18,7 @@ from tcdsl.ir.build import index
 from tcdsl.ir.expressions import Expr, Let, Read, reads, walk
 from tcdsl.ir.fresh_names import FreshNames, names_of
 from tcdsl.ir.nodes import replace
-from tcdsl.ir.program import Program, Tensor, Unset, map_statement, without_rules
+from tcdsl.ir.program import Program, Tensor, Unset, without_rules
 from tcdsl.ir.text.declined import Declined
 from tcdsl.lowering.constant_sizes import (
     constant_sizes,
@@ -62,11 +62,11 @@ from tcdsl.lowering.program_passes.shared_memory import Memory, assign_memory
 from tcdsl.lowering.program_passes.summing import summed
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.lowering.program_passes.transposing import transposed, with_columns_copied
-from tcdsl.lowering.program_passes.unneeded_statements import folded, own_outputs
+from tcdsl.lowering.program_passes.unneeded_statements import own_outputs, with_constants_folded
 from tcdsl.lowering.scheduling.nearest_misses import ALWAYS_PANELS, NO_SCAN, NO_TILES, SHOWN, nearest_misses
 from tcdsl.lowering.scheduling.row_block_nests import without_shared
 from tcdsl.lowering.scheduling.row_blocks import in_row_blocks
-from tcdsl.lowering.scheduling.schedules import Draft, drafts_of, finished, titled
+from tcdsl.lowering.scheduling.schedules import Draft, drafts_of, finished
 from tcdsl.lowering.scheduling.stencil_chains import chained
 from tcdsl.lowering.scheduling.sweeps import swept
 from tcdsl.pass_names import OPTIONAL, Enabled
@@ -219,7 +219,7 @@ def _contractions(work: Work) -> None:
 
 
 def _constants(program: Program) -> Program:
-    return replace(program, statements=tuple(map_statement(each, folded) for each in program.statements))
+    return replace(program, statements=tuple(map(with_constants_folded, program.statements)))
 
 
 def _copies(program: Program) -> Program:
@@ -397,10 +397,10 @@ def _loops(work: Work) -> None:
     for group in work.groups:
         # Who watches is shown what passes do with each.
         watched = work.watch is not None
-        made = ((*each, titled(each[0], work.program)) for each in make(group)) if watched else equal.nests(group, make)
-        for draft, nodes, title in made:
+        made = equal.made(group, make) if watched else equal.nests(group, make)
+        for draft, nodes, title, points in made:
             if nodes:
-                work.nests.append(finished(draft, nodes, title, setting))
+                work.nests.append(finished(draft, nodes, title, points, setting.names))
     work.buffers = (*memory.buffers, *setting.extra)
 
 

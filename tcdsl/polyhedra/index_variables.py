@@ -9,10 +9,10 @@ from tcdsl.ir.build import index
 from tcdsl.ir.domain import Domain
 from tcdsl.ir.expressions import Expr, IndexValue, substitute
 from tcdsl.ir.nodes import replace
-from tcdsl.ir.program import Statement, Tensor, map_statement
+from tcdsl.ir.program import Statement, map_statement
 from tcdsl.polyhedra.spaces import arranged, named
 
-__all__ = ["content", "positional", "renamed", "targets_first"]
+__all__ = ["positional", "renamed", "targets_first"]
 
 
 def renamed(statement: Statement, variables: Sequence[str]) -> Statement:
@@ -36,13 +36,6 @@ def positional(statement: Statement) -> Statement:
     return renamed(statement, tuple(f"_{k}" for k in range(len(statement.domain.variables))))
 
 
-@lru_cache(maxsize=4096)
-def content(statement: Statement, tensor: Tensor) -> object:
-    """What a statement and the tensor that it makes say, whatever these and its variables are called."""
-    common = positional(statement)
-    return replace(common, target=replace(common.target, tensor=""), label=""), tensor.dtype, tensor.shape
-
-
 def targets_first(statement: Statement) -> Statement:
     """The statement with its target's plain variables outermost, in the target's order; not for ordered ones."""
     own = statement.domain.variables
@@ -50,4 +43,9 @@ def targets_first(statement: Statement) -> Statement:
     order = tuple(dict.fromkeys([*bare, *own]))
     if order == own:
         return statement
-    return replace(statement, domain=Domain.from_set(arranged(statement.domain.set, order)))
+    return replace(statement, domain=_in_order(statement.domain, order))
+
+
+@lru_cache(maxsize=4096)
+def _in_order(domain: Domain, order: tuple[str, ...]) -> Domain:
+    return Domain.from_set(arranged(domain.set, order))

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tcdsl.ir.expressions import Expr, Read, Reduction, transform
-from tcdsl.ir.program import Fill, Keep, Size, Statement, Tensor, map_statement
+from tcdsl.ir.program import Fill, Keep, Size, Statement, Tensor
 from tcdsl.polyhedra.program_scope import ProgramScope
 from tcdsl.polyhedra.size_facts import SizeFacts
 from tcdsl.ranges.range_inference import resolve
 from tcdsl.ranges.sketches.sketch import Resolved, Sketch
 from tcdsl.recent import Recent
+from tcdsl.rewrite.renaming import statement_with_tensors_renamed
+from tcdsl.rewrite.statement_kinds import kind_of_statement
 from tcdsl.span import Span
 
 __all__ = ["resolve_equal"]
@@ -105,14 +107,8 @@ class _Inferred:
     def with_read(self, read: Sequence[str]) -> Resolved:
         """What was inferred, for a sketch that reads other tensors."""
         names = {old: new for old, new in zip(self.read, read, strict=True) if old != new}
-        if not names:
-            return self.resolved
-
-        def rule(node: Expr) -> Expr:
-            return replace(node, tensor=names.get(node.tensor, node.tensor)) if isinstance(node, Read) else node
-
-        statements = (map_statement(each, lambda expr: transform(expr, rule)) for each in self.resolved.statements)
-        return replace(self.resolved, statements=tuple(statements))
+        statements = tuple([statement_with_tensors_renamed(each, names) for each in self.resolved.statements])
+        return replace(self.resolved, statements=statements) if names else self.resolved
 
 
 _KNOWN: Recent[object, _Inferred] = Recent(512)
@@ -137,6 +133,8 @@ def resolve_equal(sketch: Sketch, scope: ProgramScope) -> Resolved:
     if noted.shared and not resolved.assertions and read.keys() >= asked:
         declared = tuple((tensors.index(name), each) for name, each in noted.tensors.items())
         nothing = tuple((what, tensors.index(name)) for what, name in noted.nothing)
+        for each in resolved.statements:
+            kind_of_statement(each)  # those of equal sketches have it too
         _KNOWN[key] = _Inferred(places, tensors, declared, nothing, tuple(noted.names), resolved)
     return resolved
 

@@ -19,7 +19,9 @@ from tcdsl.ir.program import (
     map_statement,
 )
 from tcdsl.ir.stages import stages
+from tcdsl.rewrite.renaming import statement_with_tensors_renamed
 from tcdsl.rewrite.replaced_sizes import domain_with_sizes
+from tcdsl.rewrite.statement_kinds import kind_of_statement
 from tcdsl.span import Span
 
 __all__ = ["Host", "append_program"]
@@ -115,6 +117,9 @@ def _renamed_message(message: str, sizes: Mapping[Expr, Expr]) -> str:
 
 
 def _moved(statement: Statement, names: Mapping[str, str], sizes: Mapping[Expr, Expr], host: Host) -> Statement:
+    if not sizes:
+        kind_of_statement(statement)  # others that are made of it have it too
+        return statement_with_tensors_renamed(statement, names)
     # Index variables that are also sizes here get a number, because domains keep both in one name space.
     taken = {name for size in sizes.values() for name in size_names(size)}
     free = FreshNames((*taken, *statement.domain.variables))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 
-from tcdsl.ir.expressions import Expr, Read, transform
+from tcdsl.ir.expressions import LEAVES, Expr, Read, children, rebuild
 from tcdsl.ir.nodes import replace
-from tcdsl.ir.program import AxisExtent, Keep, Program, Size, Statement, Tensor, map_statement
+from tcdsl.ir.program import Access, AxisExtent, Keep, Program, Size, Statement, Tensor, map_statement
+from tcdsl.rewrite.statement_kinds import of_renamed_kind
 
 __all__ = [
     "expression_with_tensors_renamed",
@@ -17,20 +19,30 @@ __all__ = [
 
 def expression_with_tensors_renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
     """``expr`` reading ``names[t]`` instead of ``t``."""
-
-    def rule(node: Expr) -> Expr:
-        return replace(node, tensor=names[node.tensor]) if isinstance(node, Read) and node.tensor in names else node
-
-    return transform(expr, rule)
+    # Written out, because equal layers are one that is renamed.
+    kind = type(expr)
+    if kind in LEAVES:
+        return expr
+    parts = children(expr)
+    made = [part if type(part) in LEAVES else expression_with_tensors_renamed(part, names) for part in parts]
+    if not all(map(is_, made, parts)):
+        expr = rebuild(expr, tuple(made))
+    if type(expr) is Read and names.get(expr.tensor, expr.tensor) != expr.tensor:
+        return Read(names[expr.tensor], expr.indices, expr.boundaries, expr.dtype, expr.fill, expr.span)
+    return expr
 
 
 def statement_with_tensors_renamed(statement: Statement, names: Mapping[str, str]) -> Statement:
     """The statement with its target, its start and its reads renamed."""
-    statement = map_statement(statement, lambda expr: expression_with_tensors_renamed(expr, names))
-    target, start = statement.target, statement.start
-    if isinstance(start, Keep):
-        start = Keep(names.get(start.tensor, start.tensor))
-    return replace(statement, target=replace(target, tensor=names.get(target.tensor, target.tensor)), start=start)
+    made = map_statement(statement, lambda expr: expression_with_tensors_renamed(expr, names))
+    target, start = made.target, made.start
+    if isinstance(start, Keep) and start.tensor in names:
+        start = Keep(names[start.tensor])
+    if target.tensor in names:
+        target = Access(names[target.tensor], target.indices, target.span)
+    if target is not made.target or start is not made.start:
+        made = replace(made, target=target, start=start)
+    return made if made is statement else of_renamed_kind(made, statement, names)
 
 
 def with_tensors_renamed(program: Program, names: Mapping[str, str]) -> Program:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import islpy as isl
 
-from tcdsl.ir.build import constant, index, neutral_constant, truth
+from tcdsl.ir.build import constant, index, neutral_constant
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import Apply, Boundary, Constant, Expr, IndexValue, Read, reads, substitute, transform, walk
 from tcdsl.ir.nodes import replace
@@ -26,15 +26,15 @@ from tcdsl.ir.program import (
     Statement,
     Tensor,
     map_statement,
-    tensors_read,
+    reads_beside_value,
     with_statements,
 )
 from tcdsl.polyhedra.boxes import box, is_over_box
-from tcdsl.polyhedra.index_variables import content
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.spaces import arranged
 from tcdsl.polyhedra.writes import affine_target, cell_map, cells_read, read_cell
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed, statement_with_tensors_renamed, with_tensors_renamed
+from tcdsl.rewrite.statement_kinds import content
 from tcdsl.simplification.expressions.tape import shared
 from tcdsl.simplification.sparsity.sparse_reads import operations
 
@@ -80,7 +80,7 @@ def _uniform(statement: Statement, tensor: Tensor) -> Constant | None:
 def _substituted(statement: Statement, known: _Constants) -> Statement:
     # The target stays: an index of it that is data is checked, one that is not counts as in range.
     made = map_statement(statement, lambda expr: _with_constants(expr, known))
-    made = replace(made, target=statement.target)
+    made = made if made.target is statement.target else replace(made, target=statement.target)
     if not isinstance(made.start, Keep) or made.start.tensor not in known:
         return made
     value = known[made.start.tensor]
@@ -233,8 +233,7 @@ def without_unread_changes(program: Program) -> Program:
         for read in reads(statement.value):
             readers.setdefault(read.tensor, set()).add(position)
         # Reads in targets, conditions and fills stay. What later versions keep is looked at below.
-        start = Neutral() if isinstance(statement.start, Keep) else statement.start
-        needed |= tensors_read(replace(statement, value=truth(True), start=start))
+        needed.update(read.tensor for read in reads_beside_value(statement))
     gone: set[int] = set()
     for position in reversed(range(len(statements))):
         statement = statements[position]

@@ -20,8 +20,8 @@ from tcdsl.ir.program import Fill, Program, Statement, tensors_read, with_statem
 from tcdsl.ir.stages import around_loops, in_order, tensors_needed
 from tcdsl.polyhedra.limits import TooMuchWork, limited
 from tcdsl.polyhedra.size_facts import size_context
+from tcdsl.rewrite.kept_spans import kept_with_spans, once_per_kind
 from tcdsl.simplification.expressions.tape import shared
-from tcdsl.simplification.kept_spans import kept_with_spans
 from tcdsl.simplification.redundant_tensors import (
     with_constants_propagated,
     with_values_reused,
@@ -133,7 +133,7 @@ def _gist(domain: Domain, context: isl.Set) -> Domain:
     return Domain.from_set(domain.set.gist_params(context))
 
 
-@kept_with_spans(4096)
+@once_per_kind
 def simplified_statement(statement: Statement) -> Statement:
     """One statement with shorter expressions, fewer variables and tighter bounds."""
     condition = None if statement.condition is None else shared(statement.condition)
@@ -162,7 +162,7 @@ def _with_sign_in_accumulator(statement: Statement) -> Statement:
     return statement
 
 
-@kept_with_spans(4096)
+@once_per_kind
 def _tightened(statement: Statement) -> Statement:
     return without_determined_variables(with_brackets_in_domain(statement))
 

@@ -15,10 +15,11 @@ from tcdsl.ir.expressions import Read
 from tcdsl.lowering import equal_groups, pipeline
 from tcdsl.lowering.linking.joined_nests import joined
 from tcdsl.lowering.loopir import contraction
-from tcdsl.lowering.loopir.kinds import EqualNests, FirstNodes, RenamedNodes, kind_of, kind_of_nest, nodes_alike
+from tcdsl.lowering.loopir.kinds import EqualNests, FirstNodes, RenamedNodes, kind_of_nest, nodes_alike
 from tcdsl.lowering.loopir.loops import Loop, Nest, Store
 from tcdsl.lowering.lower import lower
 from tcdsl.lowering.program_passes import schedule
+from tcdsl.rewrite.statement_kinds import kind_of
 
 
 @op

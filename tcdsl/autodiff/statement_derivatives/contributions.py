@@ -175,9 +175,11 @@ class Contributions:
 
     def _merged(self, statements: list[Statement]) -> list[Statement]:
         """One statement for all that add at the same cells from the same points, as far as one pass can read them."""
+        statements = list(map(targets_first, statements))
+        if len(statements) < 2:
+            return statements
         groups: dict[object, list[Statement]] = {}
         for statement in statements:
-            statement = targets_first(statement)
             common = positional(statement)
             key = (common.target.indices, common.domain, common.condition, common.oob)
             groups.setdefault(key, []).append(statement)

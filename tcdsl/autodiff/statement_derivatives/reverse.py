@@ -39,6 +39,7 @@ from tcdsl.polyhedra.read_pieces import places, restrict
 from tcdsl.polyhedra.spaces import dimension_names
 from tcdsl.polyhedra.writes import affine_target, both, read_cell, writes_each_cell_once
 from tcdsl.rewrite.renaming import expression_with_tensors_renamed, statement_with_tensors_renamed
+from tcdsl.rewrite.statement_kinds import kind_of_statement
 from tcdsl.simplification.expressions.tape import Tape
 from tcdsl.simplification.sparsity.sparse_reads import source
 from tcdsl.simplification.statement_points import without_determined_variables
@@ -113,6 +114,8 @@ class Reverse(Transposition):
         if known is None:
             found = list(self._passed_on(flow))
             self._known[kind] = names, found
+            for each in found:
+                kind_of_statement(each)  # those of other layers have it too
         else:
             renaming = dict(zip(known[0], names, strict=True))
             found = [statement_with_tensors_renamed(each, renaming) for each in known[1]]

@@ -50,21 +50,21 @@ def is_local_definition(node: ast.stmt, environment: FunctionScope) -> bool:
             pass
         case _:
             return False
-    if _reduces_beside_arrays(value, environment):
+    parts = list(ast.walk(value))
+    if _reduces_beside_arrays(value, parts, environment):
         return False
-    if _reduces_ranges(value, environment) or _computes_with_reductions(value, environment):
+    if _reduces_ranges(value, parts, environment) or _computes_with_reductions(value, parts, environment):
         return True
-    if _reads_beyond_ends(value, environment):
+    if _reads_beyond_ends(value, parts, environment):
         return True
     variables = index_names((), value, (), environment)
     if not environment.letters.isdisjoint(variables) and not any(map(environment.is_index_symbol, variables)):
         return True
-    names = [part.id for part in ast.walk(value) if isinstance(part, ast.Name)]
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
     if not variables or any(map(environment.is_index_symbol, variables)):
         return False
     if any(isinstance(environment.own(name), PointValue) for name in names):
         return True  # the variables of a bare reduction are its own
-    parts = list(ast.walk(value))
     generators = [part for part in parts if isinstance(part, ast.GeneratorExp | ast.ListComp)]
     clauses = [clause for part in generators for clause in part.generators]
     own = frozenset(part.id for clause in clauses for part in ast.walk(clause.target) if isinstance(part, ast.Name))
@@ -92,10 +92,10 @@ def _without_calls(node: ast.expr, skips: Callable[[ast.Call], bool]) -> ast.exp
     return without
 
 
-def _reduces_beside_arrays(node: ast.expr, environment: FunctionScope) -> bool:
+def _reduces_beside_arrays(node: ast.expr, parts: Sequence[ast.AST], environment: FunctionScope) -> bool:
     # `y * y[argmin(x[i])]`: index variables stand in reductions alone, and whole arrays outside of them.
     evaluation = Evaluation(environment, ())
-    if not any(isinstance(part, ast.Call) and _is_reduction(part, evaluation) for part in ast.walk(node)):
+    if not any(isinstance(part, ast.Call) and _is_reduction(part, evaluation) for part in parts):
         return False
     if index_names((), node, (), environment) and letters_outside_reductions(node, environment):
         return False
@@ -122,10 +122,10 @@ def _is_reduction(call: ast.Call, evaluation: Evaluation) -> bool:
     return len(call.args) == 1 and not call.keywords and _meaning(call, evaluation) in REDUCTIONS
 
 
-def _reduces_ranges(node: ast.expr, environment: FunctionScope) -> bool:
+def _reduces_ranges(node: ast.expr, parts: Sequence[ast.AST], environment: FunctionScope) -> bool:
     # `sum(x[i] for i in range(N))`, which Python cannot run over a size; over numbers it can, and what is summed may be
     # whole arrays.
-    generators = [part for part in ast.walk(node) if isinstance(part, ast.GeneratorExp)]
+    generators = [part for part in parts if isinstance(part, ast.GeneratorExp)]
     clauses = [clause for part in generators for clause in part.generators if is_range(clause.iter, environment)]
     ranges = [clause.iter for clause in clauses]
     if not ranges:
@@ -136,25 +136,24 @@ def _reduces_ranges(node: ast.expr, environment: FunctionScope) -> bool:
         return True
     # Python may run what does not index with the generator's variable, and functions run once.
     targets = {part.id for clause in clauses for part in ast.walk(clause.target) if isinstance(part, ast.Name)}
-    subscripts = any(isinstance(part, ast.Subscript) for part in ast.walk(node))
+    subscripts = any(isinstance(part, ast.Subscript) for part in parts)
     if not subscripts and targets.isdisjoint(indexing_names(node, environment)):
         return False
     return isinstance(evaluation.quietly(node), Value)
 
 
-def _reads_beyond_ends(node: ast.expr, environment: FunctionScope) -> bool:
+def _reads_beyond_ends(node: ast.expr, parts: Sequence[ast.AST], environment: FunctionScope) -> bool:
     # `get(x[k - 1], 0.0)` and `x[wrap(k - 1)]`, which Python cannot call; without index variables they are one cell.
     words = ("get", *BOUNDARIES)
-    calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)]
+    calls = [part.func for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)]
     if not any(each.id in words for each in calls):
         return False
     evaluation = Evaluation(environment, index_names((), node, (), environment))
     return any(recognize(evaluation.quietly(each)) in words for each in calls if each.id in words)
 
 
-def _computes_with_reductions(node: ast.expr, environment: FunctionScope) -> bool:
+def _computes_with_reductions(node: ast.expr, parts: Sequence[ast.AST], environment: FunctionScope) -> bool:
     # `1 / n` of a bare reduction `n` is one too; functions of the user's are not run for this question.
-    parts = list(ast.walk(node))
     if not any(isinstance(part, ast.Name) and isinstance(environment.own(part.id), BareReduction) for part in parts):
         return False
     evaluation = Evaluation(environment, index_names((), node, (), environment))
@@ -192,7 +191,7 @@ def holds_rows(node: ast.expr, environment: FunctionScope) -> bool:
         whole = whole or any(is_mask(each, environment) for each in subscripts)
     except TcdslError:
         return False  # a generator's name that a loop has retired
-    return whole and not _reads_beyond_ends(node, environment)
+    return whole and not _reads_beyond_ends(node, parts, environment)
 
 
 def is_mask(node: ast.expr, environment: FunctionScope) -> bool:

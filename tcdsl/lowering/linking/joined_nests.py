@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tcdsl.ir.build import apply
-from tcdsl.lowering.loopir.kinds import FirstNodes, Named, RenamedNodes, kind_of_nest, nodes_alike
+from tcdsl.lowering.loopir.kinds import FirstNodes, RenamedNodes, kind_of_nest, nodes_alike
 from tcdsl.lowering.loopir.loops import EqualNodes, Loop, Nest, Node, spans_of
 from tcdsl.lowering.loopir.traversal import walk_nodes
+from tcdsl.rewrite.statement_kinds import Named
 
 __all__ = ["joined", "joined_kinds"]
 

@@ -11,7 +11,7 @@ from functools import partial
 from tcdsl.ir.expressions import Constant, Expr, IndexValue, Local, Read, SizeValue, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.nodes import replace
-from tcdsl.lowering.loopir.kinds import FirstNodes, Named, RenamedNodes, names_in
+from tcdsl.lowering.loopir.kinds import FirstNodes, RenamedNodes, names_in
 from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, EqualNodes, LocalBuffer, Loop, Nest, Node, Store, Update
 from tcdsl.lowering.loopir.traversal import (
     buffers_read,
@@ -23,6 +23,7 @@ from tcdsl.lowering.loopir.traversal import (
     with_bodies,
     with_expressions,
 )
+from tcdsl.rewrite.statement_kinds import Named
 
 __all__ = ["forwarded", "without_unread"]
 

@@ -18,9 +18,10 @@ from math import prod
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.sizes.size_binding import evaluate_size
 from tcdsl.lowering.loop_passes.placement import aligned_count, placed
-from tcdsl.lowering.loopir.kinds import Named, names_in
+from tcdsl.lowering.loopir.kinds import names_in
 from tcdsl.lowering.loopir.loops import Buffer, Kernel, LocalBuffer, Nest, Node, RepeatedNests
 from tcdsl.lowering.loopir.traversal import buffers_read, buffers_written, walk_nodes
+from tcdsl.rewrite.statement_kinds import Named
 
 __all__ = ["MemoryUse", "Temporaries", "lifetimes", "peak_bytes"]
 

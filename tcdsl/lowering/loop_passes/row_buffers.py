@@ -19,10 +19,11 @@ from dataclasses import replace
 from tcdsl.ir.build import apply, index, integer
 from tcdsl.ir.expressions import Constant, Expr, Local, Read, reads, transform
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.lowering.loopir.kinds import Named, names_in, nodes_alike
+from tcdsl.lowering.loopir.kinds import names_in, nodes_alike
 from tcdsl.lowering.loopir.loops import Buffer, Check, Define, Loop, Nest, Node, ProcedureCall, Store, Update
 from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.loopir.traversal import expressions, map_expressions, rewritten, walk_nodes
+from tcdsl.rewrite.statement_kinds import Named
 
 __all__ = ["with_row_buffers"]
 

@@ -52,12 +52,13 @@ from tcdsl.lowering.loopir.factors import (
     term_of,
     terms_of,
 )
-from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming, with_names
+from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming
 from tcdsl.polyhedra.affine import NotAffine, condition_set, universe
 from tcdsl.polyhedra.boxes import box_of, ends_of, sides_of
 from tcdsl.polyhedra.linear import linear_expression, linear_form, normalized
 from tcdsl.polyhedra.spaces import arranged, dimension_names, parameter_names
 from tcdsl.recent import Recent
+from tcdsl.rewrite.statement_kinds import with_names
 
 __all__ = [
     "Side",

@@ -1,29 +1,22 @@
-"""What nodes and statements do, whatever the names in them: equal layers have statements and nests of one kind.
+"""Statements and nests of one kind: what is found of the first one holds for the others under their names.
 
 ::
 
-    kind_of(nodes)      # (1, Loop, 0, Constant, "0", ...), (("scalar", "i"), ("size", "N"), ("buffer", "y"))
-    with_names(nodes, {("buffer", "y"): "z"})
+    EqualNests.of(nests, memory).firsts      # passes go through these, and `spread` says what becomes of the others
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import lru_cache
-from operator import attrgetter, is_
-from types import NoneType
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import islpy as isl
 
-from tcdsl.ir.domain import Domain, text_of
-from tcdsl.ir.expressions import Apply, Cast, Constant, IndexValue, Let, Local, Read, SizeValue
+from tcdsl.ir.domain import text_of
 from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.nodes import replace
-from tcdsl.ir.program import Access, Fill, Keep, Neutral, Statement, Unset
-from tcdsl.ir.text.declined import Declined
+from tcdsl.ir.program import Statement
 from tcdsl.lowering.loopir.boundary_reads import Declarations
 from tcdsl.lowering.loopir.loops import (
     Accumulate,
@@ -41,175 +34,33 @@ from tcdsl.lowering.loopir.loops import (
     Update,
 )
 from tcdsl.recent import Recent
+from tcdsl.rewrite.statement_kinds import Kind, Named, kind_of, kind_of_statement, nodes_with_names, with_names
 
 __all__ = [
     "EqualNests",
     "EqualStatements",
     "FirstNodes",
-    "Kind",
-    "Named",
     "RenamedNodes",
     "Renaming",
-    "kind_of",
     "kind_of_nest",
     "names_in",
     "nodes_alike",
-    "with_names",
 ]
 
-Part = TypeVar("Part")
 Found = TypeVar("Found")
-Kind = tuple[object, ...]
-Named = tuple[str, str]
-"""What a name is of, a buffer, a size or a scalar, and the name."""
 
-
-def _reader(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    # `attrgetter` gives a tuple of two and more alone.
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda node: tuple([getattr(node, name) for name in names])
-
-
-def _name_reader(kind: type) -> Callable[[Any], Named] | None:
-    # What the name of a node is of, and the name.
-    if kind not in _NAMES:
-        return None
-    what, field = _NAMES[kind]
-    read = attrgetter(field)
-    return lambda node: (what, read(node))
-
-
-# The field of each node that is a name, and what it is of.
-_NAMES: dict[type, Named] = {
-    Access: ("buffer", "tensor"),
-    Accumulate: ("scalar", "name"),
-    BufferView: ("buffer", "buffer"),
-    Define: ("scalar", "name"),
-    IndexValue: ("scalar", "name"),
-    Keep: ("buffer", "tensor"),
-    Let: ("scalar", "name"),
-    Local: ("scalar", "name"),
-    LocalBuffer: ("buffer", "name"),
-    Loop: ("scalar", "variable"),
-    Read: ("buffer", "tensor"),
-    SizeValue: ("size", "name"),
-    Store: ("buffer", "buffer"),
-    Update: ("buffer", "buffer"),
-}
-_OTHERS: tuple[type, ...] = (
-    Apply,
-    Branch,
-    Cast,
-    Check,
-    Constant,
-    Declined,
-    Fill,
-    Neutral,
-    ProcedureCall,
-    Statement,
-    Unset,
+nodes_with_names(
+    {
+        Accumulate: ("scalar", "name"),
+        BufferView: ("buffer", "buffer"),
+        Define: ("scalar", "name"),
+        LocalBuffer: ("buffer", "name"),
+        Loop: ("scalar", "variable"),
+        Store: ("buffer", "buffer"),
+        Update: ("buffer", "buffer"),
+    },
+    (Branch, Check, ProcedureCall),
 )
-_FIELDS: dict[type, tuple[str, ...]] = {
-    kind: tuple(each.name for each in fields(kind) if each.compare and each.name != _NAMES.get(kind, ("", ""))[1])
-    for kind in (*_NAMES, *_OTHERS)
-}
-# What stands in these fields, the last one first, read in one go, and the name.
-_PARTS: dict[type, tuple[Callable[[Any], Named] | None, Callable[[Any], tuple[Any, ...]]]] = {
-    kind: (_name_reader(kind), _reader(own[::-1])) for kind, own in _FIELDS.items()
-}
-
-# What all fields of each node are, names of something, parts, or places in the user's source, and what they hold.
-_ALL_PARTS: dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]] = {
-    kind: (
-        tuple("part" if each.name in own else _NAMES[kind][0] if each.compare else "place" for each in fields(kind)),
-        _reader([each.name for each in fields(kind)]),
-    )
-    for kind, own in _FIELDS.items()
-}
-_NUMBERS, _WORDS = frozenset((int, bool, float)), frozenset((str, NoneType))
-_PLAIN = _NUMBERS | _WORDS
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
-
-
-def kind_of(parts: Iterable[Any]) -> tuple[Kind, tuple[Named, ...]]:
-    """The kind of nodes or statements, or of tuples of such, and the names in them in the order in which they are met.
-
-    Those of one kind are the same but for these names.
-    """
-    kind: list[object] = []
-    names: dict[Named, int] = {}
-    _write(tuple(parts), kind, names)
-    return tuple(kind), tuple(names)
-
-
-def with_names(nodes: tuple[Part, ...], names: Mapping[Named, str]) -> tuple[Part, ...]:
-    """``nodes`` with other names; what ``names`` does not have stays."""
-    found: tuple[Part, ...] = _renamed(nodes, names)
-    return found
-
-
-def _write(value: Any, parts: list[object], names: dict[Named, int]) -> None:
-    # Written out, because nothing is asked more often: what comes next is the last one.
-    rest = [value]
-    while rest:
-        value = rest.pop()
-        kind = type(value)
-        if kind in _WORDS:
-            parts.append(value)
-        elif kind is tuple:
-            parts.append(len(value))
-            rest += value[::-1]
-        elif kind in _PARTS:
-            parts.append(kind)
-            named, inner = _PARTS[kind]
-            if named is not None:
-                parts.append(names.setdefault(named(value), len(names)))
-            rest += inner(value)
-        elif kind is Domain:
-            parts.append(_text(value, names))
-        else:
-            # Not the number itself: 1, 1.0 and True are equal, and 0.0 and -0.0.
-            parts.append(repr(value) if kind in _NUMBERS else value)
-
-
-def _text(domain: Domain, names: dict[Named, int]) -> tuple[int | str, ...]:
-    # The words of the set, with numbers for its variables.
-    numbers = [names.setdefault(("scalar", name), len(names)) for name in domain.variables]
-    return (*numbers, *_pieces(domain))
-
-
-@lru_cache(maxsize=4096)
-def _pieces(domain: Domain) -> tuple[int | str, ...]:
-    # What stands between the variables, and their places among them.
-    pieces: list[int | str] = []
-    end = 0
-    for word in _IDENTIFIER.finditer(domain.text):
-        if word[0] in domain.variables:
-            pieces += (domain.text[end : word.start()], domain.variables.index(word[0]))
-            end = word.end()
-    return (*pieces, domain.text[end:])
-
-
-def _renamed(value: Any, names: Mapping[Named, str]) -> Any:
-    kind = type(value)
-    if kind is tuple:
-        parts = [each if type(each) in _PLAIN else _renamed(each, names) for each in value]
-        return value if all(map(is_, parts, value)) else tuple(parts)
-    found = _ALL_PARTS.get(kind)
-    if found is None:
-        return value
-    own, read = found
-    before = read(value)
-    parts = list(before)
-    for k, (what, part) in enumerate(zip(own, before, strict=True)):
-        if what == "part":
-            if type(part) not in _PLAIN:
-                parts[k] = _renamed(part, names)
-        elif what != "place":
-            parts[k] = names.get((what, part), part)
-    return value if all(map(is_, parts, before)) else kind(*parts)
-
 
 Renaming = dict[Named, str]
 """The tensors of one statement, and what another one has in their place."""
@@ -230,11 +81,11 @@ class EqualStatements(Generic[Found]):
 
     def of(self, statement: Statement, tensors: Declarations, context: isl.Set) -> Found:
         """What ``find`` gives for ``statement``, or has given for one of its kind."""
-        kind, names = kind_of((statement,))
+        kind, names = kind_of_statement(statement)
         used = tuple([name for what, name in names if what == "buffer"])
         others = tuple([named for named in names if named[0] != "buffer"])
         declared = tuple([(tensors[name].dtype, tensors[name].shape) for name in used])
-        key = kind, others, declared, text_of(context)
+        key = kind, statement.label, others, declared, text_of(context)
         known = self._known.get(key)
         if known is not None:
             before, found = known

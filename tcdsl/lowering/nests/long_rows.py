@@ -31,7 +31,7 @@ from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Stor
 from tcdsl.lowering.loopir.tiles import Tiles, length_of_loop, nest_of
 from tcdsl.lowering.loopir.traversal import walk_nodes, with_bodies
 from tcdsl.lowering.nests.bodies import StatementLoops
-from tcdsl.lowering.program_passes.effort import length_of
+from tcdsl.lowering.program_passes.effort import lengths_of
 from tcdsl.lowering.program_passes.touched_tensors import evaluated
 from tcdsl.polyhedra.linear import normalized
 
@@ -50,7 +50,7 @@ def in_row_blocks(nodes: Sequence[Node], body: StatementLoops, cells: SummedCell
         return tuple(nodes)
     plan, setting = body.plan, body.setting
     summed = [name for name in plan.inner if name not in plan.cells]
-    terms = normalized(product_of(length_of(plan.statement, name, setting.tensors) for name in summed))
+    terms = normalized(product_of(lengths_of(plan.statement, summed, setting.tensors)))
     if isinstance(terms, Constant) and terms.value < _MANY:
         return tuple(nodes)
     many = apply("gt", terms, integer(_LENGTH))

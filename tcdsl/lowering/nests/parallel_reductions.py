@@ -23,7 +23,7 @@ from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.loopir.traversal import buffers_read
 from tcdsl.lowering.nests.blocks import Block, block_context, in_block, with_locals
 from tcdsl.lowering.nests.bodies import NestContext, StatementLoops
-from tcdsl.lowering.program_passes.effort import length_of
+from tcdsl.lowering.program_passes.effort import lengths_of
 from tcdsl.lowering.program_passes.schedule import LoopOrder, is_short
 from tcdsl.polyhedra.affine import expression_of
 from tcdsl.polyhedra.linear import normalized
@@ -227,7 +227,7 @@ class PartialResults:
 
     def terms(self, inner: Sequence[str]) -> Expr:
         """What a cell sums in all steps of the outermost reduction and of those ``inner``."""
-        lengths = (length_of(self.body.plan.statement, name, self.body.setting.tensors) for name in inner)
+        lengths = lengths_of(self.body.plan.statement, inner, self.body.setting.tensors)
         return product_of((self.spans[0].steps, *lengths))
 
     def counts(self, outermost: Expr | None = None, least: int = STEPS) -> list[Expr]:

@@ -19,7 +19,7 @@ from tcdsl.lowering.loopir.loops import Branch, Buffer, Define, Loop, Node, Stor
 from tcdsl.lowering.loopir.tiles import quotient_up
 from tcdsl.lowering.loopir.traversal import rewritten
 from tcdsl.lowering.nests.blocks import Block
-from tcdsl.lowering.program_passes.effort import length_of
+from tcdsl.lowering.program_passes.effort import lengths_of
 from tcdsl.lowering.program_passes.schedule import LoopOrder
 from tcdsl.polyhedra.linear import normalized
 
@@ -87,7 +87,7 @@ def _length(plan: LoopOrder, variable: str, tensors: dict[str, Tensor], block: B
             cells = apply("mul", cells, extent)
     blocked = {variable} if block is None else {variable, block.variable}
     others = [name for name in plan.statement.domain.variables if name not in blocked]
-    terms = product_of(length_of(plan.statement, name, tensors) for name in others)
+    terms = product_of(lengths_of(plan.statement, others, tensors))
     most = apply("max", integer(_TERMS), cells)
     return apply("max", apply("floor_div", most, apply("max", terms, integer(1))), integer(1))
 

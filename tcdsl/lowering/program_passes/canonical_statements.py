@@ -133,15 +133,15 @@ def _bounds(domain: Domain, cells: tuple[str, ...]) -> tuple[Sequence[Expr], Seq
 
 def _total(statement: Statement, tensor: Tensor, names: FreshNames) -> tuple[Statement, Tensor] | None:
     # The running totals of a statement whose own cells do not go on from each other.
+    if statement.accumulate == "assign" or ACCUMULATORS[statement.accumulate].ordered:
+        return None
     cells = [name for axis in statement.target.indices for name in index_variables(axis)]
     plain = all(map(is_affine_index, statement.target.indices)) and len(set(cells)) == len(cells)
     if not plain or any(len(index_variables(axis)) != 1 for axis in statement.target.indices):
         return None
     if len(cells) == len(statement.domain.variables) or statement.unique or compute_dtype(tensor.dtype) != tensor.dtype:
         return None
-    if statement.accumulate == "assign" or ACCUMULATORS[statement.accumulate].ordered or can_fail(statement):
-        return None
-    if scan_of(statement, tensor.shape) is not None:
+    if can_fail(statement) or scan_of(statement, tensor.shape) is not None:
         return None
     lows, extents = _bounds(statement.domain, tuple(cells))
     if any(low != integer(0) for low in lows):

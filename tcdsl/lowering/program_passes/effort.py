@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tcdsl.ir.build import apply, integer, product_of
-from tcdsl.ir.expressions import Apply, Constant, Expr, index_variables, reads, walk
+from tcdsl.ir.expressions import Apply, Constant, Expr, Read, index_variables, reads, walk
 from tcdsl.ir.primitives import PRIMITIVES
 from tcdsl.ir.program import Access, Statement
 from tcdsl.ir.text.declined import Declined
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcdsl.lowering.loopir.boundary_reads import Declarations
     from tcdsl.lowering.program_passes.schedule import LoopOrder
 
-__all__ = ["points_of", "too_few", "too_little_work", "weight"]
+__all__ = ["lengths_of", "points_of", "too_few", "too_little_work", "weight"]
 
 # A point that calls a function of the C library counts as many.
 _LIBRARY_CALL = 16
@@ -52,17 +52,20 @@ def points_of(plans: Sequence[LoopOrder], tensors: Declarations) -> Expr:
     for plan in plans:
         shape, cells = (plan.tensor.shape, plan.cells) if plan.plain else ((), ())
         others = [name for name in plan.statement.domain.variables if name not in cells]
-        points = product_of((*shape, *(length_of(plan.statement, name, tensors) for name in others)))
+        points = product_of((*shape, *lengths_of(plan.statement, others, tensors)))
         total = apply("add", total, points)
     return total
 
 
-def length_of(statement: Statement, name: str, tensors: Declarations) -> Expr:
-    """The extent of an axis that the variable ``name`` indexes, of the shortest index that has it."""
-    found: list[tuple[int, Expr]] = []
-    places = [statement.target, *(Access(read.tensor, read.indices) for read in reads(statement.value))]
-    for access in places:
+def lengths_of(statement: Statement, names: Iterable[str], tensors: Declarations) -> list[Expr]:
+    """For each of the variables the extent of an axis that it indexes, of the shortest index that has it."""
+    found: dict[str, tuple[int, Expr]] = {}
+    accesses: tuple[Access | Read, ...] = (statement.target, *reads(statement.value))
+    for access in accesses:
         for axis, extent in zip(access.indices, tensors[access.tensor].shape, strict=True):
-            if name in index_variables(axis):
-                found.append((sum(1 for _ in walk(axis)), extent))
-    return min(found, key=lambda pair: pair[0], default=(0, integer(1)))[1]
+            size = 0
+            for name in index_variables(axis):
+                size = size or sum(1 for _ in walk(axis))
+                if name not in found or size < found[name][0]:
+                    found[name] = size, extent
+    return [found[name][1] if name in found else integer(1) for name in names]

@@ -27,6 +27,7 @@ from tcdsl.lowering.program_passes.shared_memory import Memory
 from tcdsl.lowering.program_passes.touched_tensors import evaluated
 from tcdsl.polyhedra.affine import holds
 from tcdsl.polyhedra.index_variables import renamed
+from tcdsl.rewrite.statement_kinds import of_kind
 
 __all__ = [
     "LARGEST",
@@ -122,8 +123,12 @@ def is_contraction(plan: LoopOrder) -> bool:
     """Whether the statement sums products over at least three loops, and uses what it reads several times: a matrix
     product, a convolution.
     """
-    statement = plan.statement
-    if plan.single or len(statement.domain.variables) < 3 or statement.accumulate not in ("add", "subtract"):
+    return not plan.single and _sums_products(plan.statement)
+
+
+@of_kind
+def _sums_products(statement: Statement) -> bool:
+    if len(statement.domain.variables) < 3 or statement.accumulate not in ("add", "subtract"):
         return False
     product = any(isinstance(node, Apply) and node.primitive == "mul" for node in walk(statement.value))
     several = len({read.indices for read in reads(statement.value)}) >= 2
@@ -160,6 +165,11 @@ def _depth(plan: LoopOrder) -> int:
 def _scalar_code(plan: LoopOrder) -> bool:
     # A statement without loops.
     return plan.plain and not plan.outer and not plan.inner
+
+
+@of_kind
+def _operations(statement: Statement) -> int:
+    return 1 + sum(map(work, evaluated(statement)))
 
 
 # By memory: for each outer loop the axes of an access that run with it, and whether the access writes.
@@ -209,10 +219,9 @@ class Touched:
             indexed = frozenset(name for name, found in cells.items() if any(access.indices for access, _ in found))
             mergeable = plan.plain and not plan.statement.unique and not is_contraction(plan)
             # The plan is kept, so that no other object gets its number.
-            own = 1 + sum(map(work, evaluated(plan.statement)))
             written = frozenset([name for name, found in cells.items() if any(writes for _, writes in found)])
             every = {name: tuple(found) for name, found in cells.items()}
-            known = _Touches(plan, every, written, indexed, mergeable, own)
+            known = _Touches(plan, every, written, indexed, mergeable, _operations(plan.statement))
             self._found[id(plan)] = known
         return known
 
@@ -233,11 +242,8 @@ class Touched:
         found = self._own_ways[id(plan), outer] = {}
         for name, cells in self.of(plan).cells.items():
             for access, writes in cells:
-                axes = [
-                    frozenset(k for k, each in enumerate(access.indices) if _is_variable(plan, each, variable))
-                    for variable in outer
-                ]
-                found.setdefault(name, set()).add((tuple(axes), writes))
+                axes = _axes_of(access.indices, outer, plan.statement.domain)
+                found.setdefault(name, set()).add((axes, writes))
         return found
 
     def ways_of_all(self, plans: Sequence[LoopOrder]) -> Ways:
@@ -371,17 +377,16 @@ def aligned(mine: Ways, its: Ways, depth: int) -> bool:
     )
 
 
-def _is_variable(plan: LoopOrder, expr: Expr, name: str) -> bool:
-    # Whether the index has the variable's value at every point.
+@lru_cache(maxsize=4096)
+def _axes_of(indices: tuple[Expr, ...], outer: tuple[str, ...], domain: Domain) -> tuple[frozenset[int], ...]:
+    # For each outer variable the axes with its value at every point. Equal layers ask the same.
+    return tuple(frozenset([k for k, each in enumerate(indices) if _is_variable(each, name, domain)]) for name in outer)
+
+
+def _is_variable(expr: Expr, name: str, domain: Domain) -> bool:
     if expr == IndexValue(name):
         return True
-    return expr.dtype == "int64" and _is_equal(expr, name, plan.statement.domain)
-
-
-@lru_cache(maxsize=4096)
-def _is_equal(expr: Expr, name: str, domain: Domain) -> bool:
-    # Equal layers ask the same.
-    return holds(apply("eq", expr, index(name)), domain.set)
+    return expr.dtype == "int64" and holds(apply("eq", expr, index(name)), domain.set)
 
 
 def _with_variables(plan: LoopOrder, shared: tuple[str, ...], names: FreshNames) -> LoopOrder:

@@ -51,7 +51,7 @@ from tcdsl.lowering.loopir.contraction import (
     ways_of,
 )
 from tcdsl.lowering.loopir.factors import apart_from_products, factors_of, is_simple
-from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming, with_names
+from tcdsl.lowering.loopir.kinds import EqualStatements, Renaming
 from tcdsl.lowering.loopir.machine import SERIAL_WORK
 from tcdsl.lowering.program_passes.schedule import constant_length
 from tcdsl.lowering.program_passes.touched_tensors import can_fail
@@ -59,6 +59,7 @@ from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.boxes import bounds, box_of, over_box, sides_of
 from tcdsl.polyhedra.linear import has_cases, linear_form, normalized
 from tcdsl.polyhedra.spaces import arranged
+from tcdsl.rewrite.statement_kinds import with_names
 
 __all__ = ["padded", "separated"]
 

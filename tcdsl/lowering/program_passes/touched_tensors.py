@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from tcdsl.ir.dtypes import compute_dtype
 from tcdsl.ir.expressions import (
@@ -19,7 +20,7 @@ from tcdsl.ir.expressions import (
     walk,
 )
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Keep, Statement, Tensor, statement_reads, tensors_read
+from tcdsl.ir.program import Keep, Statement, StatementFacts, Tensor, statement_reads, tensors_read
 from tcdsl.polyhedra.boxes import over_box
 from tcdsl.polyhedra.writes import read_cell
 
@@ -47,6 +48,20 @@ def never_moves(value: Expr) -> bool:
     return all(boundary in _STAYS for read in reads(value) for boundary in read.boundaries)
 
 
+_KEEP: Any = StatementFacts.__dict__["_in_range"].__set__
+
+
+def _is_always_in_range(statement: Statement) -> bool:
+    # Asked by many passes of most statements.
+    try:
+        return statement._in_range
+    except AttributeError:
+        boundaries = {boundary for read in statement_reads(statement) for boundary in read.boundaries}
+        found = boundaries.issubset(_STAYS) and all(map(is_affine_index, statement.target.indices))
+        _KEEP(statement, found)
+        return found
+
+
 def can_fail(statement: Statement, tensors: Mapping[str, Tensor] = MappingProxyType({})) -> bool:
     """Whether the statement may stop the program: data indices that are checked, cells that must be unique.
 
@@ -54,6 +69,8 @@ def can_fail(statement: Statement, tensors: Mapping[str, Tensor] = MappingProxyT
     """
     if statement.unique:
         return True
+    if _is_always_in_range(statement):
+        return False
 
     def empty(name: str, axis: int) -> bool:
         extent = tensors[name].shape[axis] if name in tensors else None

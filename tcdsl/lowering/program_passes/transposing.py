@@ -61,6 +61,7 @@ from tcdsl.lowering.program_passes.touched_tensors import can_fail
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.boxes import box, over_box
 from tcdsl.polyhedra.spaces import arranged
+from tcdsl.rewrite.statement_kinds import of_kind
 
 __all__ = ["transposed", "with_columns_copied"]
 
@@ -111,9 +112,9 @@ class _Points:
     def along(self, statement: Statement) -> list[Statement] | None:
         """The statements that go along a variable over points; None unless that is of use."""
         target = Access(statement.target.tensor, statement.target.indices)
-        if statement.accumulate == "assign" or statement.condition is not None or _is_product(statement.value):
+        if not _is_simple_sum(statement) or len(statement.domain.variables) < 3 or can_fail(statement):
             return None
-        if len(statement.domain.variables) < 3 or can_fail(statement):
+        if _is_product(statement.value):
             return None
         read = dict.fromkeys(each for each in reads(statement.value) if each.indices)
         if any(boundary is not Boundary.SKIP for each in read for boundary in each.boundaries):
@@ -196,7 +197,7 @@ def _copy(target: Access, source: Access, tensors: Declarations, names: FreshNam
 def _long_row(statement: Statement, tensors: Declarations) -> Expr | None:
     """The variable along which sums should be made, where the target's last one is shorter than a vector."""
     target = statement.target
-    if len(target.indices) < 2 or not isinstance(statement.start, Neutral):
+    if len(target.indices) < 2 or not isinstance(statement.start, Neutral) or not _is_simple_sum(statement):
         return None
     lengths = _lengths(statement, tensors[target.tensor], tensors)
     if lengths is None or lengths[target.indices[-1]] >= _ROW:
@@ -211,6 +212,8 @@ def _long_row(statement: Statement, tensors: Declarations) -> Expr | None:
 def _factor(statement: Statement, tensors: Declarations) -> Read | None:
     """The factor of a sum that alone keeps the target's last variable from going along memory."""
     target = statement.target.indices
+    if not _is_simple_sum(statement):
+        return None
     found = {read for read in reads(statement.value) if target and _holds(read, target[-1])}
     found = {read for read in found if read.indices[-1] != target[-1]}
     if len(found) != 1:
@@ -224,10 +227,14 @@ def _factor(statement: Statement, tensors: Declarations) -> Read | None:
     return read if suitable else None
 
 
+def _is_simple_sum(statement: Statement) -> bool:
+    return statement.accumulate != "assign" and statement.condition is None
+
+
 def _lengths(statement: Statement, copy: Tensor, tensors: Declarations) -> _Lengths | None:
     """How many values each variable of a sum has, if they are constants that make a copy of the cells ``copy`` pay."""
-    target, simple = statement.target, statement.accumulate != "assign" and statement.condition is None
-    if not simple or can_fail(statement) or not _plain(target.indices) or tensors[target.tensor].dtype == "float16":
+    target = statement.target
+    if can_fail(statement) or not _plain(target.indices) or tensors[target.tensor].dtype == "float16":
         return None
     cells = constant_count(copy.shape)
     lengths: dict[Expr, int] = {}
@@ -310,14 +317,23 @@ def _are_several(statement: Statement, variables: Iterable[str]) -> bool:
 
 def _values_of_rows(statement: Statement, target: Tensor) -> list[Expr]:
     # The largest parts of the value that several rows have in common, change along them, and cost something.
+    return list(_found_values(statement)) if _has_values(statement) else []
+
+
+@of_kind
+def _has_values(statement: Statement) -> bool:
+    return bool(_found_values(statement))
+
+
+def _found_values(statement: Statement) -> Iterable[Expr]:
     *_, last = statement.target.indices or (integer(0),)
     if not isinstance(last, IndexValue) or len(statement.domain.variables) < 2 or work(statement.value) < _COST:
-        return []
+        return ()
     if statement.unique or can_fail(statement):
-        return []
+        return ()
     along = [read for read in statement_reads(statement) if read.indices and read.indices[-1] == last]
     if not any(index_variables(axis) - {last.name} for read in along for axis in read.indices):
-        return []
+        return ()
     found: dict[Expr, None] = {}
     cells = {axis.name for axis in statement.target.indices if isinstance(axis, IndexValue)}
 
@@ -331,7 +347,7 @@ def _values_of_rows(statement: Statement, target: Tensor) -> list[Expr]:
                 look(child)
 
     look(statement.value)
-    return list(found)
+    return found
 
 
 def _indices(part: Expr) -> list[Expr]:

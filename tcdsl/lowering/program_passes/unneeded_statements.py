@@ -22,10 +22,11 @@ from tcdsl.ir.expressions import (
     transform,
 )
 from tcdsl.ir.fresh_names import FreshNames
-from tcdsl.ir.program import Program, Statement, Tensor
+from tcdsl.ir.program import Program, Statement, Tensor, map_statement
 from tcdsl.lowering.program_passes.touched_tensors import copy_statement
+from tcdsl.rewrite.kept_spans import once_per_kind
 
-__all__ = ["folded", "own_outputs"]
+__all__ = ["own_outputs", "with_constants_folded"]
 
 
 def own_outputs(program: Program, names: FreshNames) -> Program:
@@ -62,9 +63,10 @@ def _source(copy: Statement) -> str:
     return next(reads(copy.value)).tensor
 
 
-def folded(expr: Expr) -> Expr:
-    """``expr`` with constant parts computed, in their own types, as NumPy computes them."""
-    return transform(expr, _fold)
+@once_per_kind
+def with_constants_folded(statement: Statement) -> Statement:
+    """``statement`` with constant parts computed, in their own types, as NumPy computes them."""
+    return map_statement(statement, lambda expr: transform(expr, _fold))
 
 
 def _fold(node: Expr) -> Expr:
@@ -76,7 +78,7 @@ def _fold(node: Expr) -> Expr:
                 number = np.asarray(value, source).astype(dtype)[()]
             return constant(number.item(), dtype, node.span)
         case Apply():
-            known = evaluated(node)
-            return apply(node.primitive, *node.arguments, span=node.span) if known is None else known
+            known = evaluated(node) or apply(node.primitive, *node.arguments, span=node.span)
+            return node if known == node else known
         case _:
             return node

@@ -35,11 +35,11 @@ from tcdsl.ir.program import (
 )
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.boxes import box
-from tcdsl.polyhedra.index_variables import content
 from tcdsl.polyhedra.size_facts import size_context
 from tcdsl.polyhedra.writes import affine_target, cell_map, cells_read
 from tcdsl.rewrite.inlining import append_program
 from tcdsl.rewrite.renaming import statement_with_tensors_renamed
+from tcdsl.rewrite.statement_kinds import content
 from tcdsl.span import Span
 
 __all__ = ["with_invariant_sums"]

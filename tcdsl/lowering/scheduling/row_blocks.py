@@ -257,14 +257,15 @@ class _Blocks:
         for group, member in zip(self._groups, members, strict=True):
             for place in reversed(range(max(0, len(out) - REACH), len(out))):
                 before = out[place]
+                if not self.touched.conflict_between(before.plans, group.plans):
+                    continue
                 if member is not None and isinstance(before, _Block):
                     joined = _joined(before, member, self.touched, self._context)
                     if isinstance(joined, _Block):
                         out[place] = joined
                         break
-                if self.touched.conflict_between(before.plans, group.plans):
-                    out.append(group if member is None else _alone(member))
-                    break
+                out.append(group if member is None else _alone(member))
+                break
             else:
                 out.append(group if member is None else _alone(member))
         return out

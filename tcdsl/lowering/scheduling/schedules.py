@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from tcdsl.ir.build import apply, index, integer, product_of
 from tcdsl.ir.expressions import Expr, IndexValue
+from tcdsl.ir.fresh_names import FreshNames
 from tcdsl.ir.program import Program, Statement
 from tcdsl.ir.text.declined import Declined
 from tcdsl.ir.text.printer import format_expr, format_statement
@@ -142,13 +143,17 @@ def titled(draft: Draft, program: Program) -> str:
     return _HEADS.get(draft.hint, "") + "\n".join(_title(plan.statement, program) for plan in draft.plans)
 
 
-def finished(draft: Draft, code: tuple[Node, ...] | EqualNodes, title: str, setting: NestContext) -> Nest:
-    """The nest with its name and its work."""
+def work_of(draft: Draft, setting: NestContext) -> Expr:
+    """The work of a nest, which has no names of tensors in it."""
+    if draft.work is not None:
+        return draft.work
+    return _joining(draft.plans[0]) if draft.hint == "join_" else points_of(draft.plans, setting.tensors)
+
+
+def finished(draft: Draft, code: tuple[Node, ...] | EqualNodes, title: str, work: Expr, names: FreshNames) -> Nest:
+    """The nest with its name."""
     plans = draft.plans
-    name = setting.names.fresh(f"{draft.hint}{plans[-1].statement.target.tensor}")
-    work = draft.work
-    if work is None:
-        work = _joining(plans[0]) if draft.hint == "join_" else points_of(plans, setting.tensors)
+    name = names.fresh(f"{draft.hint}{plans[-1].statement.target.tensor}")
     spans = tuple(dict.fromkeys(plan.statement.span for plan in plans if plan.statement.span is not None))
     return Nest(name, title, code, work, None, _schedule(draft), draft.declined, spans)
 

@@ -16,6 +16,7 @@ from tcdsl.ir.dtypes import is_floating
 from tcdsl.ir.expressions import Apply, Constant, Expr, Local, children, map_children
 from tcdsl.ir.nodes import replace
 from tcdsl.ir.program import Statement
+from tcdsl.rewrite.kept_spans import once_per_kind
 from tcdsl.simplification.expressions.tape import Tape
 
 __all__ = ["factored", "with_factored_values"]
@@ -49,7 +50,12 @@ def factored(expr: Expr) -> Expr:
 
 def with_factored_values(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     """The statements of a derivative, their values `factored`."""
-    return tuple(replace(statement, value=factored(statement.value)) for statement in statements)
+    return tuple(map(_with_factored_value, statements))
+
+
+@once_per_kind
+def _with_factored_value(statement: Statement) -> Statement:
+    return replace(statement, value=factored(statement.value))
 
 
 def _renamed(leaf: Expr, known: Mapping[str, Expr]) -> Expr:

@@ -180,9 +180,10 @@ def _read_thinly(program: Program) -> dict[str, isl.Set]:
             excluded.add(statement.start.tensor)
         excluded.update(read.tensor for read in reads_beside_value(statement))
         for read in reads(statement.value):
-            found.setdefault(read.tensor, []).append((statement.domain.set, read))
-            if not is_plain_read(read) or len(statement.domain.variables) >= ranks.get(read.tensor, 0):
+            if len(statement.domain.variables) >= ranks.get(read.tensor, 0) or not is_plain_read(read):
                 excluded.add(read.tensor)
+            else:
+                found.setdefault(read.tensor, []).append((statement.domain.set, read))
     few = {name: places for name, places in found.items() if len(places) <= _MOST_READS and name not in excluded}
     return {name: cells for name, places in few.items() if (cells := _cells(places)) is not None}
 

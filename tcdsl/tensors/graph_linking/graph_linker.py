@@ -21,6 +21,7 @@ from tcdsl.frontend.symbolic_operators import WholeArrays
 from tcdsl.ir.build import integer
 from tcdsl.ir.program import Program
 from tcdsl.rewrite.inlining import append_program
+from tcdsl.rewrite.statement_kinds import of_renamed_kind
 from tcdsl.runtime.calling.results import copied, filled
 from tcdsl.runtime.transforms.checkpointed_loops import with_checkpoints
 from tcdsl.targets.cache.store import store, value_name
@@ -319,7 +320,12 @@ def _gradient_of(program: Program, wrt: Sequence[str]) -> Program:
     place.keep(name, made)
     # As later processes see it: the names of files for what it becomes part of depend on which objects it shares.
     found = place.value(name)
-    return made if found is None else cast(Program, found)
+    if found is None:
+        return made
+    read = cast(Program, found)
+    for one, other in zip(read.statements, made.statements, strict=True):
+        of_renamed_kind(one, other, {})
+    return read
 
 
 def leaves(loss: Tensor) -> list[Tensor]:

@@ -20,7 +20,7 @@ from math import prod
 from tcdsl.ir.dtypes import numpy_dtype
 from tcdsl.ir.expressions import Apply, Cast, Constant, Read, SizeValue, walk
 from tcdsl.ir.program import Program
-from tcdsl.lowering.loopir.kinds import Kind, Named, kind_of, kind_of_nest, names_in, nodes_alike
+from tcdsl.lowering.loopir.kinds import kind_of_nest, names_in, nodes_alike
 from tcdsl.lowering.loopir.loops import (
     Branch,
     Check,
@@ -35,6 +35,7 @@ from tcdsl.lowering.loopir.loops import (
     Update,
 )
 from tcdsl.lowering.loopir.traversal import own_expressions, walk_nodes
+from tcdsl.rewrite.statement_kinds import Kind, Named, kind_of
 from tcdsl.targets.cpu.layout.frame import MAX_POSITIONS, layout_of
 
 __all__ = [

@@ -121,8 +121,8 @@ def test_what_merging_asks_grows_as_the_statements_do(monkeypatch: pytest.Monkey
         return y
 
     asked = []
-    plain = merging._is_variable
-    monkeypatch.setattr(merging, "_is_variable", lambda *given: asked.append(given) or plain(*given))
+    plain = merging._axes_of
+    monkeypatch.setattr(merging, "_axes_of", lambda *given: asked.append(given) or plain(*given))
     counts = []
     for rounds in (20, 40, 80):
         asked.clear()

@@ -159,7 +159,7 @@ def test_tracebacks_point_into_the_literal_text(write: Write) -> None:
     with pytest.raises(IndexError) as raised:
         module.f(np.ones(2), n=3)
     shown = "".join(traceback.format_exception(raised.value))
-    assert "    y = x *. 2 -?/ abs(x) -?/ [1, 2][n]\n" + " " * 30 + "~~~~~~^^^" in shown
+    assert "    y = x *. 2 -?/ abs(x) -?/ [1, 2][n]\n" + " " * 30 + "^^^^^^^^^" in shown
 
 
 def test_functions_inside_functions_and_methods(write: Write) -> None:

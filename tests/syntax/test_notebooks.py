@@ -82,7 +82,7 @@ def test_tracebacks_show_the_literal_text(shell: Any) -> None:
     run(shell, "@tc.op\ndef bad(x, *, n):\n    y = x *. 2 -?/ x *. [1, 2][n]\n    return y\n")
     result = shell.run_cell("bad(np.ones(2), n=5)", store_history=True)
     shown = "".join(traceback.format_exception(result.error_in_exec))
-    assert "    y = x *. 2 -?/ x *. [1, 2][n]\n" + " " * 24 + "~~~~~~^^^" in shown
+    assert "    y = x *. 2 -?/ x *. [1, 2][n]\n" + " " * 24 + "^^^^^^^^^" in shown
 
 
 def test_errors_of_the_language_point_into_the_cell(shell: Any) -> None:

@@ -284,10 +284,14 @@ OTHERS = {
     '~~(p; c =+ a * b ~logic:"@") ; p =* 2.0': 'comment(p); c["@"] += a * b ; p *= 2.0',
     '~~("a"; ~~("b" f(p); p =+ [1; 2]); x =: p)': 'comment("a"); comment("b", f(p)); p += [1, 2]; x = p',
     '~~("a"\n   "b" p;\n   p =+ f(x,\n     y); \\\n q =: p;\n)': (
-        'comment("a",\n   "b", p); \\\n   p += f(x,\n     y); \\\n q = p; \\\n'
+        'comment("a",\n   "b", p); \\\n   p += f(x,\n     y); \\\n q = p \\\n'
     ),
     'if lr: ~~("a"; c =+ a)': 'if lr: comment("a"); c += a',
-    '~~("a" "b";)': 'comment("a", "b");',
+    '~~("a" "b";)': 'comment("a", "b")',
+    '~~("a"; p =+ 1.0;); q =+ 1.0': 'comment("a"); p += 1.0; q += 1.0',
+    '~~("a";); ~~("b"; ~~("c"; p =+ 1.0; ); q =: p ;\n); p =* 2.0': (
+        'comment("a"); comment("b"); comment("c"); p += 1.0 ; q = p  \\\n; p *= 2.0'
+    ),
     "_ = a @ b": "with constraints_only(): a @ b",
     "_ =: a *. b": "with constraints_only(): a * b",
     "if lr: c =+ a; c =* b\nelse: c =- a": "if lr: c += a; c *= b\nelse: c -= a",

@@ -318,7 +318,11 @@ class _Statement:
         tokens, marks = self.tokens, self.marks
         inside = list(_depths(tokens, begin, end))
         self.used.update((*(k for k, token in inside if token.text == ";"), end))
-        marks.replace(tokens[begin].begin, tokens[begin].end, ");")
+        # Behind a `;` in front of the `)` there may be another one, and Python takes no two.
+        bare = tokens[end - 1].text == ";"
+        marks.replace(tokens[begin].begin, tokens[begin].end, ")" if bare and begin == end - 1 else ");")
+        if bare and begin < end - 1:
+            marks.replace(tokens[end - 1].begin, tokens[end - 1].end, "")
         marks.replace(tokens[end].begin, tokens[end].end, "")
         for first, last in _statements(tokens, begin + 1, end):
             _Statement(tokens, first, last, marks, self.used).mark(alone=False)

@@ -112,7 +112,7 @@ def test_wrong_arguments_are_told_in_words_of_the_package(tmp_path: Any, monkeyp
     assert told > 2000
 
 
-_OF_OTHERS = ("forward", "backprop", "backward", "zero_grads", "zero_grad", "nn", "to", "apply", "fwd")
+_OF_OTHERS = ("forward", "backprop", "backward", "zero_grads", "zero_grad", "nn", "to", "apply", "fwd", "cpu", "fit")
 
 
 _KINDS = ("layer", "op", "cd", "code", "routine", "tensor", "memory", "gradient", "linear", "pullback", "tc", "train")
@@ -175,13 +175,29 @@ def test_settings_are_read_and_not_assigned() -> None:
     assert pickle.loads(pickle.dumps(tc.config)) is tc.config
 
 
+def test_parameters_are_no_method() -> None:
+    layer, function = objects()["layer"], objects()["op"]
+    for called in (layer.parameters, function.parameters):
+        with pytest.raises(tc.ConfigurationError, match=r"`parameters` is a dict(.|\n)*without parentheses") as caught:
+            called()
+        assert "test_public_face.py" in str(caught.value)
+    assert pickle.loads(pickle.dumps(dict(function.parameters))) == function.parameters
+
+
 def test_gradients_in_code_are_not_cleared() -> None:
     @cd
     def clearing(p: Any) -> None:
         p.zero_grads()
 
+    @op
+    def scalars(x: Any) -> Any:
+        y[i] = x[i].item()
+        return y
+
     with pytest.raises(tc.DslSyntaxError, match=r"`zero_grads`(.|\n)*there is nothing to clear"):
         clearing(np.ones(3))
+    with pytest.raises(tc.DslSyntaxError, match=r"no attribute `item`(.|\n)*use it as it is"):
+        scalars(np.ones(3))
 
 
 @pytest.mark.parametrize(

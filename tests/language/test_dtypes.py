@@ -471,6 +471,44 @@ def test_run_time_integers_are_compared_as_the_numbers_that_they_are() -> None:
     agrees(f(np.array([0, 7], np.uint8), 300)[0], np.array([True, True]))
 
 
+def test_run_time_integers_beyond_int64() -> None:
+    @op
+    def f(x, n):
+        y[i] = x[i] * n + (n - 1)
+        return y, x < n, x - n, n == x
+
+    for dtype in ("uint64", "float32", "float64", "float16"):
+        x = np.array([0, 1, 3]).astype(dtype)
+        for number in (2**63, 2**64 - 1):
+            with np.errstate(over="ignore", invalid="ignore"):
+                wanted = x * number + (number - 1), x < number, x - number, number == x
+                for one, other in zip(f.interpret(x, number) + f(x, number), wanted * 2, strict=True):
+                    if dtype != "float16":
+                        agrees(one, other)
+    for dtype in ("int8", "int64", "uint32"):
+        with pytest.raises(tc.DtypeError, match=f"the integer {2**63} does not fit in {dtype}"):
+            f(np.ones(3, dtype), 2**63)
+
+    @op
+    def negative(x, n):
+        return x + (5 - n)
+
+    with pytest.raises(tc.DtypeError, match=r"`5 - n` does not fit into 64 bits(.|\n)*`x - n`"):
+        negative(np.ones(3), 2**63)
+    agrees(negative(np.ones(3), 7), np.full(3, -1.0))
+
+
+def test_powers_of_nan() -> None:
+    @op
+    def f(x):
+        return x ** float("nan"), x ** float("inf")
+
+    for dtype in ("int8", "float32", "float64"):
+        x = np.array([0, 1, 3]).astype(dtype)
+        for one, other in zip(f.interpret(x), (x ** float("nan"), x ** float("inf")), strict=True):
+            agrees(one, other)
+
+
 def test_a_wrong_type_is_one_fault_even_where_its_sizes_are_used() -> None:
     @op
     def f(x: "float32[N]"):  # noqa: UP037

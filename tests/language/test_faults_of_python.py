@@ -140,6 +140,41 @@ def test_positions_that_letters_of_sizes_give_say_where_these_were_bound() -> No
         cell(np.ones((2, 3)))
 
     @op
+    def nested(x: Any) -> Any:
+        n, t = x.shape
+
+        def corner(y: Any) -> Any:
+            return y[n, t]
+
+        return corner(x)
+
+    @op
+    def own(x: Any) -> Any:
+        def below(y: Any) -> Any:
+            s, _ = y.shape
+            return y[s, 0]
+
+        return below(x)
+
+    @op
+    def given(x: Any) -> Any:
+        _, t = x.shape
+
+        def last(y: Any, t: Any) -> Any:
+            return y[0, t]
+
+        return last(x, t)
+
+    for function, letters, binder in (nested, "nt", "n, t = x.shape"), (own, "s", "s, _ = y.shape"):
+        with pytest.raises(tc.ShapeError) as caught:
+            function(np.ones((2, 3)))
+        for letter in letters:
+            assert f": `{letter}` was bound by `{binder}` in line" in str(caught.value)
+    with pytest.raises(tc.ShapeError) as caught:
+        given(np.ones((2, 3)))
+    assert "was bound by" not in str(caught.value)
+
+    @op
     def last(x: Any) -> Any:
         n, _ = x.shape
         return x[n - 1]

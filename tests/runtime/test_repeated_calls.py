@@ -367,8 +367,12 @@ def test_strided_arrays_are_refused_exactly_if_they_share_cells(data: st.DataObj
 def test_numbers_that_do_not_fit_in_repeated_calls() -> None:
     whole = np.arange(3)
     calls(times, ((whole, 2), {}, 2 * whole), ((whole, -(2**62)), {}, np.array([0, -(2**62), -(2**63)])))
-    with pytest.raises(tc.DtypeError, match="does not fit into 64 bits"):
+    with pytest.raises(tc.DtypeError, match=f"the integer {2**63} does not fit in int64"):
         times(whole, 2**63)
+    counts = np.arange(3, dtype=np.uint64)
+    for number in (2, 2**63, 2**64 - 1, 3):
+        for _ in range(3):
+            calls(times, ((counts, number), {}, counts * number), ((x, number), {}, x * number))
     calls(times, ((x, np.float32(2)), {}, 2 * x), ((x, np.int64(3)), {}, 3 * x))
     small = np.arange(3, dtype=np.int8)
     for _ in range(3):

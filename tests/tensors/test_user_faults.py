@@ -293,6 +293,11 @@ def test_numbers_of_a_tensor_of_one_cell():
         ("backward", r"tc.compile\(tc.train.grad_update\(loss\)\)"),
         ("zero_grads", "nothing to clear"),
         ("numpy", "`t.value` is its array"),
+        ("view", r"`x.reshape\(...\)`"),
+        ("parameters", "`layer.parameters`, without parentheses"),
+        ("requires_grad_", r"`tc.tensor\(array, grad=True\)`"),
+        ("clone", r"`x.copy\(\)`"),
+        ("cpu", "leave it out"),
     ],
 )
 def test_what_tensors_of_others_have(name, hint):

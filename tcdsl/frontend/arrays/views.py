@@ -352,16 +352,17 @@ def _position(session: Session, value: object, array: SymbolicArray, axis: int) 
         within = f"0 <= {format_expr(index)} < {label}.shape[{axis}]"
         fact += f"\nread cells by `get({label}[...], 0.0)`, which is 0 there, or behind `if {within}:`"
     elif isinstance(value, SymbolicSize):
-        fact += _binder(session)
+        fact += _binder(session, format_expr(value.expr))
     for condition in range_tests(index, extent):
         session.builder.require(condition, fact, session.location())
     return index
 
 
-def _binder(session: Session) -> str:
+def _binder(session: Session, size: str) -> str:
     # Where a letter was bound, as by `n, t = x.shape`, that was perhaps to be an index variable.
     place = session.location()
-    for name in re.findall(r"(?<![\w.])[a-z](?![\w(])", "" if place is None else place.text.partition("[")[2]):
+    names = re.findall(r"(?<![\w.])[a-z](?![\w(])", "" if place is None else place.text.partition("[")[2])
+    for name in sorted(names, key=lambda name: name != size):
         binder = session.binder(name)
         if binder is not None:
             text = f"`{binder.text}` " if binder.text and "{" not in binder.text else ""

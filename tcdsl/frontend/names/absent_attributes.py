@@ -7,11 +7,23 @@ from typing import Any
 
 from tcdsl.tracebacks import missing_name
 
-__all__ = ["missing_attribute"]
+__all__ = ["instead_of_attribute", "missing_attribute"]
 
 _STEP = "`step = tc.compile(tc.train.grad_update(loss))` runs both passes at each `step.run()`"
-_CLEARED = f"gradients are those of one run, so there is nothing to clear; {_STEP}"
+_NOTHING_TO_CLEAR = "gradients are those of one run, so there is nothing to clear"
+_CLEARED = f"{_NOTHING_TO_CLEAR}; {_STEP}"
+_IN_CODE = "`tc.train.grad_update(loss)` computes gradients, before the code that reads `p.grad`"
 _BACKWARDS = f"write code for it; {_STEP}"
+_PLACE = "programs run on the machine's processor and its memory: leave it out; `dtype=` says a type"
+_PARAMETERS = "`layer.parameters`, without parentheses, are the tensors of a layer by label"
+_READ = "`tc.train.load(path, layer)` reads what `tc.train.save` has written"
+_UPDATES = (
+    "updates are code: `step = tc.compile(tc.train.grad_update(loss), tc.train.adam_update(loss, learning_rate=0.01))` "
+    "and `step.run()`"
+)
+_WANTED = "parameters have gradients, and so has `tc.tensor(array, grad=True)`"
+_ASSIGNED = "assign outside, `p.value = array`; in a @cd function write `p *= 0.9` or `p[...] = 0.0`"
+_SHAPED = "write `x.reshape(...)` or `x[None]` in an op, or a statement, as in `y[i*M + j] = x[i, j]`"
 _OF_ALL: Mapping[str, str] = {
     "backprop": _BACKWARDS,
     "backward": _BACKWARDS,
@@ -19,8 +31,21 @@ _OF_ALL: Mapping[str, str] = {
     "zero_grad": _CLEARED,
     "train": "what differs in training is configuration, `layer(x, training=True)`; `tc.train` has the updates",
     "eval": "what differs in training is configuration, `layer(x, training=False)`",
-    "to": "tensors are in the machine's memory; `dtype=` says a type",
-    "cuda": "programs run on the machine's processor",
+    **dict.fromkeys(("to", "cpu", "cuda", "device"), _PLACE),
+    **dict.fromkeys(("half", "float", "double", "int", "long", "type"), "write `astype`, as in `x.astype('float32')`"),
+    **dict.fromkeys(("parameters", "named_parameters", "modules", "children"), _PARAMETERS),
+    **dict.fromkeys(("weights", "trainable_weights", "trainable_variables", "get_weights"), _PARAMETERS),
+    **dict.fromkeys(("state_dict", "save", "save_weights"), "`tc.train.save(path, layer)` writes parameters"),
+    **dict.fromkeys(("load_state_dict", "load", "load_weights", "set_weights"), _READ),
+    **dict.fromkeys(("step", "apply_gradients", "minimize"), _UPDATES),
+    **dict.fromkeys(("fit", "compile", "optimize"), _UPDATES),
+    **dict.fromkeys(("predict", "evaluate", "call"), "call it, and ask for `.value`: `layer(x).value`"),
+    **dict.fromkeys(("requires_grad", "requires_grad_", "retain_grad"), _WANTED),
+    **dict.fromkeys(("add_", "sub_", "mul_", "div_", "copy_", "fill_", "zero_", "assign", "assign_add"), _ASSIGNED),
+    "numel": "`x.size` is the number of its cells",
+    "dim": "`x.ndim` is the number of its axes",
+    "contiguous": "arrays are given as they are",
+    "clone": "write `x.copy()`",
 }
 _DERIVED: Mapping[str, str] = {
     "grad": "derivatives of derivatives are `tc.grad(tc.grad(f))`",
@@ -81,12 +106,25 @@ _BY_KIND: Mapping[str, Mapping[str, str]] = {
         for name in ("exp", "log", "sin", "cos", "tanh", "sqrt", "sum", "mean", "max", "min", "where", "dot", "matmul")
     }
     | dict.fromkeys(("relu", "sigmoid", "softplus", "gelu", "silu"), "write it in an op: it needs no import there"),
+    "an array": {
+        "zero_grad": _NOTHING_TO_CLEAR,
+        "zero_grads": _NOTHING_TO_CLEAR,
+        **dict.fromkeys(("backward", "backprop"), _IN_CODE),
+        "forward": "call the function: `f(x)`",
+        "fill": "write `a[...] = 0.0`",
+        "detach": "write `stop_gradient(a)`",
+        **dict.fromkeys(("item", "numpy", "data", "contiguous"), "use it as it is"),
+        "permute": "write `x.transpose(...)`",
+        **dict.fromkeys(("view", "unsqueeze", "expand"), _SHAPED),
+    },
     "a tensor": {
         "forward": f"ask for its value, `loss.value`; {_STEP}",
         "numpy": "`t.value` is its array",
         "ravel": "`t.value.ravel()` are its cells as an array",
         "flatten": "`t.value.ravel()` are its cells as an array",
         "reshape": "write a statement, as in `y[i*M + j] = x[i, j]`; `t.value.reshape(...)` is an array",
+        **dict.fromkeys(("view", "permute", "transpose", "squeeze", "unsqueeze", "expand"), _SHAPED),
+        "data": "`t.value` is its array",
         "detach": "`stop_gradient(t)` has no gradient, and `t.value` is its array",
     },
     "a layer": {
@@ -132,7 +170,12 @@ _INSTEAD: Mapping[str, str] = {
 }
 
 
+def instead_of_attribute(kind: str, name: str) -> str:
+    """What to write where ``kind`` has no attribute of that name; empty where nothing is known of it."""
+    return _BY_KIND[kind].get(name) or _OF_ALL.get(name, "")
+
+
 def missing_attribute(kind: str, name: str, owner: Any) -> AttributeError:
     """The error where ``owner``, which is ``kind``, has no attribute of that name."""
-    said = _BY_KIND[kind].get(name) or _OF_ALL.get(name)
+    said = instead_of_attribute(kind, name)
     return missing_name(kind, name, owner, () if said else None, said or _INSTEAD[kind])

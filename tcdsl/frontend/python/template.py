@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.errors import Diagnostic, DslSyntaxError
+from tcdsl.frontend.names.absent_attributes import instead_of_attribute
 from tcdsl.frontend.names.function_scope import bound_at
 from tcdsl.frontend.python.recorder import Recorder
 from tcdsl.frontend.python.rewriting import RECORDER, rewrite
@@ -35,19 +36,6 @@ _KIND = r"'(?:\w*Tensor|\w*Array|View|BareReduction)' object"
 _OF_ARRAYS = re.compile(
     rf"{_KIND} has no attribute '(?P<name>\w+)'|property '(?P<property>\w+)' of {_KIND} has no setter"
 )
-_CLEARED = "gradients are those of one run, so there is nothing to clear"
-_BACKWARDS = "`tc.train.grad_update(loss)` computes gradients, before the code that reads `p.grad`"
-# What to write for the methods of NumPy and of other libraries.
-_INSTEAD = {
-    "zero_grad": _CLEARED,
-    "zero_grads": _CLEARED,
-    "backward": _BACKWARDS,
-    "backprop": _BACKWARDS,
-    "forward": "call the function: `f(x)`",
-    "fill": "write `a[...] = 0.0`",
-    "detach": "write `stop_gradient(a)`",
-    "item": "use it as it is",
-}
 
 
 class Template:
@@ -121,7 +109,8 @@ class Template:
             f"an array has no `{error.name}` while the function is staged",
             None if trace is None else Span.executed(trace.tb_frame, trace.tb_lasti),
             (f"it has {known}",),
-            _INSTEAD.get(error.name or "", "write a statement, such as `y[i*M + j] = x[i, j]` for a reshape"),
+            instead_of_attribute("an array", error.name or "")
+            or "write a statement, such as `y[i*M + j] = x[i, j]` for a reshape",
         )
 
     def _without_a_value(self, error: NameError) -> Diagnostic | None:

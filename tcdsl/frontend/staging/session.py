@@ -420,17 +420,37 @@ class Session:
         return self.context.outer_location()
 
     def binder(self, name: str) -> Span | None:
-        """Where the function that is being executed has bound ``name``, if it did so before its present line."""
+        """Where the function that is being executed has bound ``name``, if it did so before its present line.
+
+        A function inside of it has names of its own, and those that it takes from around it.
+        """
         frame: FrameType | None = sys._getframe(1)
-        # Parts of rewritten statements are functions in it.
-        while frame is not None and (frame.f_code.co_filename not in self.filenames or frame.f_code.co_name[0] == "<"):
+        inside: CodeType | None = None
+        line = 0
+        while frame is not None:
+            code = frame.f_code
+            # Parts of rewritten statements are functions in it.
+            if code.co_filename in self.filenames and code.co_name[0] != "<":
+                bound_at = self.binders.get(code)
+                if bound_at is not None:
+                    within = inside is None or _contains(code, inside)
+                    return bound_at(name, line or frame.f_lineno) if within else None
+                if name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+                    return None
+                if inside is None and name not in code.co_freevars:
+                    line = frame.f_lineno
+                inside = code
             frame = frame.f_back
-        bound_at = None if frame is None else self.binders.get(frame.f_code)
-        return None if frame is None or bound_at is None else bound_at(name, frame.f_lineno)
+        return None
 
     def fault(self, kind: type[TcdslError], fact: str, hint: str = "", notes: Sequence[str] = ()) -> TcdslError:
         """The exception for a fault of ordinary Python code in the decorated function, at the place being executed."""
         return kind.at(fact, self.location(), hint, notes=tuple(notes))
+
+
+def _contains(code: CodeType, inner: CodeType) -> bool:
+    parts = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return any(each is inner or _contains(each, inner) for each in parts)
 
 
 def _changed_array(found: tuple[str, Span]) -> Diagnostic:

@@ -18,6 +18,7 @@ from typing import Any
 
 from tcdsl.errors import DslSyntaxError, TcdslError
 from tcdsl.frontend.names import array_calls
+from tcdsl.frontend.names.absent_attributes import instead_of_attribute
 from tcdsl.frontend.names.language_functions import undefined_name_hint
 from tcdsl.frontend.names.name_resolution import (
     GlobalNumber,
@@ -162,7 +163,8 @@ class Evaluation(Evaluator):
         if isinstance(base, Faulty):
             return FAULTY
         if isinstance(base, Value):
-            return self.fault(DslSyntaxError, f"a scalar at a point has no attribute `{node.attr}`", node)
+            fact = f"a scalar at a point has no attribute `{node.attr}`"
+            return self.fault(DslSyntaxError, fact, node, instead_of_attribute("an array", node.attr))
         try:
             return getattr(base, node.attr)
         except AttributeError as error:

@@ -88,6 +88,11 @@ def _numeric(name: str, values: Sequence[Value], span: Span | None) -> Value:
         # bool counts as an integer in other arithmetic.
         dtype = "int64"
         weak = None
+    if weak and dtype == "uint64" and (name == "neg" or (name == "sub" and values[1].expr.dtype == "uint64")):
+        # An integer of the call that int64 does not hold.
+        texts = [format_expr(each.expr) for each in values]
+        fact = f"`{' - '.join(texts) if name == 'sub' else f'-{texts[0]}'}` does not fit into 64 bits"
+        raise value_fault(fact, span, "compute with a float, `float(n)`, or with the arrays first: `x - n`")
     expr = applied(name, tuple(convert(value, dtype, span) for value in values), span)
     return Value(expr, weak, dtype)
 
@@ -122,7 +127,7 @@ def _widened(value: Value, other: Value) -> Value:
     # A Python int out of range of the other's integer type is compared as the number that it is, as NumPy 2 does; one
     # that staging does not know (an argument, a size, an index variable) may be out of range.
     if value.weak == "int" and value.number is None and other.weak is None and is_integer(other.logical):
-        return cast_value(value, "int64")
+        return cast_value(value, "uint64" if value.expr.dtype == "uint64" else "int64")
     number = other.number
     if isinstance(number, int) and not isinstance(number, bool) and is_integer(value.logical) and value.weak is None:
         ends = np.iinfo(value.logical)
@@ -247,7 +252,7 @@ def _power(base: Value, exponent: Value, span: Span | None) -> Value:
     dtype = "int64" if is_boolean(dtype) else dtype
     if not is_floating(dtype) and (_is_negated(exponent.expr) if number is None else number < 0):
         raise _negative_power(base, exponent, span)
-    if number is None or isinstance(number, bool) or abs(number) > _LARGEST_EXPONENT or number != int(number):
+    if number is None or isinstance(number, bool) or not abs(number) <= _LARGEST_EXPONENT or number % 1:
         return _numeric("pow", (base, exponent), span)
     value = Value(_repeated(convert(base, dtype, span), abs(int(number)), span), weak, dtype)
     return _real("recip", (value,), span) if number < 0 else value

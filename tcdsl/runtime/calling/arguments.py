@@ -205,9 +205,11 @@ def hashable(function: str, name: str, value: Any) -> Any:
 
 def _number(name: str, place: int | str, value: Any) -> Argument:
     kind = bool if isinstance(value, bool) else int if isinstance(value, int) else float
-    if kind is int and not -(2**63) <= value < 2**63:
-        raise DtypeError.at(f"`{name}` = {value} does not fit into 64 bits", hint="use a float")
     dtype = _NUMBER_DTYPES[kind]
+    if kind is int and not -(2**63) <= value < 2**63:
+        if not 0 < value < 2**64:
+            raise DtypeError.at(f"`{name}` = {value} does not fit into 64 bits", hint="use a float")
+        dtype = "uint64"
     return Argument(name, place, np.asarray(value, dtype), dtype, kind.__name__, value)
 
 

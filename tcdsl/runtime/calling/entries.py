@@ -277,7 +277,7 @@ def narrowed_integers(program: Program, numbers: Mapping[str, int | str]) -> tup
                 isinstance(node, Cast)
                 and is_integer(node.dtype)
                 and node.dtype != INTEGER  # it holds them all
-                and node.operand.dtype == "int64"
+                and node.operand.dtype in ("int64", "uint64")
                 and _is_number(node.operand, numbers)
             ):
                 place = numbers[node.operand.tensor] if isinstance(node.operand, Read) else None

@@ -29,7 +29,7 @@ _SHAPES = 2048  # How many combinations of shapes are remembered.
 _SETTINGS = 8
 _LAYOUTS = 8
 _SHAPE = attrgetter("shape")
-_NUMBERS = {"float64": "d", "int64": "q", "bool": "?7x"}
+_NUMBERS = {"float64": "d", "int64": "q", "uint64": "Q", "bool": "?7x"}
 
 Shapes = tuple[tuple[int, ...], ...]
 Out = tuple[Any, ...] | None

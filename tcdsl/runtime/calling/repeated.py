@@ -105,10 +105,13 @@ class RepeatedCall:
             for each in entry.narrowed
             if each.place is not None
         ]
+        bounded = len(self._ends) == len(entry.narrowed)
+        # Smaller ones are int64.
+        self._ends += [(where[each.place], 2**63, 2**64 - 1) for each in used if each.weak and each.dtype == "uint64"]
         #: The table that served the last call.
         self.launches: Launches | None = None
         self.is_usable = (
-            len(self._ends) == len(entry.narrowed)
+            bounded
             and all(place is None or (isinstance(place, int) and self._is_given(place)) for place in self._places)
             # Arrays by keyword.
             and all(name in named or name in call.configuration for name in keywords)

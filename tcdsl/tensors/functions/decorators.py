@@ -123,9 +123,9 @@ class TensorFunction(DecoratedFunction, Generic[Parameters, Result]):
 
         With configuration each layer has its own: ``layer = mlp(hid_dim=16)``, then ``layer.parameters``.
         """
-        from tcdsl.tensors.functions.layers import parameters_of
+        from tcdsl.tensors.functions.layers import ParametersByLabel, parameters_of
 
-        return dict(parameters_of(self).by_label())
+        return ParametersByLabel(parameters_of(self).by_label())
 
 
 @overload

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tcdsl.errors import ConfigurationError
-from tcdsl.frontend.names.absent_attributes import missing_attribute
+from tcdsl.frontend.names.absent_attributes import instead_of_attribute, missing_attribute
 from tcdsl.frontend.staging.declared_parameters import current_parameters
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.runtime.decorated import run_inline
@@ -45,6 +45,15 @@ def _describe(function: DecoratedFunction, configuration: Mapping[str, Any]) -> 
     return f"{function.__name__}({', '.join(f'{name}={value!r}' for name, value in configuration.items())})"
 
 
+class ParametersByLabel(dict[str, Tensor]):
+    """``layer.parameters``: a dict, which is called where users know a method of that name."""
+
+    @user_facing
+    def __call__(self, *_: Any, **_options: Any) -> Any:
+        hint = instead_of_attribute("a layer", "parameters")
+        raise fault(ConfigurationError, "`parameters` is a dict, and no method", hint)
+
+
 class Layer:
     """A configured op: call it with tensors or arrays. ``layer["w"]`` is its parameter of that name."""
 
@@ -69,9 +78,9 @@ class Layer:
         return call_op(self.function, *self.function.signature.split(arguments, self.configuration), self.scope)
 
     @property
-    def parameters(self) -> dict[str, Tensor]:
+    def parameters(self) -> ParametersByLabel:
         """Its parameters by label, with those of the layers inside; the first call declares them."""
-        return dict(self.scope.by_label())
+        return ParametersByLabel(self.scope.by_label())
 
     def __getitem__(self, name: str) -> Tensor:
         found = self.scope.find(name)

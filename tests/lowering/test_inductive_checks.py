@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import islpy as isl
 import numpy as np
 import pytest
 
 from tcdsl.errors import DataIndexError
+from tcdsl.ir.build import size
+from tcdsl.lowering.loopir import integer_facts
+from tcdsl.lowering.loopir.integer_facts import IntegerFacts, added
+from tcdsl.lowering.loopir.intervals import Interval
 from tests.language.running_programs import program
 
 X = np.random.default_rng(5).random(9)
@@ -214,3 +220,22 @@ def test_what_an_arm_writes_is_not_what_was_checked_before() -> None:
 def test_what_is_checked_fails_where_it_is_out_of_range(name: str) -> None:
     with pytest.raises(DataIndexError):
         program(OUTSIDE[name], "x: 'real[N]', p: 'int64[M]', n, v")(X, P, 20, 0.5)
+
+
+def test_what_one_example_refutes_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(text: str) -> isl.BasicSet:
+        asked.append(text)
+        return isl.BasicSet(text)
+
+    monkeypatch.setattr(integer_facts, "isl", SimpleNamespace(BasicSet=counted, dim_type=isl.dim_type))
+    facts = IntegerFacts({"N": Interval(0, 2**48)})
+    extent, names = facts.sum_of(size("N")), [facts.unknown() for _ in range(9)]
+    facts.assume([added(added(extent, each, -1), {"": -place}) for place, each in enumerate(names)])
+    for less in range(9):
+        for each in names:
+            assert facts.implies(added(extent, each, -1))
+            assert not facts.implies(added(each, {"": -less}))
+            assert not facts.copy().implies(added({"": 4 * less}, each, -1))
+    assert len(asked) <= 100  # of 243; each of the others by itself would be 162

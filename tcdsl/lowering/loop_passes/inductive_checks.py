@@ -151,9 +151,12 @@ def _branch(branch: Branch, facts: IntegerFacts, asked: Sequence[Guess]) -> Bran
             facts.hold(name, one if one == other else facts.unknown())
         facts.hold_truth(name, *_joined(tests, [arm.follows(name) for arm in arms]))
     # Also of names that become those which the bounds are of.
-    for bound in asked:
-        both = [each for each in bound.renamed(integers) if all(map(each.holds, arms))]
-        facts.assume(_totals(both, facts))
+    # Most become the same bound, and most do not hold.
+    candidates: list[Guess] = []
+    for each in (each for bound in asked for each in bound.renamed(integers)):
+        if each not in candidates:
+            candidates.append(each)
+    facts.assume(_totals([each for each in candidates if all(map(each.holds, arms))], facts))
     return replace(branch, body=bodies[0], otherwise=bodies[1])
 
 

@@ -13,6 +13,7 @@ unknown.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
@@ -36,6 +37,8 @@ IMPOSSIBLE: Sum = {"": -1}
 """What is at least 0 nowhere."""
 
 _INT64 = interval_of_dtype("int64")
+_SET = isl.dim_type.set
+_MOST_EXAMPLES = 16
 
 
 class IntegerFacts:
@@ -48,6 +51,8 @@ class IntegerFacts:
         self._divisors = {1: None}
         # Of unknowns that are the largest of some sums.
         self._maxima: dict[str, tuple[Sum, ...]] = {}
+        # Values of some of them that isl has found: where they fit, a question needs no other answer.
+        self._examples: deque[Mapping[str, int]] = deque(maxlen=_MOST_EXAMPLES)
         self._sizes = {name: self.unknown(ends) for name, ends in sizes.items()}
         self._held: dict[str, Sum] = {}
         self._known: list[Sum] = []
@@ -58,7 +63,7 @@ class IntegerFacts:
         """The same facts, to which others can be added."""
         made = object.__new__(IntegerFacts)
         made._numbers, made._ends, made._sizes = self._numbers, self._ends, self._sizes
-        made._divisors, made._maxima = self._divisors, self._maxima
+        made._divisors, made._maxima, made._examples = self._divisors, self._maxima, self._examples
         made._held, made._known, made._truths = dict(self._held), list(self._known), dict(self._truths)
         return made
 
@@ -241,12 +246,15 @@ class IntegerFacts:
 
     def implies(self, found: Sum) -> bool:
         """Whether ``found`` is at least 0."""
+        fails = [added({"": -1}, found, -1)]
+        if self._has_example(fails):
+            return False
         # Of an integer: 2 * found >= -1 is found >= 0.
         if any(self._is_clear(added({"": scale - 1}, found, scale)) for scale in self._divisors):
             return True
-        return self._are_contradictory([added({"": -1}, found, -1)])
+        return self._are_contradictory(fails)
 
-    def _is_clear(self, found: Sum, terms: int = 3) -> bool:
+    def _is_clear(self, found: Sum, terms: int = 2) -> bool:
         # Whether it is a sum of a few that are known and of something that is never negative: most are, and isl takes
         # longer.
         if self._least(found) >= 0:
@@ -276,38 +284,64 @@ class IntegerFacts:
             return True
         return self._are_contradictory([side for zero in zeros for side in (zero, added({}, zero, -1))])
 
-    def _are_contradictory(self, sums: Sequence[Sum]) -> bool:
-        # Beside what is known: of that what they have to do with.
+    def _has_example(self, sums: Sequence[Sum]) -> bool:
+        # Whether values are at hand for which what is known holds, and ``sums`` are at least 0 too.
+        for example in self._examples:
+            if all(_fits(each, example) for each in sums):
+                used = self._close_to(sums)
+                return any(all(_fits(each, other) for each in used) for other in self._examples)
+        return False
+
+    def _close_to(self, sums: Sequence[Sum]) -> list[Sum]:
+        # They, and of what is known that which has to do with them.
         names = {name for each in sums for name in each if name}
         left, used = list(self._known), list(sums)
         while True:
             near = [each for each in left if not names.isdisjoint(each)]
             if not near:
-                break
+                return used
             used += near
             left = [each for each in left if names.isdisjoint(each)]
             names.update(name for each in near for name in each if name)
+
+    def _are_contradictory(self, sums: Sequence[Sum]) -> bool:
+        used = self._close_to(sums)
         # Numbered anew: the same is asked of nests that are alike, and in each pass over the rounds of a loop.
         unknowns = dict.fromkeys(name for each in used for name in each if name)
-        called = {name: f"x{number}" for number, name in enumerate(unknowns)}
-        for name in called:
+        columns = {name: number for number, name in enumerate([*unknowns, ""])}
+        for name in unknowns:
             used += [{name: 1, "": -self._ends[name].low}, {name: -1, "": self._ends[name].high}]
-        inequalities = " and ".join(dict.fromkeys(f"{_text(each, called)} >= 0" for each in used))
-        return _is_empty(f"{{ [{', '.join(called.values())}] : {inequalities} }}")
+        empty, values = _points(tuple(dict.fromkeys(_row(each, columns) for each in used)), len(columns))
+        if values:
+            self._examples.appendleft(dict(zip(unknowns, values, strict=True)))
+        return empty
 
 
-_ANSWERS: Recent[str, bool] = Recent(4096)
+def _fits(each: Sum, example: Mapping[str, int]) -> bool:
+    total = 0
+    for name, factor in each.items():
+        value = example.get(name) if name else 1
+        if value is None:
+            return False
+        total += factor * value
+    return total >= 0
 
 
-def _is_empty(text: str) -> bool:
-    found = _ANSWERS.get(text)
+_ANSWERS: Recent[tuple[str, ...], tuple[bool, tuple[int, ...]]] = Recent(4096)
+
+
+def _points(rows: tuple[str, ...], width: int) -> tuple[bool, tuple[int, ...]]:
+    # Whether the set is empty, and one of its points. isl reads a matrix ten times as fast as formulas.
+    found = _ANSWERS.get(rows)
     if found is None:
         try:
             with limited():
-                found = bool(isl.BasicSet(text).is_empty())
+                point = isl.BasicSet("\n".join((f"{len(rows)} {width + 1}", *rows))).sample_point()
+                values = () if point.is_void() else (point.get_coordinate_val(_SET, n) for n in range(width - 1))
+                found = point.is_void(), tuple(value.to_python() for value in values)
         except TooMuchWork:
-            found = False
-        _ANSWERS[text] = found
+            found = False, ()
+        _ANSWERS[rows] = found
     return found
 
 
@@ -364,8 +398,12 @@ def added(first: Sum, other: Sum, scale: int = 1) -> Sum:
     return {name: factor for name, factor in found.items() if factor}
 
 
-def _text(each: Sum, called: Mapping[str, str]) -> str:
-    return " + ".join(f"{factor}{called.get(name, '')}" for name, factor in each.items()) or "0"
+def _row(each: Sum, columns: Mapping[str, int]) -> str:
+    # In a matrix: 1 for an inequality, and a factor for each column.
+    factors = [0] * len(columns)
+    for name, factor in each.items():
+        factors[columns[name]] = factor
+    return f"1 {' '.join(map(str, factors))}"
 
 
 def _divisor(expr: Apply) -> int:

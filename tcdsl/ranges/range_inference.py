@@ -67,7 +67,9 @@ def _resolved(sketch: Sketch, scope: ProgramScope) -> Resolved:
     variables = list(dict.fromkeys(name for level in levels for name in level.variables))
     if sketch.mode == "fresh":
         check_ends_are_sizes(inference, root, explicit)
-        ranges = Ranges(RoundSolver(inference, variables, explicit, accesses).solve(), explicit)
+        conditions = [each for level in levels for each in (*level.conditions, *level.filters)]
+        solver = RoundSolver(inference, variables, explicit, accesses, conditions=conditions)
+        ranges = Ranges(solver.solve(), explicit)
         inference.raise_faults()
     elif sketch.mode != "valid":
         ranges = Ranges({}, _bounded_inside(inference, root, variables, explicit, accesses))

@@ -162,6 +162,28 @@ def test_gradients_of_words(first: int) -> None:
     tc.check_grads(called, (v, x, t))
 
 
+def test_functions_of_one_number_at_points() -> None:
+    x = np.array([-1.5, 0.5, np.nan, np.inf])
+
+    @op
+    def f(x):
+        a[i] = np.clip(x[i], 0, 1) + np.minimum(x[i], 0)
+        b[i] = np.nan_to_num(x[i])
+        c[i] = np.positive(x[i]) + np.conj(x[i])
+        return a, b, c
+
+    for one, other in zip(f.interpret(x), (np.clip(x, 0, 1) + np.minimum(x, 0), np.nan_to_num(x), x + x), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+    @op
+    def table(x):
+        y[i] = np.interp(x[i], [0.0, 1.0], [1.0, 3.0])
+        return y
+
+    with pytest.raises(tc.DtypeError, match="NumPy asks for the array behind a value that is different at every point"):
+        table(x)
+
+
 def test_gradients_of_factors() -> None:
     @op
     def factors(a):

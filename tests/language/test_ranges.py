@@ -489,3 +489,30 @@ def test_arguments_with_extents_of_0(shape: tuple[int, int]) -> None:
         np.zeros((columns, columns)),
     )
     assert_gives(f, A, wanted=wanted)
+
+
+def test_ranges_that_data_alone_bound_need_sizes_too() -> None:
+    row = np.array([0, 2, 2, 5])
+
+    @op
+    def counted(row):
+        y[i] = sum(1 for k in range(row[i], row[i + 1]))
+        return y
+
+    @op
+    def declared(row):
+        y: int64[row.shape[0] - 1]
+        y[i] = max(k * k for k in range(row[i], row[i + 1]) if k % 2 == 0)
+        return y
+
+    for f in (counted, declared):
+        assert "data cannot say how far it may go: write sizes too, `if 0 <= k < n`" in refusal(tc.ShapeError, f, row)
+
+    @op
+    def bounded(row, n):
+        y[i] = sum(1 for k in range(row[i], row[i + 1]) if 0 <= k < n)
+        z[i] = any(k == 3 for k in range(row[i], row[i + 1]) if 0 <= k < n)
+        return y, z
+
+    assert_gives(bounded, row, 5, wanted=(np.array([2, 0, 3]), np.array([False, False, True])))
+    assert bounded(row, 10**12)[0].tolist() == [2, 0, 3]

@@ -29,7 +29,7 @@ from tcdsl.frontend.symbols.point_calls import AtEachPoint
 from tcdsl.frontend.symbols.pointwise_functions import UFUNCS
 from tcdsl.frontend.symbols.recognition import name_of_ufunc, recognize
 from tcdsl.frontend.symbols.scalar_primitives import call_function, of_a_number
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicTensor, number_value
+from tcdsl.frontend.symbols.symbols import ElementType, PendingArray, SymbolicTensor, number_value
 from tcdsl.frontend.symbols.values import Value, stored_dtype
 from tcdsl.ir.expressions import Expr, Reduction, transform
 from tcdsl.rows.ranks import RowRanks
@@ -95,6 +95,11 @@ class PointValue(PrimitiveOperators):
         """The same, under a name however small the value is."""
         return PointValue(*marked(name, value, definitions, span), span)
 
+    @property
+    def dtype(self) -> ElementType:
+        """The element type, as an array has it."""
+        return ElementType(self.value.logical)
+
     def named(self, name: str) -> PointValue:
         """The same value under a name, so that it is computed once per point."""
         return PointValue.define(name, self.value, self.definitions, self.span)
@@ -148,6 +153,13 @@ class PointValue(PrimitiveOperators):
             "use the primitives of the language or np.exp and the like; `math` functions need plain numbers",
         )
 
+    def __array__(self, *_: object, **_options: object) -> Any:
+        raise DtypeError.at(
+            "NumPy asks for the array behind a value that is different at every point",
+            self.span,
+            "use the primitives of the language or np.exp and the like; other functions of NumPy take whole arrays",
+        )
+
     __float__ = __int__ = __complex__ = __len__ = __iter__ = __reversed__ = _no_number
 
     def __getitem__(self, key: object) -> Any:
@@ -172,6 +184,8 @@ class PointValue(PrimitiveOperators):
         return combine_points(primitive, operands)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: object, **kwargs: object) -> Any:
+        if ufunc in (np.positive, np.conjugate) and method == "__call__" and not kwargs:
+            return +self
         name, row = recognize(ufunc), UFUNCS.get(ufunc)
         if row is not None and method == "__call__" and not kwargs:
             return row(*inputs)

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tcdsl.ir.build import apply, integer
+from tcdsl.ir.expressions import Expr
 from tcdsl.polyhedra.affine import NotAffine
 from tcdsl.polyhedra.size_algebra import SizeInterval
 from tcdsl.polyhedra.size_polynomials import Polynomial
 from tcdsl.ranges.sketches.inference_state import Inference
 from tcdsl.ranges.sketches.sketch_accesses import AxisAccess, Ends
 from tcdsl.ranges.solving.for_all import for_all_ends, relevant_guard
+from tcdsl.ranges.solving.regions import bounding_hint
 
 __all__ = ["RoundSolver"]
 
@@ -35,6 +37,8 @@ class RoundSolver:
     lazily: bool = True
     #: What to write where the range of a variable, ``{}``, cannot be inferred.
     advice: str = "write a range as a condition, `{} < n`, or declare the extents of the target"
+    #: The conditions of the sketch, which may bound a variable by data.
+    conditions: Sequence[Expr] = ()
     solved: dict[str, SizeInterval] = field(default_factory=dict)
     _lazily: bool = True
     # Accesses that may bound a variable, by their variables.
@@ -219,5 +223,5 @@ class RoundSolver:
             f"the {plural} {listed} cannot be inferred",
             self.inference.sketch.span,
             *notes,
-            hint=self.advice.format(unsolved[0]),
+            hint=bounding_hint(unsolved[0], self.conditions, self.advice.format(unsolved[0])),
         )

@@ -13,7 +13,7 @@ from functools import reduce
 import islpy as isl
 
 from tcdsl.ir.build import all_of, apply, conjuncts, in_range
-from tcdsl.ir.expressions import Expr
+from tcdsl.ir.expressions import Expr, reads
 from tcdsl.polyhedra.affine import NotAffine, condition_set
 from tcdsl.polyhedra.disjunctions import convex_pieces, narrowed, within
 from tcdsl.polyhedra.mixed_radix import in_range_by_digits
@@ -27,7 +27,7 @@ from tcdsl.ranges.solving.branches import GuardedPoints, possible_points
 from tcdsl.ranges.solving.constraints import Constraints, form_in_range, named_sizes
 from tcdsl.ranges.solving.for_all import range_constraints
 
-__all__ = ["Ranges", "Region", "affine_guard", "conjunction", "ends_of", "in_range_test", "region_of"]
+__all__ = ["Ranges", "Region", "affine_guard", "bounding_hint", "conjunction", "ends_of", "in_range_test", "region_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,20 @@ def _report_unbounded(inference: Inference, level: Level, name: str, sides: str)
         *(f"used in {place}" for place in places),
         hint=f"add a constraint: `O.add_constraint({name} < n)`"
         if inference.sketch.mode == "valid"
-        else f"write a range as a condition, `0 <= {name} < n`",
+        else bounding_hint(
+            name, (*level.conditions, *level.filters), f"write a range as a condition, `0 <= {name} < n`"
+        ),
+    )
+
+
+def bounding_hint(name: str, conditions: Sequence[Expr], otherwise: str) -> str:
+    """What to write where nothing but data may bound a variable; ``otherwise`` where data do not either."""
+    if not any(name in free_variables(each) and any(reads(each)) for each in conjuncts(*conditions)):
+        return otherwise
+    return (
+        f"data cannot say how far it may go: write sizes too, `if 0 <= {name} < n` in a generator, `0 <= {name} < n` "
+        "behind the statement; the loop runs between the ends that data give all the same. A `for` of the function "
+        "needs none"
     )
 
 

@@ -11,6 +11,7 @@ import tcdsl as tc
 from tests.language.running_programs import check, program
 
 X = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+ROUNDS = "y: real[N]\nfor t in range(3):\n    "
 INDICES = ("(i + 2) % N", "(N - 1 - i) % N", "3 * i % N", "(i + n) % N", "(i + p[1]) % N", "i // N", "i * i % (N + 3)")
 
 
@@ -52,6 +53,7 @@ def test_cells_that_do_not_meet_are_written(index: str) -> None:
         ("y = output(4, N - 4)\ny[i // (N - 4), i % (N - 4)] = x[i]", np.append(X, [0, 0]).reshape(4, 2)),
         ("y = output(N, N)\ny[(i + j) % N, j] = x[i]", np.stack([np.roll(X, j) for j in range(6)], 1)),
         ("y = output(N)\nfor t in range(N):\n    y[(i + t) % N] = x[i]", np.roll(X, 5)),
+        (f"{ROUNDS}y[(i + t) % N] = x[i] + y[i]", np.roll(np.roll(2 * X, 1) + X, 2)),
         ("y = x * 1\ny[(i + 2) % N] = y[i] + x[i]", 2 * np.roll(X, 2)),
         ("y = output(N)\ny[(i + 2) % N] = x[i], x[i] > 2", np.roll(X * (X > 2), 2)),
         ("y = output(N)\nk = i + 2\ny[k % N] = x[i]", np.roll(X, 2)),
@@ -86,6 +88,28 @@ def test_with_points_it_is_an_error(body: str, text: str) -> None:
     f = program(f"(N,) = x.shape\n{body}\nreturn y", "x, w", decorator="op")
     with pytest.raises(tc.ShapeError, match=f"`{text}` divides by 0"):
         f(np.zeros(0), np.ones(2))
+
+
+def test_rounds_that_read_what_is_declared_before_them() -> None:
+    weights = [1.0, 2.0, 3.0]
+
+    @tc.op
+    def sums(x: Any) -> Any:
+        y: real[6]
+        for t in range(1, 6):
+            y[t] = y[t - 1] + x[t]
+        return y
+
+    @tc.op
+    def weighted(x: Any) -> Any:
+        y: real[6]
+        for t in range(3):
+            y[i] = y[i] + weights[t] * x[i]
+        return y
+
+    check(sums, (X,), np.cumsum(X) - 1)
+    with pytest.raises(tc.DslSyntaxError, match="`y` is read before anything is written to it"):
+        weighted(X)
 
 
 def test_memory_that_code_is_given() -> None:

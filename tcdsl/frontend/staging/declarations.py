@@ -157,7 +157,8 @@ class DeclaredTarget(_NotWritten):
 
     def fault(self) -> TcdslError:
         """The error of reading the target, unless Python has left out what writes to it: then it is as declared."""
-        session_of("a declared target").loops.left_as_declared(self)
+        session = session_of("a declared target")
+        session.loops.left_as_declared(self, session.python_loops())
         return DslSyntaxError.at(
             "a declared target is read or returned before anything is written to it",
             self.span,

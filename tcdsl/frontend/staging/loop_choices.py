@@ -50,6 +50,8 @@ class LoopChoices:
         self._left_out: dict[int, list[object]] = {}
         self._staged: set[object] = set()
         self._unroll: set[str] = set()
+        #: The loops that have run because their rounds read what is declared before them.
+        self._carrying: set[object] = set()
         #: The names that loops bind first and that are read after them, with the loops.
         self._outlasting: set[tuple[object, str]] = set()
         self._first: Exception | None = None
@@ -101,13 +103,20 @@ class LoopChoices:
             self._left_out.setdefault(id(target), []).append(loop)
         return False
 
-    def left_as_declared(self, target: object) -> None:
-        """Have the function staged again if Python has left out what writes to ``target``, which is read."""
+    def left_as_declared(self, target: object, around: Iterable[object]) -> None:
+        """Have the function staged again if Python has left out what writes to ``target``, which is read.
+
+        Also if that is a round of Python's: a loop that runs carries what is declared before it. ``around`` are such.
+        """
         loops = [each for each in self._left_out.get(id(target), ()) if each not in self._staged]
         if loops and not self._fixed:
             self._staged.update(loops)
             raise RunInProgram(None)
         self._first = None  # what these loops, staged all the same, have raised is of no interest
+        for loop in around:
+            if loop in self._unrolled and loop not in self._carrying and not self._fixed:
+                self._carrying.add(loop)
+                raise RunInProgram(loop)
 
     def outlasts(self, loop: object, name: str) -> None:
         """Have the function staged again: what each round of ``loop`` binds to ``name`` is read after the loop."""
@@ -135,6 +144,9 @@ class LoopChoices:
 
         Without any, the first error is raised.
         """
+        if self._run & self._carrying:
+            self._run -= self._carrying  # their rounds may need Python: what they read is to be written first
+            return
         self._first = self._first or error
         names = frozenset().union(*map(self.tried, around))
         if not self.unroll(names or self._tried.keys()):

@@ -419,6 +419,10 @@ class Session:
             frame = frame.f_back  # type: ignore[assignment]
         return self.context.outer_location()
 
+    def python_loops(self) -> list[object]:
+        """The loops that Python goes through at present, those outside first."""
+        return [loop for loop, _ in self.renewed]
+
     def binder(self, name: str) -> Span | None:
         """Where the function that is being executed has bound ``name``, if it did so before its present line.
 

@@ -124,7 +124,8 @@ class Evaluation(Evaluator):
             return declared
         held = self.environment.holds(name)
         if isinstance(held, DeclaredTarget):
-            self.environment.session.loops.left_as_declared(held)
+            session = self.environment.session
+            session.loops.left_as_declared(held, session.python_loops())
         self.undefined.add(name)
         if isinstance(meaning, GlobalNumber):
             return self.fault(

@@ -198,6 +198,8 @@ JOINING = (np.concatenate, np.hstack, np.vstack, np.stack)
 def _joined(function: Callable[..., Any], parts: Sequence[Any], axis: int = 0) -> Any:
     if function is np.stack:
         return stacking.layered(parts, axis)
+    if function in (np.vstack, np.hstack):
+        parts = [part if isinstance(part, list | tuple) or np.ndim(part) else [part] for part in parts]
     if function is np.vstack:
         parts = [_as_row(part) for part in parts]
     elif function is np.hstack:

@@ -137,6 +137,11 @@ def test_gradients_of_lambdas_with_functions_of_numpy() -> None:
         (lambda x: np.unstack(x), r"np\.unstack along axis 0, whose extent only the call knows"),
         (lambda x: np.gradient(x[:1], axis=0), r"np\.gradient along axis 0, which has fewer than 2 cells"),
         (lambda x: x[[0, 5]], "index 5 is out of range"),
+        (lambda x: np.diag(x[None]), r"np\.diag of an array of rank 3"),
+        (lambda x: np.reshape(x, (-1, 0)), "-1 beside an extent of 0"),
+        (lambda x: np.meshgrid(x, indexing="ab"), r"np\.meshgrid indexed by 'ab'"),
+        (lambda x: np.max(x.astype(int), initial=np.inf), "`max` of int64 with `initial=inf`"),
+        (lambda x: np.logical_and.reduce(x, dtype=float), r"`logical_and\.reduce` of arguments that do not fit it"),
         (lambda x: np.outer(x, None), "`outer` of arguments that do not fit it"),
     ],
 )

@@ -15,7 +15,7 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError, TcdslError
 from tcdsl.frontend.arrays.arithmetic import element_of
-from tcdsl.frontend.arrays.array_literals import literal_of
+from tcdsl.frontend.arrays.array_literals import leaves_of, literal_of
 from tcdsl.frontend.arrays.chosen_cells import MASK_AS_INDEX, ChosenCells, held_now
 from tcdsl.frontend.arrays.row_alignment import axis_variable, cell_at
 from tcdsl.frontend.points.exact_indices import exact_index
@@ -121,7 +121,7 @@ def _with_lists(session: Session, array: SymbolicArray, entries: Sequence[Any]) 
     for entry in entries:
         axis = len(found) - sum(each is None for each in found)
         if isinstance(entry, list):
-            entry = literal_of(session, entry)
+            entry = literal_of(session, entry) if any(True for _ in leaves_of(entry)) else np.asarray(entry, np.int64)
             if entry.dtype != "bool":
                 entry = entry + array.shape[axis] * (entry < 0)
         found.append(entry)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tcdsl.errors import DslSyntaxError, DtypeError
+from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.arrays.row_alignment import axis_variable
 from tcdsl.frontend.numpy_functions.loops import looped
 from tcdsl.frontend.numpy_functions.recording import Cell, computed, filled, replaced, tensor_of
@@ -34,7 +34,8 @@ def accumulated(accumulate: str, a: Any, axis: Any = None, dtype: Any = None) ->
         *places, term = variables
         return Cell(x.cell(replaced(places, k, term)), None, (apply("le", term, places[k]),))
 
-    return computed("running", x.extents, x.rank + 1, cell, accumulate=accumulate)
+    found = computed("running", x.extents, x.rank + 1, cell, accumulate=accumulate)
+    return found if dtype is None else found.astype(dtype)  # the sums of small integers are 64-bit
 
 
 def _triangle(test: str) -> Callable[..., Any]:
@@ -55,6 +56,7 @@ def _diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     down, right = max(-offset, 0), max(offset, 0)
     rows, columns = a.shape[first] - down, a.shape[second] - right
     length = rows if _are_equal(rows, columns) else np.minimum(rows, columns)
+    length = np.maximum(length, 0) if offset else length  # beyond the corners there is no cell
     others = [k for k in range(a.ndim) if k not in (first, second)]
     extents = [*(x.extents[k] for k in others), given_extent(length, session.location())]
 
@@ -74,6 +76,8 @@ def _diag(v: Any, k: Any = 0) -> Any:
     if v.ndim == 2:
         return _diagonal(v, k)
     session = session_of("np.diag")
+    if v.ndim != 1:
+        raise session.fault(ShapeError, f"np.diag of an array of rank {v.ndim}", "it takes a vector or a matrix")
     x = tensor_of(session, v, "x")
     extent = given_extent(v.shape[0] + abs(k), session.location())
     down, right = integer(max(-k, 0)), integer(max(k, 0))
@@ -88,8 +92,9 @@ def _take(a: Any, indices: Any, axis: Any = None) -> Any:
     if axis is None:
         a, axis = (a if a.ndim == 1 else np.ravel(a)), 0
     k = one_axis(a, axis)
-    indices = np.asarray(indices) if isinstance(indices, list | tuple) else indices
-    return a[(*(slice(None),) * k, indices)]
+    # Of a list those below 0 count from the end.
+    indices = list(indices) if isinstance(indices, tuple) else indices
+    return tensor_of(session_of("np.take"), a, "x")[(*(slice(None),) * k, indices)]
 
 
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:

@@ -38,7 +38,7 @@ def _eliminated(a: Any, sign: Any) -> Any:
         top[b, j] = a[b, pivot[b], j]
         a[b, pivot[b], j] = a[b, k, j]
         a[b, k, j] = top[b, j]
-        a[b, i, k] /= a[b, k, k], i > k
+        a[b, i, k] /= a[b, k, k], i > k, a[b, k, k] != 0  # else there are zeros below, too
         a[b, i, j] -= a[b, i, k] * a[b, k, j], i > k, j > k
     return a, sign
 

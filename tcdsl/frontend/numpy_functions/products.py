@@ -9,9 +9,10 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.logics.logic_staging import record_einsum
-from tcdsl.frontend.numpy_functions.recording import Cell, computed, filled, tensor_of
+from tcdsl.frontend.numpy_functions.recording import Cell, array_of, computed, filled, tensor_of
 from tcdsl.frontend.numpy_functions.shapes import axes_of, one_axis
 from tcdsl.frontend.staging.declarations import given_extent
+from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import session_of
 from tcdsl.frontend.symbols.scalar_primitives import apply_primitive
 from tcdsl.ir.build import apply, integer
@@ -152,19 +153,24 @@ def _matrix_power(a: Any, n: Any) -> Any:
     if not isinstance(n, int | np.integer) or n < 0:
         hint = "give a whole number that is not below 0, or multiply in a loop"
         raise session.fault(DslSyntaxError, f"np.linalg.matrix_power by {n!r}", hint)
+    rows, columns = tensor_of(session, a, "a").extents[-2:]
+    fact = f"np.linalg.matrix_power of a matrix of {valued(rows)} rows and {valued(columns)} columns"
+    session.builder.require_equal(rows, columns, fact, session.location())
     found, power, left = None, a, int(n)
     while left:
         if left % 2:
             found = power if found is None else found @ power
         left //= 2
         power = power @ power if left else power
-    return filled(np.eye, a.shape[-1], dtype=str(a.dtype)) if found is None else found
+    if found is not None:
+        return found
+    return filled(np.full, a.shape, filled(np.eye, a.shape[-1], dtype=str(a.dtype)), dtype=str(a.dtype))
 
 
 def _product_of(arrays: Sequence[Any]) -> Any:
     # Several products in one: the fewest operations at the sizes of the call decide the order.
-    found = arrays[0]
-    for each in arrays[1:]:
+    found = array_of(arrays[0])
+    for each in map(array_of, arrays[1:]):
         found = found @ each
     return found
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tcdsl.frontend.arrays.arithmetic import axes, staged_operand
+from tcdsl.frontend.arrays.array_literals import leaves_of
 from tcdsl.frontend.arrays.filled_arrays import filled_array
 from tcdsl.frontend.staging.session import Session, materialized, session_of
 from tcdsl.frontend.staging.target_states import Declared, Existing
@@ -30,7 +31,7 @@ from tcdsl.ir.build import index
 from tcdsl.ir.expressions import Expr
 from tcdsl.ir.program import Access
 
-__all__ = ["Cell", "computed", "filled", "replaced", "tensor_of"]
+__all__ = ["Cell", "array_of", "computed", "filled", "replaced", "tensor_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,16 @@ def tensor_of(session: Session, given: Any, label: str) -> SymbolicTensor:
         operand = session.capture(operand, label)
     made: SymbolicTensor = materialized(operand, label)
     return made
+
+
+def array_of(given: Any) -> Any:
+    """``given`` with a rank and a type: lists and Python's numbers as arrays, lists of symbols as tensors."""
+    if isinstance(given, int | float):
+        return np.asarray(given)
+    if not isinstance(given, list | tuple):
+        return given
+    known = all(isinstance(leaf, int | float | np.number | np.bool_) for leaf in leaves_of(given))
+    return np.asarray(given) if known else tensor_of(session_of("an array literal"), given, "listed")
 
 
 def computed(

@@ -196,6 +196,7 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
     """Steps are numbers; `edge_order` is 1."""
     if edge_order != 1:
         return NotImplemented
+    f = f if is_floating(str(f.dtype)) else f.astype("float64")
     chosen = tuple(range(f.ndim)) if axis is None else axes_of(f.ndim, axis)
     steps = varargs * len(chosen) if len(varargs) == 1 else varargs or (1.0,) * len(chosen)
     if len(steps) != len(chosen) or any(np.ndim(step) for step in steps):

@@ -14,14 +14,14 @@ from tcdsl.errors import DslSyntaxError, ShapeError
 from tcdsl.frontend.arrays.arithmetic import element_of
 from tcdsl.frontend.arrays.row_alignment import axis_variable
 from tcdsl.frontend.arrays.views import permuted, rolled
-from tcdsl.frontend.numpy_functions.recording import Cell, computed, filled, tensor_of
+from tcdsl.frontend.numpy_functions.recording import Cell, array_of, computed, filled, tensor_of
 from tcdsl.frontend.staging.declarations import given_extent
 from tcdsl.frontend.staging.faults import valued
 from tcdsl.frontend.staging.session import Session, session_of
-from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicTensor
+from tcdsl.frontend.symbols.symbols import PendingArray, SymbolicArray, SymbolicSize, SymbolicTensor
 from tcdsl.frontend.symbols.values import cast_value
 from tcdsl.ir.build import apply, integer
-from tcdsl.ir.expressions import Boundary, Expr, IndexValue
+from tcdsl.ir.expressions import Boundary, Constant, Expr, IndexValue
 from tcdsl.polyhedra.linear import normalized
 from tcdsl.polyhedra.size_algebra import SizeAlgebra
 from tcdsl.polyhedra.size_polynomials import Polynomial
@@ -36,6 +36,13 @@ __all__ = ["SHAPES", "axes_of", "one_axis", "reshaped"]
 def reshaped(session: Session, given: Any, extents: Sequence[Expr]) -> SymbolicTensor:
     """The same cells in the same order, in a shape of these extents. `ShapeError` for another number of cells."""
     tensor = tensor_of(session, given, "x")
+    if any(isinstance(each, Constant) and not each.value for each in (*tensor.extents, *extents)):
+        # Of no cells no place says where they are.
+        before, after = _product(session, tensor.extents), _product(session, extents)
+        fact = f"reshape of {valued(before)} cells to {valued(after)} cells"
+        session.builder.require_equal(before, after, fact, session.location())
+        made = filled(np.zeros, tuple(SymbolicSize(session.builder, each) for each in extents), str(tensor.dtype))
+        return tensor_of(session, made, "reshaped")
     groups = _groups(session, tensor.extents, extents)
     if groups is None:
         before, after = _product(session, tensor.extents), _product(session, extents)
@@ -155,6 +162,9 @@ def _left_over(a: Any, sizes: list[Any]) -> Any:
     cells: Any = 1
     for extent in extents:
         cells = cells * extent
+    if _is_same(others, 0):
+        fact = "-1 beside an extent of 0 in a shape"
+        raise session_of("np.reshape").fault(ShapeError, fact, "any extent would do: give it")
     return cells if _is_same(others, 1) else cells // others
 
 
@@ -165,7 +175,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _ravel(a: Any, order: str = "C") -> Any:
-    return _reshape(a, (a.size,), order)
+    return a if a.ndim == 1 and order == "C" else _reshape(a, (a.size,), order)
 
 
 # -- axes ----------------------------------------------------------------------------------------------------
@@ -243,7 +253,7 @@ def _squeeze(a: Any, axis: Any = None) -> Any:
 
 def _at_least(rank: int) -> Any:
     def function(*arys: Any) -> Any:
-        made = [_lifted(each, rank) for each in arys]
+        made = [_lifted(array_of(each), rank) for each in arys]
         return made[0] if len(made) == 1 else tuple(made)
 
     return function
@@ -462,6 +472,7 @@ def _largest_rank(arrays: Any) -> int:
 
 def _joined_block(arrays: Any, rank: int, axis: int) -> Any:
     if not isinstance(arrays, list):
+        arrays = array_of(arrays)
         return arrays[(None,) * (rank - np.ndim(arrays))] if np.ndim(arrays) < rank else arrays
     return np.concatenate([_joined_block(each, rank, axis + 1) for each in arrays], axis)
 
@@ -476,6 +487,7 @@ def _unstack(x: Any, /, *, axis: int = 0) -> Any:
 
 
 def _broadcast_arrays(*args: Any) -> Any:
+    args = tuple(map(array_of, args))
     shape = _common(args)
     return tuple(_broadcast_to(each, shape) for each in args)
 
@@ -488,15 +500,18 @@ def _common(arrays: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _column_stack(tup: Any) -> Any:
-    return np.concatenate([each[:, None] if each.ndim == 1 else each for each in tup], 1)
+    lifted = ((each, _lifted(each, 2)) for each in map(array_of, tup))
+    return np.concatenate([new.T if each.ndim < 2 else each for each, new in lifted], 1)
 
 
 def _dstack(tup: Any) -> Any:
-    return np.concatenate([_lifted(each, 3) for each in tup], 2)
+    return np.concatenate([_lifted(array_of(each), 3) for each in tup], 2)
 
 
 def _meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False) -> Any:
-    rank = len(xi)
+    xi, rank = tuple(_ravel(array_of(each)) for each in xi), len(xi)
+    if indexing not in ("xy", "ij"):
+        raise session_of("np.meshgrid").fault(DslSyntaxError, f"np.meshgrid indexed by {indexing!r}", "use xy or ij")
     places = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
     pairs = list(zip(xi, places, strict=True))
     open_ones = [x[tuple(slice(None) if k == place else None for k in range(rank))] for x, place in pairs]

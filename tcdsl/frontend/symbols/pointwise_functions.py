@@ -89,8 +89,11 @@ def _heaviside(x1: Any, x2: Any) -> Any:
 
 
 def _fmod(x1: Any, x2: Any) -> Any:
-    rest = np.mod(abs(x1), abs(x2))
-    return _where(x1 < 0, -rest, rest)
+    if _is_floating(x1) or _is_floating(x2):
+        rest = np.mod(abs(x1), abs(x2))
+        return _where(_signbit(x1), -rest, rest)
+    rest = np.mod(x1, x2)  # which has the sign of the divisor
+    return _where((rest != 0) & ((x1 < 0) != (x2 < 0)), rest - x2, rest)
 
 
 def _divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
@@ -100,7 +103,8 @@ def _divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
 def _modf(x: Any) -> tuple[Any, Any]:
     x = _floating(x)
     whole = _trunc(x)
-    return _where(_isinf(x), 0.0, x - whole), whole
+    # A zero has the sign of the number.
+    return _where(_isinf(x), _copysign(0.0, x), _where(_signbit(x), -(whole - x), x - whole)), whole
 
 
 def _signbit(x: Any) -> Any:
@@ -114,8 +118,16 @@ def _copysign(x1: Any, x2: Any) -> Any:
 
 
 def _ldexp(x1: Any, x2: Any) -> Any:
-    power = 2.0**x2 if isinstance(x2, int) else np.exp2(x2 * 1.0)
-    return _floating(x1) * power
+    # In two steps: a power alone may be out of range where the product is not.
+    power = np.maximum(np.minimum(x2, 2100), -2100)
+    half = power // 2
+    found = _floating(x1) * np.exp2(half * 1.0) * np.exp2((power - half) * 1.0)
+    return found.astype(x1.dtype) if _is_floating(x1) and hasattr(x1, "dtype") and hasattr(found, "astype") else found
+
+
+def _rint(x: Any) -> Any:
+    x = _floating(x)
+    return x._combined("round", x) if isinstance(x, PrimitiveOperators) else np.rint(x)
 
 
 def _same(x: Any) -> Any:
@@ -140,6 +152,8 @@ UFUNCS: Mapping[Any, Callable[..., Any]] = {
     np.divmod: _divmod,
     np.modf: _modf,
     np.ldexp: _ldexp,
+    np.fabs: lambda x: abs(_floating(x)),
+    np.rint: _rint,
     np.positive: _same,
     np.conjugate: _same,
     np.degrees: lambda x: x * (180.0 / math.pi),

@@ -52,8 +52,6 @@ _NUMPY_NAMES = {
     "copy": "id",
     "negative": "neg",
     "absolute": "abs",
-    "fabs": "abs",
-    "rint": "round",
     "reciprocal": "recip",
     "arcsin": "asin",
     "arccos": "acos",

@@ -165,7 +165,11 @@ def reduced(
         shown = ", ".join(f"`{option}`" for option in others or ("dtype",))
         hint = "assign what it gives" if "out" in others else "it takes `axis`, `keepdims`, `where` and `initial`"
         raise algebra.fault(DslSyntaxError, f"`{name}` with {shown} has no meaning for tensors", hint)
-    array = array if dtype is None else array.astype(dtype)
+    if dtype is not None:
+        # The sums of small integers are 64-bit, and means are floating.
+        made = reduced(algebra, name, array.astype(dtype), axis, keepdims, where=where, initial=initial)
+        return made.astype(dtype)
+    initial = _begun(algebra, name, initial, str(array.dtype))
     if where is not True:
         if name == "mean":
             count = algebra.combine("where", where, 1.0, algebra.combine("snd", array, 0.0))
@@ -179,6 +183,19 @@ def reduced(
         array = algebra.combine("where", where, array, neutral)
     found = algebra.reduced(REDUCTIONS[name], array, axis, keepdims)
     return found if initial is None else algebra.combine(_COMBINED[name], found, initial)
+
+
+def _begun(algebra: Algebra, name: str, initial: Any, dtype: str) -> Any:
+    # What a reduction starts from has the type of its result.
+    if initial is None or not isinstance(initial, int | float | np.number | np.bool_):
+        return initial
+    kind = np.dtype(dtype).kind
+    kind = "i" if kind == "b" and name in ("sum", "prod") else kind
+    try:
+        return float(initial) if kind == "f" else bool(initial) if kind == "b" else int(initial)
+    except (ValueError, OverflowError):
+        fact = f"`{name}` of {dtype} with `initial={initial}`"
+        raise algebra.fault(DtypeError, fact, "give a number of that type") from None
 
 
 _NEUTRAL: Mapping[str, Any] = {"sum": 0, "prod": 1, "any": False, "all": True, "argmax": None, "argmin": None}
@@ -243,7 +260,7 @@ def _by_shape(function: Any) -> Any:
     # `x.reshape(2, 3)` and `x.reshape((2, 3))`.
     def method(array: Any, *given: Any, **options: Any) -> Any:
         whole = given[0] if len(given) == 1 and (given[0] is None or isinstance(given[0], tuple | list)) else given
-        return function(array, whole or None, **options)
+        return function(array, None if not given and function is np.transpose else whole, **options)
 
     return method
 

@@ -75,7 +75,7 @@ np.linalg.qr(x)[0] | np.linalg.qr(x.T)[1] | np.linalg.qr(x, 'complete')[1] | np.
 (np.cumsum(x, dtype=np.int8), np.prod(v, dtype=np.int8), np.mean(v + 7, dtype=int), np.max(v, initial=np.float64(-1)))
 (np.append(v, [1, 2]), np.outer(2.5, v), np.average(x, 1, weights=[1, 2, 3]), np.hypot(x, [1, 2, 3]), np.append(v, 1))
 (np.less.outer([1, 2], v), np.maximum.outer(2, v), np.hypot.outer([1, 2], v), np.column_stack((v, v)))
-(np.meshgrid(x, [1, 2])[0], np.hstack((np.sum(v), 2)), np.vstack((1, np.sum(v))), np.sum(v).reshape(()))
+(np.meshgrid(x, [1, 2])[0], np.hstack((v.max(initial=0), 2)), np.vstack((1, np.all(v))), np.all(v).reshape(()))
 (np.diag(v, np.int64(1)), np.repeat(v, np.int64(2)), np.tile(v, np.array([2, 1])), np.gradient(SIGNS), np.rint(v))
 (np.fabs(v), np.fmod(SIGNS, np.int8(3)), np.ldexp(v, 2000), np.signbit(np.fmod(-v * 0.0, 2)), np.modf(v * -0.0)[0])
 (np.linalg.det(SQUARE * 0), np.linalg.slogdet(SQUARE * 0)[1], np.linalg.matrix_power(np.stack((x, x))[:, :, :2], 0))

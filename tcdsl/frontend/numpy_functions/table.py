@@ -63,11 +63,11 @@ def _names(row: Callable[..., Any], count: int, names: frozenset[str]) -> tuple[
 
 
 # NumPy's names of parameters that are arrays, for which lists and numbers may stand, and of those that count or place.
-_ARRAYS = frozenset("a b v x y m p A arr ary array a1 a2 x1 x2 xp fp weights val z f values".split())
-_COUNTS = frozenset(
-    "axis axes axis1 axis2 source destination shape repeats reps shift k n N offset ddof correction pad_width decimals"
-    " indices_or_sections minlength obj".split()
-)
+_NAMES_OF_ARRAYS = "a b v x y m p A arr ary array a1 a2 x1 x2 xp fp weights val z f values"
+_NAMES_OF_COUNTS = "axis axes axis1 axis2 source destination shape repeats reps shift k n N offset ddof correction"
+_MORE_OF_COUNTS = "pad_width decimals indices_or_sections minlength obj"
+_ARRAYS = frozenset(_NAMES_OF_ARRAYS.split())
+_COUNTS = frozenset((*_NAMES_OF_COUNTS.split(), *_MORE_OF_COUNTS.split()))
 
 
 def _fitting(name: str, given: Any) -> Any:

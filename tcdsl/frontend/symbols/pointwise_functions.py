@@ -210,7 +210,12 @@ def _angle(z: Any) -> Any:
 
 def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Of arrays whose shapes fit: those of others are an error."""
-    same = np.equal(a1, a2)
+    alike: Any = np.ndim(a1) == np.ndim(a2)
+    for one, other in zip(np.shape(a1), np.shape(a2), strict=False):
+        alike = alike if one is other else alike & (one == other)
+    if alike is False:
+        return np.False_
+    same = np.equal(a1, a2) if alike is True else np.equal(a1, a2) & alike
     return np.all(same | (_isnan(a1) & _isnan(a2)) if equal_nan else same)
 
 

@@ -106,7 +106,7 @@ def of_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: Mapping[s
         return accumulated(accumulate, inputs[0], axis, keywords.get("dtype"))
     if method == "reduce" and accumulate:
         return _of(f"{ufunc.__name__}.reduce", reduction, inputs[:1], {**keywords, "axis": axis})
-    if method == "outer" and not keywords and (ufunc in UFUNCS or recognize(ufunc)):
+    if method == "outer" and not keywords and ufunc in UFUNCS:
         left, right = map(array_of, inputs)
-        return ufunc(left[(..., *[None] * np.ndim(right))], right)
+        return UFUNCS[ufunc](left[(..., *[None] * np.ndim(right))] if np.ndim(left) else left, right)
     return NotImplemented

@@ -104,7 +104,7 @@ def _modf(x: Any) -> tuple[Any, Any]:
     x = _floating(x)
     whole = _trunc(x)
     # A zero has the sign of the number.
-    return _where(_isinf(x), _copysign(0.0, x), _where(_signbit(x), -(whole - x), x - whole)), whole
+    return _where(_isinf(x), 1.0 / x, _where(_signbit(x), -(whole - x), x - whole)), whole
 
 
 def _signbit(x: Any) -> Any:

@@ -257,7 +257,7 @@ class GraphAlgebra:
         return cell_or_view(self._view, array, key)
 
     def _view(self, array: Any, key: object) -> Any:
-        entries = key if isinstance(key, tuple) else (key,)
+        entries = _without_lists(array, key if isinstance(key, tuple) else (key,))
         bounds = [bound for each in entries if isinstance(each, slice) for bound in (each.start, each.stop, each.step)]
         if any(isinstance(bound, GraphTensor) for bound in bounds):
             raise fault(
@@ -274,7 +274,7 @@ class GraphAlgebra:
             session = session_of("an index")
             if session.may_be_whole:
                 raise RunsOnTensors
-            return recorded.view(session.capture(array, array.label), key)
+            return recorded.view(session.capture(array, array.label), entries)
         indices = [as_operand(entry) for entry in entries if isinstance(entry, GraphTensor | np.ndarray)]
         places = [_OPERAND if isinstance(entry, GraphTensor | np.ndarray) else entry for entry in entries]
         return apply_operation(
@@ -422,3 +422,20 @@ def _recorded_in_session(operands: Sequence[object]) -> Any:
     # Beside what a decorated function has staged, a tensor is part of that program.
     leaves = (leaf for each in operands for leaf in leaves_of(each))
     return next((each.builder.algebra for each in leaves if isinstance(each, _SYMBOLIC)), None)
+
+
+def _without_lists(array: Any, entries: tuple[Any, ...]) -> tuple[Any, ...]:
+    # Lists of numbers as index arrays; those below 0 count from the end.
+    found: list[Any] = []
+    for k, entry in enumerate(entries):
+        if isinstance(entry, list):
+            if any(isinstance(leaf, GraphTensor) for leaf in leaves_of(entry)):
+                raise fault(DslSyntaxError, "a list of tensors as an index", "stack them: `t[np.stack(places)]`")
+            entry = np.asarray(entry) if any(True for _ in leaves_of(entry)) else np.asarray(entry, np.int64)
+            behind = [each for each in entries[k:] if each is not None]
+            ahead = [each for each in entries[:k] if each is not None]
+            axis = array.ndim - len(behind) if any(each is Ellipsis for each in ahead) else len(ahead)
+            if entry.dtype.kind == "i" and axis < array.ndim:
+                entry = entry + array.shape[axis] * (entry < 0)
+        found.append(entry)
+    return tuple(found)

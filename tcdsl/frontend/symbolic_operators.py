@@ -26,8 +26,8 @@ from tcdsl.frontend.logics import contraction
 from tcdsl.frontend.logics.logic_staging import record_einsum
 from tcdsl.frontend.points.point_scalars import PointValue
 from tcdsl.frontend.source.rewritten_functions import RECORDER
-from tcdsl.frontend.staging.run_time_integers import Specialize
-from tcdsl.frontend.staging.session import session_of
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors, Specialize
+from tcdsl.frontend.staging.session import current_session, session_of
 from tcdsl.frontend.surroundings.named_values import is_installed
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
 from tcdsl.frontend.symbols.operators import Algebra
@@ -249,12 +249,21 @@ def _row(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mappi
     inside = [each for one in given if isinstance(one, tuple | list) for each in leaves_of(one)]
     if any(isinstance(each, GraphTensor) for each in (*given, *inside)):
         if function not in _NODES or any(isinstance(each, GraphTensor) for each in inside):
+            session = current_session()
+            if session is not None and session.may_be_whole and (function in JOINING or _has_row(function)):
+                raise RunsOnTensors  # as arrays of the program
             return NotImplemented
     elif not any(isinstance(each, SymbolicArray) for each in (*given, *inside)):
         return NotImplemented
     from tcdsl.frontend.numpy_functions.table import called
 
     return called(function, arguments, keywords)
+
+
+def _has_row(function: Callable[..., Any]) -> bool:
+    from tcdsl.frontend.numpy_functions.table import FUNCTIONS
+
+    return function in FUNCTIONS
 
 
 def _options(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:

@@ -214,3 +214,17 @@ def test_all_functions_of_the_table_are_compared() -> None:
     called = {name for word in EACH for name in re.findall(r"np((?:\.[a-z]\w*)+)", word)}
     missing = {each for each in map(written, FUNCTIONS) if each.removeprefix("np") not in called}
     assert not missing
+
+
+def test_words_of_tensors_in_decorated_functions_and_lists_as_their_indices() -> None:
+    def words(x: Any) -> Any:
+        return (
+            np.sort(np.moveaxis(x, 0, 1)) + np.cumsum(x, 1).reshape(3, 2) * np.stack((x, x))[1].T + np.add.reduce(x, 1)
+        )
+
+    x = np.array([[3.0, 1.0, 2.0], [-1.0, 0.5, 4.0]])
+    given = tc.tensor(x)
+    np.testing.assert_allclose(op(words)(given).value, words(x))
+    keys: list[Any] = [[1, 0], [-1], [], (slice(None), [0, -1]), (..., [2, 2], None), (0, [1, -3]), [[0, 1], [1, 0]]]
+    for key in keys:
+        np.testing.assert_array_equal(given[key].value, x[key])

@@ -312,7 +312,9 @@ class ArithmeticOperators(PrimitiveOperators):
             if primitive is not None:
                 return algebra.combine(primitive, *inputs)
         if method == "outer" and not keywords and primitive is not None and len(inputs) == 2:
-            left, right = (np.asarray(each) if isinstance(each, int | float | list | tuple) else each for each in inputs)
+            left, right = (
+                np.asarray(each) if isinstance(each, int | float | list | tuple) else each for each in inputs
+            )
             apart = left[(..., *[None] * np.ndim(right))] if np.ndim(left) else left
             return algebra.combine(primitive, apart, right)
         known = algebra.ufunc(ufunc, method, inputs, keywords)

@@ -372,6 +372,9 @@ class GraphAlgebra:
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """``np.hypot(t, u)`` by the operators of tensors."""
         if method != "__call__":
+            session = current_session()
+            if session is not None and session.may_be_whole:
+                raise RunsOnTensors  # as arrays of the program they have more methods
             return NotImplemented
         from tcdsl.frontend.numpy_functions.table import of_ufunc
 

@@ -11,8 +11,10 @@ import numpy as np
 
 from tcdsl.errors import DslSyntaxError, DtypeError, ShapeError
 from tcdsl.frontend.names.absent_attributes import missing_attribute
+from tcdsl.frontend.staging.run_time_integers import RunsOnTensors
 from tcdsl.frontend.staging.session import current_session
 from tcdsl.frontend.symbols.graph_tensors import GraphTensor
+from tcdsl.frontend.symbols.symbols import METHODS
 from tcdsl.span import Span
 from tcdsl.targets.protocol.target import HOST
 from tcdsl.tensors.graphs.location import fault
@@ -112,6 +114,9 @@ class ReadableTensor(GraphTensor):
         return HOST.device
 
     def __getattr__(self, name: str) -> Any:
+        session = current_session()
+        if name in METHODS and session is not None and session.may_be_whole:
+            raise RunsOnTensors  # as arrays of the program they have NumPy's methods
         raise missing_attribute("a tensor", name, self)
 
 

@@ -169,7 +169,7 @@ def reduced(
         # The sums of small integers are 64-bit, and means are floating.
         made = reduced(algebra, name, array.astype(dtype), axis, keepdims, where=where, initial=initial)
         return made.astype(dtype)
-    initial = _begun(algebra, name, initial, str(array.dtype))
+    initial = _begun(algebra, name, initial, array)
     if where is not True:
         if name == "mean":
             count = algebra.combine("where", where, 1.0, algebra.combine("snd", array, 0.0))
@@ -185,10 +185,11 @@ def reduced(
     return found if initial is None else algebra.combine(_COMBINED[name], found, initial)
 
 
-def _begun(algebra: Algebra, name: str, initial: Any, dtype: str) -> Any:
+def _begun(algebra: Algebra, name: str, initial: Any, array: Any) -> Any:
     # What a reduction starts from has the type of its result.
     if initial is None or not isinstance(initial, int | float | np.number | np.bool_):
         return initial
+    dtype = str(array.dtype)  # which a tensor of unknown shape does not have yet
     kind = np.dtype(dtype).kind
     kind = "i" if kind == "b" and name in ("sum", "prod") else kind
     try:

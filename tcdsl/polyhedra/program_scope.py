@@ -39,5 +39,9 @@ class ProgramScope(Protocol):
     def may_not_run(self) -> bool:
         """Whether what is staged is a round of a loop, or an arm of a branch: that it is wrong is told if it runs."""
 
+    @property
+    def undecided_rounds(self) -> tuple[frozenset[str], tuple[Expr, ...]]:
+        """The numbers of rounds in which data decides whether what is staged runs, and what then holds of sizes."""
+
     def known(self) -> SizeFacts:
         """What is known about sizes. Extents are non-negative, assertions hold."""

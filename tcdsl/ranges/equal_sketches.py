@@ -75,6 +75,11 @@ class _NotedScope:
     def may_not_run(self) -> bool:
         return self._scope.may_not_run
 
+    @property
+    def undecided_rounds(self) -> tuple[frozenset[str], tuple[Expr, ...]]:
+        self.shared = False
+        return self._scope.undecided_rounds
+
     def known(self) -> SizeFacts:
         return self._scope.known()
 

@@ -7,6 +7,7 @@ import pytest
 
 import tcdsl as tc
 from tcdsl import cd, op
+from tcdsl.errors import DataIndexError
 from tests.language.outcomes import refusal
 
 x = np.arange(10.0)
@@ -276,3 +277,49 @@ def test_a_declared_target_that_was_written_before_loses_nothing() -> None:
     for function in (f, conditioned):
         message = refusal(tc.ShapeError, function, np.ones(2))
         assert "the index 1 is out of range of axis 0 of y, which has the extent 1" in message
+
+
+def test_offsets_of_rounds_under_conditions_on_data_are_checked_where_they_hold() -> None:
+    def hits(x, m):  # type: ignore[no-untyped-def]
+        n = len(x)
+        y = np.zeros(n)
+        k = 0
+        for i in range(n):
+            k = k + 1 if x[i] > 0 else 0
+            if k >= m:
+                y[i - m + 1] = x[i]
+        return y
+
+    def ahead(x):  # type: ignore[no-untyped-def]
+        y = np.zeros(len(x))
+        for i in range(len(x)):
+            if x[i] > 0:
+                y[i + 1] = x[i]
+        return y
+
+    for x in (np.zeros(0), np.ones(1), np.array([1.0, 2, 0, 3, 4, 5, 6]), np.ones(6)):
+        for m in (1, 2, 3):
+            assert np.array_equal(op(hits)(x, m), hits(x, m))
+    assert np.array_equal(op(ahead)(np.array([1.0, 0, 2, 0])), [0, 1, 0, 2])
+    with pytest.raises(DataIndexError, match="4 is out of range"):
+        op(ahead)(np.array([0.0, 0, 0, 1]))
+
+
+def test_conditions_on_sizes_beside_those_on_data_keep_offsets_of_rounds_unchecked() -> None:
+    def behind(x):  # type: ignore[no-untyped-def]
+        y = np.zeros(len(x))
+        for i in range(len(x)):
+            if i > 0 and x[i] > 0:
+                y[i - 1] = x[i]
+        return y
+
+    def other(x, y):  # type: ignore[no-untyped-def]
+        for i in range(len(x)):
+            if x[i] > 0:
+                y[i] = x[i]
+        return y
+
+    x = np.array([3.0, 0, 2, 1])
+    assert "check" not in str(op(behind).explain("loops", x))
+    assert np.array_equal(op(behind)(x), behind(x))
+    assert "check" not in str(op(other).explain("loops", x, x))

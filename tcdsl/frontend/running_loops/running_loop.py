@@ -239,7 +239,8 @@ class RunningLoop:
     def _round(self, part: Part) -> Iterator[tuple[Any, Tensor]]:
         outer = self._session.checked
         try:
-            with self._builder.divided.in_a_round():
+            by_data = not (self.rounds.sized or self.rounds.by_sizes)
+            with self._builder.in_a_round(by_data, self.rounds.where):
                 yield self._begin()
         finally:
             self._session.checked = outer

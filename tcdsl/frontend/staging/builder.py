@@ -65,6 +65,10 @@ class ProgramBuilder:
         self._declared: dict[str, Tensor] = {}
         self._known: SizeFacts | None = None
         self._open: set[str] = set()
+        # The numbers of rounds, those of them around what data decides, and what branches there say of sizes.
+        self._counters: set[str] = set()
+        self._undecided: frozenset[str] = frozenset()
+        self._said: tuple[Expr, ...] = ()
         #: The open sizes that a fault has left undetermined.
         self._faulty: set[str] = set()
         self._numbers: dict[str, Expr] = {}
@@ -264,6 +268,25 @@ class ProgramBuilder:
         """Whether what is staged is a round of a loop, or an arm of a branch."""
         return self.divided.in_rounds
 
+    @property
+    def undecided_rounds(self) -> tuple[frozenset[str], tuple[Expr, ...]]:
+        """The numbers of rounds in which data decides whether what is staged runs, and what then holds of sizes."""
+        return self._undecided, self._said
+
+    @contextmanager
+    def in_a_round(self, by_data: bool, where: Expr | None) -> Iterator[None]:
+        """A block of what runs in some rounds alone, where data decides it, and where a condition on sizes holds."""
+        outer = self._undecided, self._said
+        if by_data:
+            self._undecided = frozenset(self._counters & self._sizes.keys())
+        if where is not None:
+            self._said = *self._said, where
+        try:
+            with self.divided.in_a_round():
+                yield
+        finally:
+            self._undecided, self._said = outer
+
     # -- statements ------------------------------------------------------------------------------------------
 
     def tensor(self, name: str) -> Tensor:
@@ -409,6 +432,7 @@ class ProgramBuilder:
         size = FreshNames(self._sizes).fresh(domain_name(size))
         made = self.placeholder(label, "bool", (SizeValue(size),))
         self.learn((Size(size, AxisExtent(made.name, 0)),), ())
+        self._counters.add(size)
         return self.tensor(made.name)
 
     def learned(self) -> Learned:

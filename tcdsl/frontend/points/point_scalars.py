@@ -154,6 +154,9 @@ class PointValue(PrimitiveOperators):
         )
 
     def __array__(self, *_: object, **_options: object) -> Any:
+        session = current_session()
+        if session is not None:  # whole arrays take it outside of statements, which one point can do
+            session.needs_one_point()
         raise DtypeError.at(
             "NumPy asks for the array behind a value that is different at every point",
             self.span,

@@ -120,9 +120,10 @@ class PointValues:
                 return self.of(body, at, {**local, name: LocalDefinition(value, local)})
             case Cast(operand=operand, dtype=dtype):
                 held = self._index(operand, at, local) if dtype == INTEGER else self.of(operand, at, local)
-                if dtype == "float32" and held.dtype == np.float64 and operand.dtype == "float64":
-                    # It rounds, and may be more than the type can hold.
-                    held = held.astype(np.float32)
+                if dtype == "float32" and operand.dtype == "float64":
+                    # Held without rounding, but for what is more than the type can hold.
+                    narrow = held.astype(np.float32)
+                    held = np.where(np.isinf(narrow), narrow, held)
                 return held.astype(working_dtype(dtype))
             case Read():
                 return self._read(expr, at, local)
